@@ -19,7 +19,8 @@ use idmint_fleet::{
 };
 use idmint_service::Service;
 use idmint_storage::{
-    EtcdSettings, FailureKind, FleetFolder, Namespace, Records, Reserver, SlotShare, StoreError,
+    AgreedRules, EtcdSettings, FailureKind, FleetFolder, Namespace, Records, Reserver, SlotShare,
+    StoreError,
 };
 
 /// The interval at which the coordinator's members are queried for their used space.
@@ -151,18 +152,18 @@ impl Fleet {
                 .locked_by(folder.lock())
         });
         let records: Records = Arc::new(records.with_journal(journal));
-        tokio::select! {
+        let agreed = tokio::select! {
             agreed = agree_on_rules(service, &records) => agreed?,
             error = keeper.disagrees() => return Err(StartError::Formats(error)),
-        }
-        serve_agreed_records(service, records);
+        };
+        serve_agreed_records(service, records, agreed);
         Ok(keeper)
     }
 }
 
 /// Checks the rules for numbers against the numbers of this fleet. Retries while etcd is full or
 /// does not respond.
-async fn agree_on_rules(service: &Service, records: &Records) -> Result<(), StoreError> {
+async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRules, StoreError> {
     loop {
         let (rules, asked) = (service.number_rules().clone(), Arc::clone(records));
         let agree = move || match asked.obstacle() {

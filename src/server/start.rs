@@ -13,7 +13,7 @@ use idmint_core::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, S
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_service::{Conjunctions, Service};
 use idmint_storage::{
-    FailureKind, FormatsError, HorizonWriterHandle, NextStart, Opened, OwnEngine,
+    AgreedRules, FailureKind, FormatsError, HorizonWriterHandle, NextStart, Opened, OwnEngine,
     RecordWriterHandle, Records, Reserver, StatedFloor, StoreError,
 };
 
@@ -214,8 +214,9 @@ pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<Strin
     let data_dir = data_dir.display();
     Ok(Some(match next {
         NextStart::First => format!("{data_dir}, no ids were minted yet"),
-        NextStart::Again(horizon) => {
-            format!("{data_dir}, matches the configuration, reserved until {horizon}")
+        NextStart::Again(horizon, changes) => {
+            let changes: String = changes.iter().map(|change| format!("; {change}")).collect();
+            format!("{data_dir}, matches the configuration, reserved until {horizon}{changes}")
         }
         NextStart::Unreadable => format!("{data_dir}, not checked: this user may not read it"),
     }))
@@ -234,21 +235,21 @@ pub(super) async fn keep_clear(
 /// Checks that the stored numbers conform to the configured rules. Then serves the records of
 /// ledgers, conjunctions and numbers.
 fn serve_records(service: &Service, records: Records) -> Result<(), StoreError> {
-    records.agree_on_rules(service.number_rules())?;
-    serve_agreed_records(service, records);
+    let agreed = records.agree_on_rules(service.number_rules())?;
+    serve_agreed_records(service, records, agreed);
     Ok(())
 }
 
-pub(super) fn serve_agreed_records(service: &Service, records: Records) {
+pub(super) fn serve_agreed_records(service: &Service, records: Records, agreed: AgreedRules) {
+    for change in &agreed.changes {
+        info!("{change}");
+    }
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    service.serve_records(RecordWriterHandle::start(
-        records,
-        Arc::clone(service.clock()),
-        retention,
-    ));
+    let writer = RecordWriterHandle::start(records, Arc::clone(service.clock()), retention);
+    service.serve_records(writer, agreed.first);
 }
 
 /// Waits until the records of ledgers, conjunctions and numbers can no longer be served, and

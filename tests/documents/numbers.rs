@@ -23,6 +23,14 @@ fn make_void(number: &str, status: u16) -> Call {
     )
 }
 
+fn close(series: &str, status: u16) -> Call {
+    post(
+        "/numbers/{series}/close",
+        &format!("/numbers/{series}/close"),
+        status,
+    )
+}
+
 /// Returns the requests for numbers. They must be sent in this order, because later ones depend on
 /// earlier ones.
 pub(crate) fn number_calls() -> Vec<Call> {
@@ -50,6 +58,19 @@ pub(crate) fn number_calls() -> Vec<Call> {
         make_void("other/2", 406)
             .with("accept", "text/plain")
             .sending(REASON),
+        give("ended", 201),
+        close("ended", 201),
+        close("ended", 200),
+        close("unbegun", 201),
+        give("ended", 200),
+        give("unbegun", 409),
+        close("a%20b", 422),
+        close("ended", 400).sending("{}"),
+        close("ended", 413).sending(" ".repeat(17_000)),
+        close("ended", 403).with("sec-fetch-site", "cross-site"),
+        close("ended", 406).with("accept", "text/plain"),
+        get(SERIES, "/numbers/ended", 200),
+        get(SERIES, "/numbers/unbegun", 200),
         get("/numbers", "/numbers", 200),
         get("/numbers", "/numbers?after=acme-2026", 200),
         get("/numbers", "/numbers?after=a%20b", 422),

@@ -419,6 +419,77 @@ async fn of_many_that_begin_a_series_at_once_one_does() {
 }
 
 #[tokio::test]
+async fn a_closed_series_gives_no_number_and_keeps_its_answers() {
+    let service = Service::start(RULES).await;
+    let given = give(&service, "acme-1?count=3", "a").await.json();
+    let close = async |series: &str| {
+        let target = format!("POST /numbers/{series}/close");
+        service.exchange(&request(&target, "", "")).await
+    };
+    let closed = close("acme-1").await;
+    assert_eq!(closed.status, 201);
+    let closed = closed.json();
+    assert_eq!(
+        (&closed["series"], &closed["last"]),
+        (&json!("acme-1"), &json!("3"))
+    );
+    service.clock.advance(Duration::from_secs(1));
+    let again = close("acme-1").await;
+    assert_eq!((again.status, again.json()), (200, closed.clone()));
+
+    let refused = give(&service, "acme-1", "b").await;
+    let refused = assert_problem(&refused, 409, "series-closed", "series");
+    assert_eq!(
+        (&refused["last"], &refused["closed"]),
+        (&json!("3"), &closed["closed"]["time"])
+    );
+    assert!(
+        text(&refused["detail"]).contains("use a new series"),
+        "{refused}"
+    );
+    let begin = give(&service, "acme-1?first=4711", "c").await;
+    assert_problem(&begin, 409, "series-closed", "series");
+    let repeated = give(&service, "acme-1?count=3", "a").await;
+    assert_eq!((repeated.status, repeated.json()), (200, given));
+    assert_eq!(
+        make_void(&service, "acme-1/2", "cancelled").await.status,
+        201
+    );
+    let page = service.get("/numbers/acme-1").await.json();
+    assert_eq!(page["closed"], closed["closed"]);
+    assert_eq!(page["numbers"].as_array().unwrap().len(), 3);
+
+    assert_eq!(close("acme-9").await.json()["last"], Value::Null);
+    let refused = give(&service, "acme-9", "a").await;
+    assert_problem(&refused, 409, "series-closed", "series");
+    give(&service, "acme-2", "a").await;
+    let page = service.get("/numbers/acme-9").await.json();
+    assert_eq!(
+        (&page["numbers"], page["closed"].is_object()),
+        (&json!([]), true)
+    );
+    let all = service.get("/numbers").await.json();
+    let all = all["series"].as_array().unwrap().iter();
+    let all: Vec<_> = all
+        .map(|it| {
+            (
+                text(&it["series"]),
+                text(&it["last"]),
+                it["closed"].is_object(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        all,
+        [
+            ("acme-1", "3", true),
+            ("acme-2", "1", false),
+            ("acme-9", "0", true)
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_number_is_void_for_one_reason_and_stays_used() {
     let service = Service::start(RULES).await;
     give(&service, "acme-1?count=3", "a").await;

@@ -1,7 +1,10 @@
 //! Checks numbers while the service is killed over and over under load. The numbers must have no
 //! gaps and no duplicates, and each key must keep its first number.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -190,6 +193,196 @@ fn a_restore_under_callers_gives_no_number_to_two_orders() {
     }
     orders.take_at_least(20, service.address());
     println!("{restores} restores, {} numbers", orders.taken());
+}
+
+/// The texts of one series, which change with each start.
+const TEXTS: [&str; 6] = [
+    "A-{n:05}",
+    "B-{n}",
+    "{n}-C",
+    "D/{n:03}/D",
+    "E{n:07}",
+    "F-{n}-2026",
+];
+const ORDERS: usize = 1_000;
+const THREADS: usize = 50;
+
+#[test]
+fn every_number_keeps_its_first_text_while_the_template_changes_through_kills() {
+    let home = Home::new();
+    let rules = |text: &str| format!("[numbers.shop]\npattern = 'shop'\ntext = '{text}'");
+    let next = AtomicUsize::new(0);
+    // The orders whose outcome is unknown because the service was killed.
+    let unknown = Mutex::new(Vec::new());
+    let told: Mutex<BTreeMap<usize, Value>> = Mutex::default();
+    let take = |client: &mut Client, order: usize| {
+        let headers = format!("idempotency-key: order-{order}\r\n");
+        let answer = client
+            .try_exchange(request("POST /numbers/shop", &headers, ""))
+            .ok()?;
+        assert!([200, 201].contains(&answer.status), "{}", answer.text());
+        Some(answer.json())
+    };
+    for (phase, text) in TEXTS.iter().enumerate() {
+        let service = Service::start(home.serve_with(&rules(text)));
+        service.wait_until_ready();
+        if phase > 0 {
+            let told = told.lock().unwrap();
+            let mut client = Client::connect(service.address());
+            for (order, before) in told.iter().step_by(37) {
+                assert_eq!(take(&mut client, *order).as_ref(), Some(before));
+            }
+        }
+        let (address, wanted) = (service.address(), ORDERS * (phase + 1) / TEXTS.len());
+        let is_killed = phase % 2 == 1;
+        let ask = || {
+            let mut client = Client::connect(address);
+            loop {
+                let retried = unknown.lock().unwrap().pop();
+                let order = retried.unwrap_or_else(|| next.fetch_add(1, Ordering::Relaxed));
+                if order >= wanted {
+                    unknown.lock().unwrap().push(order);
+                    return;
+                }
+                let Some(first) = take(&mut client, order) else {
+                    return unknown.lock().unwrap().push(order);
+                };
+                let Some(second) = take(&mut client, order) else {
+                    return unknown.lock().unwrap().push(order);
+                };
+                assert_eq!(first, second, "order {order}");
+                told.lock().unwrap().insert(order, first);
+            }
+        };
+        thread::scope(|scope| {
+            let asking: Vec<_> = (0..THREADS).map(|_| scope.spawn(ask)).collect();
+            let (least, has_ended) = (wanted - 80, |it: &ScopedJoinHandle<'_, ()>| {
+                it.is_finished()
+            });
+            let are_done = || match is_killed {
+                true => told.lock().unwrap().len() >= least || asking.iter().all(has_ended),
+                false => asking.iter().all(has_ended),
+            };
+            while !are_done() {
+                thread::yield_now();
+            }
+            service.kill();
+        });
+    }
+    let service = Service::start(home.serve_with(&rules("G-{n}")));
+    service.wait_until_ready();
+    let mut client = Client::connect(service.address());
+    let mut told = told.into_inner().unwrap();
+    for order in 0..ORDERS {
+        let answer = take(&mut client, order).expect("the service runs");
+        assert_eq!(
+            *told.entry(order).or_insert(answer.clone()),
+            answer,
+            "order {order}"
+        );
+    }
+    let texts: BTreeMap<u64, &str> = told
+        .values()
+        .map(|it| {
+            (
+                it["number"].as_str().unwrap().parse().unwrap(),
+                it["text"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert!(
+        texts.keys().copied().eq(1..=ORDERS as u64),
+        "1 to {ORDERS} without a hole"
+    );
+    let kinds: BTreeSet<_> = texts
+        .values()
+        .filter_map(|text| text.chars().find(char::is_ascii_alphabetic))
+        .collect();
+    assert!(
+        kinds.len() >= TEXTS.len(),
+        "each template has written some: {kinds:?}"
+    );
+    let listed = listed(&service).remove("shop").unwrap();
+    let of_list: Vec<_> = listed
+        .iter()
+        .map(|it| it["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(of_list, texts.into_values().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_template_that_could_write_an_earlier_text_again_is_refused_and_a_change_is_said() {
+    let home = Home::new();
+    let rules = |text: &str| format!("[numbers.shop]\npattern = 'shop'\ntext = '{text}'");
+    let service = Service::start(home.serve_with(&rules("A-{n}")));
+    service.wait_until_ready();
+    assert_eq!(
+        post(&service, "/numbers/shop", "a", "").json()["text"],
+        "A-1"
+    );
+    service.kill();
+    run(home.serve_with(&rules("A-1{n}"))).assert(78, &["numbers.shop", "A-1", "A-{n}"]);
+    let service = Service::start(home.serve_with(&rules("B-{n}")));
+    let log = service.log_once_it_says("numbers.shop has changed");
+    assert!(log.contains("2 and later"), "{log}");
+    service.wait_until_ready();
+    assert_eq!(
+        post(&service, "/numbers/shop", "a", "").json()["text"],
+        "A-1"
+    );
+    assert_eq!(
+        post(&service, "/numbers/shop", "b", "").json()["text"],
+        "B-2"
+    );
+    let void = post(
+        &service,
+        "/numbers/shop/1/void",
+        "",
+        r#"{"reason":"cancelled"}"#,
+    );
+    assert_eq!(void.json()["text"], "A-1");
+}
+
+#[test]
+fn a_closed_series_stays_closed_after_a_kill_and_the_command_says_so() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    post(&service, "/numbers/series-1?count=3", "a", "");
+    let close = |service: &Service, series: &str| {
+        run(idmint(&[
+            "numbers",
+            "close",
+            series,
+            "--server",
+            &service.url(),
+        ]))
+    };
+    let closed = close(&service, "series-1");
+    closed.assert(0, &[]);
+    assert!(
+        closed.out.starts_with("series-1 is closed since "),
+        "{}",
+        closed.out
+    );
+    assert!(closed.out.ends_with("and ends with 3\n"), "{}", closed.out);
+    service.kill();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    let refused = post(&service, "/numbers/series-1", "b", "");
+    assert_eq!(
+        (refused.status, &refused.json()["type"]),
+        (409, &json!("/problems/series-closed"))
+    );
+    close(&service, "series-1").assert(0, &["already closed"]);
+    close(&service, "series-2").assert(0, &[]);
+    let listed = run(idmint(&["numbers", "list", "--server", &service.url()]));
+    assert_eq!(
+        listed.out.matches("closed since").count(),
+        2,
+        "{}",
+        listed.out
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests that take, void and list the numbers of series.
+//! Requests that take, void and list the numbers of series, and that close series.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -7,7 +7,9 @@ use super::error::ClientError;
 use super::http_client::Client;
 use super::request::Answer;
 use idmint_records::ledger::SeriesName;
-use idmint_wire::{NumberAnswer, NumberList, ResumeAnswer, SeriesList, VoidAnswer, VoidBody};
+use idmint_wire::{
+    CloseAnswer, NumberAnswer, NumberList, ResumeAnswer, SeriesList, VoidAnswer, VoidBody,
+};
 
 impl Client {
     /// Takes the next numbers of a series. A request with the same idempotency key returns the same
@@ -90,6 +92,18 @@ impl Client {
             .post(&format!("/numbers/{series}/{number}/void"))
             .repeatedly();
         request.body("application/json", body).send().await?.json()
+    }
+
+    /// Closes a series, which then gives no more numbers. Repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn close_series(
+        &self,
+        series: &SeriesName,
+    ) -> Result<Answer<CloseAnswer>, ClientError> {
+        let request = self.post(&format!("/numbers/{series}/close")).repeatedly();
+        request.send().await?.json()
     }
 
     /// Returns one page of the list of series, starting after the cursor `after`.

@@ -72,6 +72,7 @@ fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
         post("verifyLedger", verify::ROUTE, Ledger, verify::verify),
         audited("giveNumbers", numbers::ROUTE, Series, numbers::give),
         audited("makeVoid", numbers::VOID_ROUTE, Series, numbers::make_void),
+        audited("closeSeries", numbers::CLOSE_ROUTE, Series, numbers::close),
         audited(
             "resumeSeries",
             numbers::RESUME_ROUTE,

@@ -11,7 +11,7 @@ use super::error::{GroupFailure, ServiceError};
 use idmint_core::time::{Observation, WallStep};
 use idmint_records::conjunction::Grouped;
 use idmint_records::ledger::{
-    AppendRefusal, GivenNumbers, NumberRefusal, VoidRefusal, VoidedNumber,
+    AppendRefusal, ClosedSeries, GivenNumbers, NumberRefusal, VoidRefusal, VoidedNumber,
 };
 use idmint_storage::{Appended, Numbered, RecordError};
 
@@ -180,10 +180,11 @@ impl ServiceCounters {
             numbers: counter("idmint_numbers_total", "Numbers given, in all series.")?,
             number_requests: by_outcome(
                 "idmint_number_requests_total",
-                "Requests for numbers and voids, by outcome.",
+                "Requests for numbers, voids and closed series, by outcome.",
                 &[
                     "given",
                     "voided",
+                    "closed",
                     "replayed",
                     "conflict",
                     "ended",
@@ -274,6 +275,7 @@ impl ServiceCounters {
         if let Ok(Numbered {
             is_replayed: false,
             stored,
+            ..
         }) = outcome
         {
             self.numbers.inc_by(stored.count());
@@ -298,6 +300,11 @@ impl ServiceCounters {
     /// Counts a request to void a number, by its outcome in the store.
     pub(super) fn count_void(&self, outcome: &Result<Numbered<VoidedNumber>, RecordError>) {
         self.count_number_request(outcome, "voided");
+    }
+
+    /// Counts a request to close a series, by its outcome in the store.
+    pub(super) fn count_close(&self, outcome: &Result<Numbered<ClosedSeries>, RecordError>) {
+        self.count_number_request(outcome, "closed");
     }
 
     fn count_number_request<T>(&self, outcome: &Result<Numbered<T>, RecordError>, done: &str) {
@@ -367,7 +374,9 @@ impl ServiceCounters {
 /// Returns the value of the outcome label for a failed number request.
 fn number_outcome_of(error: &RecordError) -> &'static str {
     match error {
-        RecordError::Number(NumberRefusal::SeriesEnded { .. }) => "ended",
+        RecordError::Number(NumberRefusal::SeriesEnded { .. } | NumberRefusal::Closed(_)) => {
+            "ended"
+        }
         error => outcome_of(error),
     }
 }
@@ -389,6 +398,8 @@ fn outcome_of(error: &RecordError) -> &'static str {
             NumberRefusal::BeginsBelow { .. }
             | NumberRefusal::NotAdmitted(_)
             | NumberRefusal::SeriesEnded { .. }
+            | NumberRefusal::Closed(_)
+            | NumberRefusal::NotAdmitted(_)
             | NumberRefusal::ResumesOutside { .. },
         )
         | RecordError::Void(VoidRefusal::NotGiven { .. }) => "refused",

@@ -37,5 +37,6 @@ pub use load::{
     PendingBody, Place, Requests, ReservedBody, Sender, Shed, ShedCounts, network_of,
 };
 pub use mint::MaybeReady;
+pub use numbers::NumberPage;
 pub use readiness::NodeReadiness;
 pub use service::{Conjunctions, RequestLimits, Service, ServiceParts, SiqDefaults};

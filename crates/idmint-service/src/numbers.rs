@@ -1,4 +1,5 @@
-//! Series of numbers: issues numbers without gaps or in blocks, voids numbers, and lists them.
+//! Series of numbers: issues numbers without gaps or in blocks, voids numbers, closes series, and
+//! lists both.
 //!
 //! A number without gaps is durable before the response is sent. For series with blocks, a block of
 //! numbers is reserved in the store, and then issued from memory. The reservation is a normal
@@ -18,15 +19,33 @@ use crate::ledgers::{ListPage, PAGE_LEN, page, unavailable};
 use crate::service::Service;
 use idmint_core::minting::Session;
 use idmint_records::ledger::{
-    GivenNumbers, NumberBounds, NumberKind, NumberRefusal, NumberRequest, NumberRules,
-    ResumeRequest, SeriesName, SeriesPattern, VoidRequest, VoidedNumber,
+    CloseRequest, ClosedSeries, FormChange, GivenNumbers, NumberBounds, NumberForm, NumberKind,
+    NumberRefusal, NumberRequest, NumberRules, ResumeRequest, SeriesName, SeriesPattern,
+    VoidRequest, VoidedNumber,
 };
-use idmint_storage::{NumberRecord, Numbered, RecordError, RecordWriterHandle, SeriesSummary};
+use idmint_storage::{
+    NumberRecord, Numbered, RecordError, RecordWriterHandle, SeriesState, SeriesSummary,
+};
 
 impl Service {
     /// Returns the rules for how numbers of series are written, including their bounds.
     pub fn number_rules(&self) -> &NumberRules {
         self.decoding().number_rules()
+    }
+
+    /// Returns the form in which a number of a series is written. `stored` is the form that was
+    /// stored with the number, or `None` if an earlier version issued it.
+    pub fn number_form(&self, series: &SeriesName, stored: Option<&NumberForm>) -> NumberForm {
+        let rules = self.number_rules();
+        let first = match rules.kind(series) {
+            NumberKind::Gapless => self.first_templates.get(),
+            NumberKind::Blocks { .. } => None,
+        };
+        let by_rules = || match first {
+            Some(first) => first.form(series),
+            None => rules.form(series),
+        };
+        stored.cloned().unwrap_or_else(by_rules)
     }
 
     /// Issues the next numbers of a series. The numbers are durable when this method returns.
@@ -129,6 +148,27 @@ impl Service {
         Ok(outcome?)
     }
 
+    /// Closes a series, which then issues no more numbers. This process drops the numbers that it
+    /// has reserved. In a fleet, another node may still issue the rest of a block that it reserved
+    /// before. The change is durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError`] if the series was not closed, or if the outcome is unknown.
+    pub async fn close_series(
+        &self,
+        request: CloseRequest,
+    ) -> Result<Numbered<ClosedSeries>, ServiceError> {
+        let writer = self
+            .record_writer_handle()
+            .ok_or_else(|| self.not_begun())?;
+        let series = request.series.clone();
+        let outcome = writer.close(request).await;
+        self.counters().count_close(&outcome);
+        let closed = outcome?;
+        self.blocks.forget(&series).await;
+        Ok(closed)
+    }
+
     /// Returns a page of at most `limit` series whose names follow `after`. If `among` is given,
     /// only series that match one of these patterns are listed.
     ///
@@ -180,11 +220,13 @@ impl Service {
         series: &SeriesName,
         after: Option<u64>,
         limit: usize,
-    ) -> Result<ListPage<NumberRecord>, ServiceError> {
+    ) -> Result<NumberPage, ServiceError> {
         let records = self.records()?;
-        let Some(head) = records.series_head(series).map_err(unavailable)? else {
+        let SeriesState { head, closed } = records.series_state(series).map_err(unavailable)?;
+        if head.is_none() && closed.is_none() {
             return Err(ServiceError::UnknownSeries(series.clone()));
-        };
+        }
+        let last = head.map_or(0, |head| head.last);
         let from = after.map_or(0, |after| after.saturating_add(1));
         let given = records
             .given(series, from, limit + 1)
@@ -196,7 +238,10 @@ impl Service {
             (first..=last).map(move |number| (number, given.clone()))
         };
         let found: Vec<_> = given.iter().flat_map(of_given).take(limit + 1).collect();
-        let to = found.last().map_or(head.last, |(number, _)| *number);
+        let to = found.last().map_or(last, |(number, _)| *number);
+        let forms = records
+            .forms(series, from..=to.max(from))
+            .map_err(unavailable)?;
         let mut voids = records
             .voids(series, from..=to.max(from))
             .map_err(unavailable)?
@@ -211,8 +256,23 @@ impl Service {
                 void,
             }
         });
-        Ok(page(listed.collect(), limit))
+        Ok(NumberPage {
+            closed,
+            forms,
+            numbers: page(listed.collect(), limit),
+        })
     }
+}
+
+/// A page of the numbers of a series.
+#[derive(Debug)]
+pub struct NumberPage {
+    /// The record of closing the series, or `None` if the series is open.
+    pub closed: Option<ClosedSeries>,
+    /// The changes of form that apply to the numbers of this page.
+    pub forms: Vec<FormChange>,
+    /// The numbers.
+    pub numbers: ListPage<NumberRecord>,
 }
 
 /// The maximum number of series whose reserved numbers are kept in memory. For further series, each
@@ -270,6 +330,18 @@ impl Blocks {
         Ok(reserve
             .take(reservation.count)
             .expect("so many were reserved"))
+    }
+
+    /// Drops the unused numbers of a series, after the series was closed. A caller that reserved
+    /// numbers before that holds the lock until it has taken them.
+    async fn forget(&self, series: &SeriesName) {
+        let reserve = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.of_series.get(series).cloned()
+        };
+        if let Some(reserve) = reserve {
+            reserve.lock().await.rest = 0..0;
+        }
     }
 
     /// Returns the unused numbers of a series in this minting session, or `None` if [`SERIES_MAX`]

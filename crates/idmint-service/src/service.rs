@@ -17,6 +17,7 @@ use idmint_core::id::DomainHash;
 use idmint_core::minting::{Mint, Refusal, Session, SessionStart};
 use idmint_core::time::Clock;
 use idmint_records::conjunction::{NoteForm, ObjectRules};
+use idmint_records::ledger::KeptTemplates;
 use idmint_storage::{RecordWriterHandle, Reserver};
 
 /// The maximum time that a shutdown waits for requests whose callers have disconnected, so that the
@@ -31,6 +32,9 @@ pub struct Service {
     pub(super) blocks: Blocks,
     /// Empty until the service can read and write records.
     records: OnceLock<RecordWriterHandle>,
+    /// The templates by which numbers without a stored form are written. Empty until the service can
+    /// read records.
+    pub(super) first_templates: OnceLock<KeptTemplates>,
     /// The source of reserved time. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
     /// `true` once a minting session began, after which no request waits for the start. Written by
@@ -124,6 +128,7 @@ impl Service {
             parts,
             blocks: Blocks::default(),
             records: OnceLock::new(),
+            first_templates: OnceLock::new(),
             reserver: OnceLock::new(),
             has_begun: AtomicBool::new(false),
             waiting_for_start: AtomicUsize::new(0),
@@ -135,11 +140,16 @@ impl Service {
     }
 
     /// Begins to serve requests that read or write records. Such requests do not need a minting
-    /// session.
+    /// session. `first_templates` are those of the first start that stored forms with
+    /// numbers.
     ///
     /// # Panics
     /// Panics if this method was called before.
-    pub fn serve_records(&self, writer: RecordWriterHandle) {
+    pub fn serve_records(&self, writer: RecordWriterHandle, first_templates: KeptTemplates) {
+        assert!(
+            self.first_templates.set(first_templates).is_ok(),
+            "a program has one writer of records"
+        );
         assert!(
             self.records.set(writer).is_ok(),
             "a program has one writer of records"

@@ -57,10 +57,11 @@ pub use files::{CheckedFile, FolderLock, replace_file};
 pub use kept_formats::{Difference, FormatsError, KeptFormat, differences};
 pub use memory_engine::MemoryEngine;
 pub use records::{
-    AnchorKey, BackedUp, ConjunctionStore, CountedAnchor, DoneRequest, LedgerStore, LedgerSummary,
-    ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan, RecordStore, Records,
-    RequestStore, SeriesSummary, StoredAnchor, StoredAppend, StoredConjunction, StoredPair,
-    WriteError, WrittenDay, days_to_forget, remembered_among, remembered_since, rows,
+    AgreedRules, AnchorKey, BackedUp, ConjunctionStore, CountedAnchor, DoneRequest, LedgerStore,
+    LedgerSummary, ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan, RecordStore,
+    Records, RequestStore, SeriesState, SeriesSummary, StoredAnchor, StoredAppend,
+    StoredConjunction, StoredPair, TemplateChange, WriteError, WrittenDay, days_to_forget,
+    remembered_among, remembered_since, rows,
 };
 pub use reserver::{RequestOutcome, Reserver, ReserverCounts, Waiting};
 pub use slot_share::{SlotRange, SlotShare};

@@ -15,9 +15,9 @@ use idmint_records::conjunction::{
     Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, SentReport, Tca,
 };
 use idmint_records::ledger::{
-    AppendPlan, Event, EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest,
-    Link, NumberBounds, NumberPlan, NumberRequest, RequestMark, SeriesHead, SeriesName, VoidPlan,
-    VoidReason, VoidRequest, digest_of,
+    AppendPlan, ClosePlan, CloseRequest, Event, EventId, EventTime, GivenNumbers, Head, KeyHash,
+    LedgerId, LedgerRequest, Link, NumberBounds, NumberForm, NumberPlan, NumberRequest,
+    RequestMark, SeriesHead, SeriesName, VoidPlan, VoidReason, VoidRequest, digest_of,
 };
 
 /// The default time of the samples, in microseconds since 1970.
@@ -233,6 +233,34 @@ pub fn give(records: &dyn RecordStore, name: &SeriesName, count: u32, key: &str)
         unreachable!("made above")
     };
     given
+}
+
+/// Returns the form of numbers that follow the text `before`.
+pub fn form(before: &str) -> NumberForm {
+    NumberForm {
+        before: before.to_owned(),
+        ..NumberForm::default()
+    }
+}
+
+/// Returns the plan to issue numbers, which are written in this form.
+pub fn in_form(plan: RecordPlan, form: NumberForm) -> RecordPlan {
+    let RecordPlan::Number(plan) = plan else {
+        unreachable!("a plan of numbers is passed")
+    };
+    RecordPlan::Number(NumberPlan {
+        form: Some(form),
+        ..plan
+    })
+}
+
+/// Returns the plan to close a series after its last number `head`.
+pub fn close_plan(name: &SeriesName, head: Option<SeriesHead>) -> RecordPlan {
+    let request = CloseRequest {
+        series: name.clone(),
+        by: Some("the token `till`".to_owned()),
+    };
+    RecordPlan::Close(ClosePlan::make(&request, head, at(NOW)))
 }
 
 /// Returns a request to void a number.

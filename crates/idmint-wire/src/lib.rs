@@ -29,8 +29,8 @@ pub use ledger::{
 };
 pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
 pub use numbers::{
-    BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
-    SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
+    BlockAnswer, CloseAnswer, CloseInfo, NumberAnswer, NumberInfo, NumberList, ResumeAnswer,
+    SeriesInfo, SeriesList, SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
 };
 pub use range::{RangeAnswer, SortedEncodings};
 pub use report::{

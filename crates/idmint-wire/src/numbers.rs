@@ -55,6 +55,26 @@ pub struct VoidAnswer {
     pub void: VoidInfo,
 }
 
+/// The response of `POST /numbers/{series}/close`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloseAnswer {
+    /// The series.
+    pub series: String,
+    /// The last number of the series, or null if it was closed before its first number.
+    pub last: Option<String>,
+    /// The time and the caller of the closing.
+    pub closed: CloseInfo,
+}
+
+/// The time at which a series was closed, and the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloseInfo {
+    /// The time at which the series was closed.
+    pub time: String,
+    /// The name of the caller, or null if it is unknown.
+    pub by: Option<String>,
+}
+
 /// The response of `POST /numbers/{series}/resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeAnswer {
@@ -112,6 +132,9 @@ pub struct NumberInfo {
 pub struct NumberList {
     /// The series.
     pub series: String,
+    /// The time and the caller of the closing. Absent if the series is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<CloseInfo>,
     /// The numbers of this page.
     pub numbers: Vec<NumberInfo>,
     /// The value of `after` that requests the next page, or null on the last page.
@@ -123,12 +146,16 @@ pub struct NumberList {
 pub struct SeriesInfo {
     /// The name of the series.
     pub series: String,
-    /// The first number that the series has issued.
+    /// The first number that the series has issued, or 1 if it was closed before that.
     pub first: String,
-    /// The last number that the series has issued.
+    /// The last number that the series has issued, or 0 if it was closed before the first one.
     pub last: String,
-    /// The time at which the last number was issued.
+    /// The time at which the last number was issued. If the series has no number, the time at which
+    /// it was closed.
     pub updated: String,
+    /// The time and the caller of the closing. Absent if the series is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<CloseInfo>,
 }
 
 /// One page of the list of series, in the order of their names.

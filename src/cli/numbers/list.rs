@@ -59,8 +59,13 @@ fn line_of_series(info: &SeriesInfo) -> String {
         first,
         last,
         updated,
+        closed,
     } = info;
-    format!("{series}  {first} to {last}  {updated}")
+    let closed = match closed {
+        Some(closed) => format!("  closed since {}", closed.time),
+        None => String::new(),
+    };
+    format!("{series}  {first} to {last}  {updated}{closed}")
 }
 
 fn line_of_number(info: &NumberInfo) -> String {

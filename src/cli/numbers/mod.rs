@@ -1,5 +1,6 @@
 //! `idmint numbers`: commands for series of numbers without gaps, which a running service keeps.
 
+mod close;
 mod export;
 mod import;
 mod list;
@@ -9,6 +10,7 @@ mod void;
 
 use clap::{Args, Subcommand};
 
+use self::close::Close;
 use self::export::Export;
 use self::import::Import;
 use self::list::List;
@@ -29,6 +31,7 @@ enum NumbersCommand {
     Next(Next),
     List(List),
     Void(Void),
+    Close(Close),
     Export(Export),
     Import(Import),
     Resume(Resume),
@@ -44,6 +47,7 @@ impl Numbers {
             NumbersCommand::Next(next) => next.run(),
             NumbersCommand::List(list) => list.run(),
             NumbersCommand::Void(void) => void.run(),
+            NumbersCommand::Close(close) => close.run(),
             NumbersCommand::Export(export) => export.run(),
             NumbersCommand::Import(import) => import.run(),
             NumbersCommand::Resume(resume) => resume.run(),

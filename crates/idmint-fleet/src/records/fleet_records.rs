@@ -125,6 +125,12 @@ impl RecordStore for FleetRecords {
         if self.room.is_scarce() {
             return Err(WriteError::NotWritten(NO_ROOM.into()));
         }
+        if plans
+            .iter()
+            .any(|plan| matches!(plan, RecordPlan::Close(_)))
+        {
+            self.check_closing().map_err(WriteError::NotWritten)?;
+        }
         let lacks = |key: &str| {
             self.journal
                 .as_ref()

@@ -8,12 +8,14 @@
 //! event/LEDGER/LAST-EVENT                the appends of one transaction, by the id of their last event
 //! request/KEY                            the last request with that key
 //! request-day/DAY/LAST-EVENT             request keys of a day, for the sweep of expired keys
-//! series/SERIES                          first and last number of a series
+//! series/SERIES                          first and last number of a series, and whether it is closed
 //! number/SERIES/LAST                     the numbers that one transaction issued, by the last number
 //! number-key/SERIES/KEY                  the last number that was issued to a key
+//! number-form/SERIES/FROM                how numbers from FROM on are written
 //! void/SERIES/NUMBER                     a void number
 //! number-hold                            the hold on numbers that the last fence set
 //! number-kinds                           the kinds of series at the last start of a node
+//! number-templates                       the templates of all starts, for the texts of numbers
 //! number-hold/SERIES                     the last hold that has ended for a series, or for all if SERIES is `*`
 //! conj/FORMAT/PRIMARY-SECONDARY          the anchors of a pair, in the order of their creation
 //! conj-t/FORMAT/TIME/PRIMARY-SECONDARY   one anchor with its report count, by time
@@ -24,6 +26,7 @@
 use std::ops::RangeInclusive;
 
 use crate::coordinator::{Key, Range};
+use crate::nonce::Nonce;
 use idmint_records::conjunction::{ExternalId, Pair, Tca};
 use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
@@ -190,6 +193,40 @@ impl Keys {
         format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
     }
 
+    /// Returns the key of the form in which the numbers of a series from `from` on are written.
+    pub(super) fn number_form(&self, series: &SeriesName, from: u64) -> Key {
+        self.numbered("number-form/", series, from)
+    }
+
+    /// Returns the range of the form that applies to this number of a series.
+    pub(super) fn form_at(&self, series: &SeriesName, number: u64) -> Range {
+        Range {
+            count_max: 1,
+            is_descending: true,
+            ..self.forms(series, &(0..=number))
+        }
+    }
+
+    /// Returns the range of the forms that begin within `numbers`.
+    pub(super) fn forms(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
+        let last = self.number_form(series, *numbers.end());
+        Range {
+            from: self.number_form(series, *numbers.start()),
+            to: Some(behind(&last)),
+            count_max: 0,
+            is_descending: false,
+        }
+    }
+
+    /// Returns the series and the first number that are named in a key made by
+    /// [`Keys::number_form`], or `None` for any other key.
+    pub(super) fn form_of(&self, key: &str) -> Option<(SeriesName, u64)> {
+        read_numbered(
+            key.strip_prefix(&self.prefix)?
+                .strip_prefix("number-form/")?,
+        )
+    }
+
     pub(super) fn void(&self, series: &SeriesName, number: u64) -> Key {
         self.numbered("void/", series, number)
     }
@@ -210,6 +247,11 @@ impl Keys {
     /// node.
     pub(super) fn number_kinds(&self) -> Key {
         format!("{}number-kinds", self.prefix)
+    }
+
+    /// Returns the key that stores the templates of all starts.
+    pub(super) fn number_templates(&self) -> Key {
+        format!("{}number-templates", self.prefix)
     }
 
     /// Returns the range of rows for the void numbers within `numbers`.
@@ -350,6 +392,17 @@ impl Keys {
     /// all horizons, which contain clock readings, and of all holders.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
+    }
+
+    /// Returns the ranges of all slot holders, and of the announcements of the rows that processes
+    /// can read.
+    pub(super) fn holders_and_known_rows(&self) -> [Range; 2] {
+        [HOLDER, "knows/"].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
+    }
+
+    /// `true` if a key within the announcements belongs to this process.
+    pub(super) fn is_announced_by(&self, key: &str, instance: Nonce) -> bool {
+        key.starts_with(&format!("{}knows/{instance}/", self.prefix))
     }
 
     /// Returns the slot that is named in the key of a horizon or a holder, or `None` for any other

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::conjunctions::anchors_of;
 use super::keys::Keys;
 use super::ledgers::ledger_of;
-use super::numbers::{NumberDraft, NumbersNeed};
+use super::numbers::{NumberDraft, NumbersNeed, series_of_bytes};
 use super::requests::request_of;
 use super::rows::{
     Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes,
@@ -72,6 +72,7 @@ impl<'a> Need<'a> {
             }
             RecordPlan::Number(plan) => self.bytes += self.numbers.add_number(plan),
             RecordPlan::Void(plan) => self.bytes += self.numbers.add_void(plan),
+            RecordPlan::Close(plan) => self.bytes += self.numbers.add_close(plan),
         }
     }
 
@@ -144,7 +145,7 @@ impl<'a> TransactionDraft<'a> {
                     requests.extend(plan.mark.map(|mark| mark.key));
                 }
                 RecordPlan::Anchor(plan) => drop(pairs.insert((plan.format.clone(), plan.pair))),
-                RecordPlan::Number(_) | RecordPlan::Void(_) => {}
+                RecordPlan::Number(_) | RecordPlan::Void(_) | RecordPlan::Close(_) => {}
             }
         }
         let of_ledgers = ledgers
@@ -212,7 +213,7 @@ impl<'a> TransactionDraft<'a> {
             };
             round.pairs.insert(pair, of_pair);
         }
-        numbers.take(|| next().into_iter().next())?;
+        numbers.take(keys, || next().into_iter().next())?;
         if numbers.finds_hold() {
             store.may_hold.store(true, Ordering::Relaxed);
         }
@@ -230,6 +231,7 @@ impl<'a> TransactionDraft<'a> {
             RecordPlan::Anchor(plan) => self.add_anchor(plan),
             RecordPlan::Number(plan) => self.numbers.add_number(plan),
             RecordPlan::Void(plan) => self.numbers.add_void(plan),
+            RecordPlan::Close(plan) => self.numbers.add_close(plan),
         }
     }
 
@@ -339,6 +341,7 @@ impl<'a> TransactionDraft<'a> {
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
+            .chain(self.numbers.form_rows())
             .map(|entry| (entry.key.as_str(), entry.value.as_slice()))
     }
 
@@ -373,23 +376,35 @@ impl<'a> TransactionDraft<'a> {
     }
 }
 
-/// Returns the rows of a transaction that are journalled after the commit: events, anchors, numbers
-/// and void numbers. All other rows can be derived from these. Deletions are not journalled.
+/// Returns the rows of a transaction that are journalled after the commit: events, anchors, numbers,
+/// their forms, void numbers and closed series. All other rows can be derived from these. Deletions
+/// are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
 ) -> impl Iterator<Item = (&'t str, &'t [u8])> {
-    let is_kept = |key: &str| {
+    let is_kept = |key: &str, value: &[u8]| {
         let is_record = keys.event_of(key).is_some() || keys.pair_of(key).is_some();
-        is_record || keys.numbers_of(key).is_some() || keys.void_of(key).is_some()
+        let is_number = keys.numbers_of(key).is_some() || keys.void_of(key).is_some();
+        is_record || is_number || keys.form_of(key).is_some() || is_closed(keys, key, value)
     };
     transaction
         .write
         .iter()
         .filter_map(move |write| match write {
-            Write::Put { key, value, .. } if is_kept(key) => Some((key.as_str(), value.as_slice())),
+            Write::Put { key, value, .. } if is_kept(key, value) => {
+                Some((key.as_str(), value.as_slice()))
+            }
             Write::Put { .. } | Write::Delete(_) => None,
         })
+}
+
+/// `true` if this is the row of a closed series.
+fn is_closed(keys: &Keys, key: &str, value: &[u8]) -> bool {
+    let summary = keys
+        .series_of(key)
+        .and_then(|series| series_of_bytes(key, series, value));
+    summary.is_some_and(|summary| summary.closed.is_some())
 }
 
 /// Returns the keys of the rows that directly precede the first new event of each ledger.
@@ -402,7 +417,8 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
         RecordPlan::Append(_)
         | RecordPlan::Anchor(_)
         | RecordPlan::Number(_)
-        | RecordPlan::Void(_) => None,
+        | RecordPlan::Void(_)
+        | RecordPlan::Close(_) => None,
     };
     plans.iter().filter_map(head_before).collect()
 }

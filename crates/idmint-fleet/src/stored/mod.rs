@@ -8,5 +8,5 @@ pub(super) mod value;
 
 pub(super) use fleet_meta::FleetMeta;
 pub(super) use horizon_record::HorizonRecord;
-pub(super) use slot_record::{HOLD_ROW, KNOWN_ROWS, SlotRecord};
+pub(super) use slot_record::{CLOSED_ROW, HOLD_ROW, KNOWN_ROWS, SlotRecord};
 pub(super) use value::{StoredInstant, ValueError, ceil_to_millis};

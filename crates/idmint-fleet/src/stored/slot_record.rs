@@ -9,10 +9,13 @@ use idmint_core::time::UnixNanos;
 /// The name of the row that stores the hold on numbers.
 pub(crate) const HOLD_ROW: &str = "number-hold";
 
+/// The name of the form of a `series` row that says that the series is closed.
+pub(crate) const CLOSED_ROW: &str = "number-closed";
+
 /// The names of the rows that this version can read but some earlier versions cannot, separated by
 /// spaces. A process announces these names in a separate key, because earlier versions accept no
 /// further field in the record of a slot.
-pub(crate) const KNOWN_ROWS: &str = HOLD_ROW;
+pub(crate) const KNOWN_ROWS: &str = "number-hold number-closed";
 
 /// The process that holds a slot. The record is deleted when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

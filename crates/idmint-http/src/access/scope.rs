@@ -20,7 +20,7 @@ pub enum Scope {
     /// In addition to `ledger`: importing into ledgers to which other callers append. The appends
     /// of those callers are refused until the import has ended.
     Import,
-    /// Taking, voiding and reading numbers without gaps.
+    /// Taking, voiding and reading numbers without gaps, and closing series.
     Number,
 }
 

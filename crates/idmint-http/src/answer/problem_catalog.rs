@@ -164,6 +164,12 @@ problems! {
         safe_action: "GET /numbers/{series} shows its numbers. To start at a stated number, begin a series with \
             another name. A wrong first number can be replaced while it is the only one (instead_of).",
         dangerous_action: "Taking numbers and making them void to advance the series: each of them remains for ever.";
+    SeriesClosed = 409 "series-closed": "The series is closed",
+        cause: "This series was closed (`idmint numbers close`), for example because its year is over. No number was \
+            given. Keys that have numbers still get them.",
+        safe_action: "Correct the name of the series, or begin a new series, such as the one of the new year.",
+        dangerous_action: "Using a number beyond the last one without the service: the closed series was reported \
+            as complete.";
     AlreadyVoid = 409 "already-void": "The number is void for another reason",
         cause: "A number is made void only once, and keeps its reason and time.",
         safe_action: "GET /numbers/{series} shows why it is void. If the reason means the same, do nothing.",

@@ -156,6 +156,15 @@ impl From<RecordError> for Problem {
             RecordError::Number(NumberRefusal::SeriesEnded { max, .. }) => {
                 of(Slug::SeriesEnded).reason("count").limit(max.to_string())
             }
+            RecordError::Number(NumberRefusal::Closed(closed)) => {
+                let problem = of(Slug::SeriesClosed)
+                    .reason("series")
+                    .with("closed", closed.recorded.to_string());
+                match closed.last {
+                    Some(last) => problem.with("last", last.to_string()),
+                    None => problem,
+                }
+            }
             RecordError::Number(NumberRefusal::NotHeld { .. }) => {
                 of(Slug::SeriesBegun).reason("from")
             }

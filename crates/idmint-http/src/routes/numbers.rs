@@ -1,4 +1,4 @@
-//! `/numbers`: issues, voids and lists numbers without gaps.
+//! `/numbers`: issues, voids and lists numbers without gaps, and closes series.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,17 +18,19 @@ use crate::request::{
     query_of, read_body, strict_json, strict_query, whole_number,
 };
 use idmint_records::ledger::{
-    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX,
-    ResumeRequest, SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
+    COUNT_MAX, CloseRequest, ClosedSeries, FormChange, GivenNumbers, NUMBER_MAX, NumberForm,
+    NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX, ResumeRequest, SeriesName,
+    SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
-use idmint_service::{PAGE_LEN, Service};
+use idmint_service::{NumberPage, PAGE_LEN, Service};
 use idmint_storage::{NumberRecord, Numbered, RecordError, SeriesSummary};
 use idmint_wire::{
-    BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
-    SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
+    BlockAnswer, CloseAnswer, CloseInfo, NumberAnswer, NumberInfo, NumberList, ResumeAnswer,
+    SeriesInfo, SeriesList, SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
 };
 
 pub(crate) const ROUTE: &str = "/numbers/{series}";
+pub(crate) const CLOSE_ROUTE: &str = "/numbers/{series}/close";
 pub(crate) const RESUME_ROUTE: &str = "/numbers/{series}/resume";
 pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
 
@@ -112,7 +114,11 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         }
     };
     let bounds = service.number_rules().bounds(&series);
-    let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
+    let form = form_of_new(service.number_rules(), &series);
+    let request = NumberRequest {
+        form,
+        ..NumberRequest::new(series, count, bounds, key, caller_of(&parts))
+    };
     let request = request.if_admitted(admitted);
     let request = match first {
         Some(first) => request.beginning_with(first),
@@ -125,7 +131,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     let of_service = Arc::clone(service);
     let give = async move {
         let numbered = of_service.give_numbers(request).await?;
-        Ok(given(of_service.number_rules(), &numbered))
+        Ok(given(&of_service, &numbered))
     };
     DurableWork::of(&parts, &service.load().requests, give).await
 }
@@ -156,9 +162,16 @@ async fn give_block(
     DurableWork::of(parts, &service.load().requests, give).await
 }
 
-fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
+/// Returns the form in which new numbers of a series are written, or `None` for blocks, which have no
+/// text.
+fn form_of_new(rules: &NumberRules, series: &SeriesName) -> Option<NumberForm> {
+    (rules.kind(series) == NumberKind::Gapless).then(|| rules.form(series))
+}
+
+fn given(service: &Service, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
     let given = &numbered.stored;
-    let text = |number| rules.text(&given.series, number);
+    let form = service.number_form(&given.series, numbered.form.as_ref());
+    let text = |number| form.text(number);
     let several =
         (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
     let mut response = json(&NumberAnswer {
@@ -220,6 +233,7 @@ pub(crate) async fn resume(
             Some(ResumeRequest {
                 from,
                 bounds: service.number_rules().bounds(&series),
+                form: form_of_new(service.number_rules(), &series),
                 by: caller_of(&parts).map(str::to_owned),
                 series,
             })
@@ -290,7 +304,7 @@ pub(crate) async fn make_void(
     let of_service = Arc::clone(&service);
     let make_void = async move {
         let numbered = of_service.make_void(request).await?;
-        Ok(voided(of_service.number_rules(), &numbered))
+        Ok(voided(&of_service, &numbered))
     };
     DurableWork::of(&parts, &service.load().requests, make_void).await
 }
@@ -308,20 +322,67 @@ fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
 }
 
 fn voided(
-    rules: &NumberRules,
+    service: &Service,
     Numbered {
         is_replayed,
         stored: void,
+        form,
     }: &Numbered<VoidedNumber>,
 ) -> Response<Body> {
     let mut response = json(&VoidAnswer {
         series: void.series.to_string(),
         number: void.number.to_string(),
-        text: rules.text(&void.series, void.number),
+        text: service
+            .number_form(&void.series, form.as_ref())
+            .text(void.number),
         void: void_info(void),
     });
     mark_outcome(&mut response, *is_replayed);
     response
+}
+
+/// Closes a series, which then issues no more numbers.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request fails. The request may be repeated safely.
+pub(crate) async fn close(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    no_query(&parts.uri)?;
+    let [series] = path_params(CLOSE_ROUTE, &parts.uri)?;
+    let series = SeriesName::from_text(&series)?;
+    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
+        .await?
+        .is_empty()
+    {
+        let detail = "a request to close a series must have no body";
+        return Err(Problem::new(Slug::MalformedRequest, detail)
+            .reason("body")
+            .or_example(|| format!("POST /numbers/{series}/close")));
+    }
+    let request = CloseRequest {
+        series,
+        by: caller_of(&parts).map(str::to_owned),
+    };
+    let of_service = Arc::clone(&service);
+    let close = async move {
+        let Numbered {
+            is_replayed,
+            stored: closed,
+            ..
+        } = of_service.close_series(request).await?;
+        let mut response = json(&CloseAnswer {
+            series: closed.series.to_string(),
+            last: closed.last.map(|last| last.to_string()),
+            closed: close_info(&closed),
+        });
+        mark_outcome(&mut response, is_replayed);
+        Ok(response)
+    };
+    DurableWork::of(&parts, &service.load().requests, close).await
 }
 
 /// Lists all series that the caller may read, in pages.
@@ -375,12 +436,17 @@ pub(crate) async fn list(
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
-        let page = reading.numbers(&series, after, limit)?;
+        let NumberPage {
+            closed,
+            forms,
+            numbers: page,
+        } = reading.numbers(&series, after, limit)?;
         let next = page.next(|last| last_of(reading.number_rules(), last).to_string());
-        let info = |listed: &NumberRecord| number_info(reading.number_rules(), listed);
+        let info = |listed: &NumberRecord| number_info(&reading, &forms, listed);
         let numbers = page.items.iter().map(info).collect();
         Ok(json(&NumberList {
             series: series.to_string(),
+            closed: closed.as_ref().map(close_info),
             numbers,
             next,
         }))
@@ -426,19 +492,21 @@ fn series_info(summary: &SeriesSummary) -> SeriesInfo {
         first: summary.first.to_string(),
         last: summary.last.to_string(),
         updated: summary.updated.to_string(),
+        closed: summary.closed.as_ref().map(close_info),
     }
 }
 
-fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
+fn number_info(service: &Service, forms: &[FormChange], listed: &NumberRecord) -> NumberInfo {
     let NumberRecord {
         number,
         given,
         void,
     } = listed;
+    let form = service.number_form(&given.series, FormChange::form_at(forms, *number));
     NumberInfo {
         number: number.to_string(),
-        last: is_range(rules, listed).then(|| given.last.to_string()),
-        text: rules.text(&given.series, *number),
+        last: is_range(service.number_rules(), listed).then(|| given.last.to_string()),
+        text: form.text(*number),
         time: given.recorded.to_string(),
         key: format!("{:032x}", given.mark.key.0),
         by: given.by.clone(),
@@ -465,6 +533,13 @@ fn void_info(void: &VoidedNumber) -> VoidInfo {
         reason: void.reason.as_str().to_owned(),
         time: void.recorded.to_string(),
         by: void.by.clone(),
+    }
+}
+
+fn close_info(closed: &ClosedSeries) -> CloseInfo {
+    CloseInfo {
+        time: closed.recorded.to_string(),
+        by: closed.by.clone(),
     }
 }
 

@@ -58,10 +58,10 @@ pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong}
 pub use event_error::EventError;
 pub use events::{ChecksumStep, Event, EventId, EventTime, LedgerId};
 pub use numbers::{
-    CALLER_LEN_MAX, COUNT_MAX, FormerConflict, FormerTemplate, GivenNumbers, NUMBER_MAX,
-    NumberBounds, NumberCheck, NumberForm, NumberKind, NumberKinds, NumberPlan, NumberReading,
-    NumberRefusal, NumberRequest, NumberRule, NumberRules, NumberRulesError, NumberTemplate,
-    REASON_LEN_MAX, ResumeRequest, SeriesHead, SeriesName, SeriesNameError, SeriesPattern,
-    SeriesRefusal, TemplateError, TextConflict, VoidPlan, VoidReason, VoidRefusal, VoidRequest,
-    VoidedNumber, Years,
+    CALLER_LEN_MAX, COUNT_MAX, ClosePlan, CloseRequest, ClosedSeries, FormChange, FormerConflict,
+    FormerTemplate, GivenNumbers, KeptTemplates, NUMBER_MAX, NumberBounds, NumberCheck, NumberForm,
+    NumberKind, NumberKinds, NumberPlan, NumberReading, NumberRefusal, NumberRequest, NumberRule,
+    NumberRules, NumberRulesError, NumberTemplate, REASON_LEN_MAX, ResumeRequest, SeriesHead,
+    SeriesName, SeriesNameError, SeriesPattern, SeriesRefusal, TemplateError, TemplateHistory,
+    TextConflict, VoidPlan, VoidReason, VoidRefusal, VoidRequest, VoidedNumber, Years,
 };

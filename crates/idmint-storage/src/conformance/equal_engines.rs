@@ -6,7 +6,10 @@ use rand::{RngExt, SeedableRng};
 use crate::records::{
     CountedAnchor, NumberStore, RecordPlan, RecordStore, Records, SeriesSummary, WriteError,
 };
-use crate::samples::{NOW, anchor_of, append, at, create, given_plan, plan, series, void_plan};
+use crate::samples::{
+    NOW, anchor_of, append, at, close_plan, create, form, given_plan, in_form, plan, series,
+    void_plan,
+};
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 use idmint_records::ledger::{KeyHash, LedgerId};
 
@@ -69,7 +72,10 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
 fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let mut plans = Vec::new();
     for number in 0..random.random_range(1..4) {
-        let name = series(&format!("series-{}", random.random_range(0..4)));
+        let name = series(&format!(
+            "series-{}",
+            random.random_range(0..4) + step / 20 * 4
+        ));
         let head = numbers.series_head(&name).expect("reads");
         plans.push(match head {
             Some(head) if random.random_bool(0.3) => void_plan(
@@ -77,14 +83,14 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
                 random.random_range(1..=head.last),
                 &format!("reason {number}"),
             ),
+            head if random.random_bool(0.02) => close_plan(&name, head),
             // If one call has two plans for the same series, the second plan is stale, because it
             // does not take the first plan into account.
-            head => given_plan(
-                &name,
-                random.random_range(1..5),
-                &format!("{step}-{number}"),
-                head,
-            ),
+            head => {
+                let key = format!("{step}-{number}");
+                let plan = given_plan(&name, random.random_range(1..5), &key, head);
+                in_form(plan, form(["A-", "B-"][random.random_range(0..2)]))
+            }
         });
     }
     plans
@@ -110,8 +116,9 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
             given.iter().cloned().map(Some).collect::<Vec<_>>()
         );
         text += &format!(
-            "{given:?} {:?}\n",
-            numbers.voids(series, 0..=u64::MAX).expect("reads")
+            "{given:?} {:?} {:?}\n",
+            numbers.voids(series, 0..=u64::MAX).expect("reads"),
+            numbers.forms(series, 0..=u64::MAX).expect("reads"),
         );
     }
     text

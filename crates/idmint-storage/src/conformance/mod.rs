@@ -64,6 +64,10 @@ suite! { $
         a_series_with_numbers_keeps_its_kind_and_one_without_may_change_it,
         a_wrong_first_number_is_replaced_once_and_its_key_is_free_again,
         two_series_may_write_equal_texts_only_if_they_have_numbers_already,
+        a_number_keeps_the_form_in_which_it_was_given,
+        templates_of_the_first_start_stay_and_no_text_is_written_twice,
+        a_closed_series_gives_no_number_and_keeps_those_it_has,
+        of_a_number_and_a_close_at_once_one_comes_first,
     }
     records {
         appends_are_read_as_they_were_written,

@@ -6,11 +6,12 @@ use super::{assert_stale, written_of};
 use crate::failure::FailureKind;
 use crate::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary};
 use crate::samples::{
-    NOW, at, begin, correction_plan, create, give, given_plan, plan, series, void_plan,
+    NOW, at, begin, close_plan, correction_plan, create, form, give, given_plan, in_form, plan,
+    series, void_plan,
 };
 use idmint_records::ledger::{
-    GivenNumbers, KeyHash, NumberKinds, NumberPlan, NumberRule, NumberRules, NumberTemplate,
-    SeriesHead, SeriesName, SeriesPattern,
+    ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberKinds, NumberPlan, NumberRule,
+    NumberRules, NumberTemplate, SeriesHead, SeriesName, SeriesPattern,
 };
 
 /// The number of rounds in which several writers write at the same moment.
@@ -200,6 +201,7 @@ pub fn series_are_listed_in_their_order_page_by_page(records: &dyn RecordStore) 
             first: 1,
             last: 5,
             updated: last.recorded,
+            closed: None,
         });
     }
     all.sort_by(|one, other| one.series.cmp(&other.series));
@@ -298,6 +300,7 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
             first: right,
             last: right,
             updated: found.recorded,
+            closed: None,
         };
         let all = records.series(None, 99).expect("reads");
         assert!(all.contains(&summary), "{all:?}");
@@ -348,6 +351,219 @@ pub fn two_series_may_write_equal_texts_only_if_they_have_numbers_already(
     records.agree_on_rules(&rules).expect("old-2 has a number");
 }
 
+pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let (acme, other) = (series("acme"), series("acme-2"));
+    let write = |plan: RecordPlan| {
+        records
+            .write(std::slice::from_ref(&plan))
+            .expect("nothing was written meanwhile");
+    };
+    let next =
+        |name: &SeriesName, count, key: &str| given_plan(name, count, key, head_of(numbers, name));
+    // The numbers 1 and 2 have no form, like those of an earlier version.
+    write(next(&acme, 2, "a"));
+    for (key, before) in [("b", "A-"), ("c", "A-"), ("d", "B-"), ("e", "A-")] {
+        write(in_form(next(&acme, 2, key), form(before)));
+    }
+    write(in_form(next(&other, 1, "a"), form("C-")));
+    write(next(&acme, 1, "f"));
+    let text = |name: &SeriesName, number| {
+        let form = numbers.form_at(name, number).expect("reads");
+        form.map_or_else(String::new, |form| form.text(number))
+    };
+    let texts: Vec<String> = (1..=11).map(|number| text(&acme, number)).collect();
+    assert_eq!(
+        texts,
+        [
+            "", "", "A-3", "A-4", "A-5", "A-6", "B-7", "B-8", "A-9", "A-10", "A-11"
+        ]
+    );
+    assert_eq!(
+        (text(&other, 1), text(&series("none"), 1)),
+        ("C-1".to_owned(), String::new())
+    );
+    let changes = |numbers_from, to| -> Vec<u64> {
+        let changes: Vec<FormChange> = numbers.forms(&acme, numbers_from..=to).expect("reads");
+        changes.iter().map(|change| change.from).collect()
+    };
+    assert_eq!(changes(1, u64::MAX), [3, 7, 9], "only changes are stored");
+    assert_eq!(
+        (changes(4, 7), changes(8, 8), changes(1, 2)),
+        (vec![3, 7], vec![7], vec![])
+    );
+    let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
+    assert_eq!(of, KeyHash::of_series(&acme, "d"));
+
+    // A plan for an earlier head writes no form either.
+    assert_stale(
+        records,
+        &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
+    );
+    assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
+
+    // Two nodes with different configurations, whose plans are written in one call.
+    let head = |plan: &RecordPlan| match plan {
+        RecordPlan::Number(plan) => plan.given.head(),
+        _ => unreachable!("made"),
+    };
+    let one = in_form(next(&acme, 1, "g"), form("E-"));
+    let two = in_form(given_plan(&acme, 1, "h", Some(head(&one))), form("F-"));
+    records
+        .write(&[one, two])
+        .expect("each follows the one before");
+    assert_eq!(
+        (text(&acme, 12), text(&acme, 13)),
+        ("E-12".to_owned(), "F-13".to_owned())
+    );
+
+    // A correction replaces the form of the wrong number.
+    let moved = series("moved");
+    let beginning = |first, key: &str, before: &str| {
+        let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);
+        let plan = NumberPlan::make(&request, None, at(NOW)).expect("it begins");
+        in_form(RecordPlan::Number(plan), form(before))
+    };
+    let wrong = beginning(12, "wrong", "OLD-");
+    write(wrong.clone());
+    let RecordPlan::Number(NumberPlan { given: wrong, .. }) = wrong else {
+        unreachable!("made")
+    };
+    write(in_form(correction_plan(&wrong, 10, "right"), form("NEW-")));
+    write(in_form(next(&moved, 3, "next"), form("NEW-")));
+    let texts: Vec<String> = (10..=13).map(|number| text(&moved, number)).collect();
+    assert_eq!(texts, ["NEW-10", "NEW-11", "NEW-12", "NEW-13"]);
+}
+
+pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &dyn RecordStore) {
+    let rules = |text: &str| {
+        let pattern = SeriesPattern::from_text("acme-*").expect("a pattern");
+        let template = NumberTemplate::from_text(text).expect("a template");
+        let rule = NumberRule {
+            template,
+            ..NumberRule::new("invoice", pattern)
+        };
+        NumberRules::new(vec![rule]).expect("one rule")
+    };
+    let acme = series("acme-1");
+    let agree = |text: &str| records.agree_on_rules(&rules(text));
+    let first = |text: &str| agree(text).expect("it is new").first.form(&acme).text(7);
+    assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
+    // As long as no series has numbers, no text was written.
+    assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
+    assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
+    give(records, &acme, 1, "a");
+    let error = agree("A/{series}/1{n}").expect_err("A/acme-1/11 would be number 1 and 11");
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    assert!(error.to_string().contains("numbers.invoice"), "{error}");
+    let agreed = agree("B/{series}/{n}").expect("no text is equal");
+    assert_eq!(agreed.first.form(&acme).text(7), "A/acme-1/7");
+    let changes: Vec<String> = agreed.changes.iter().map(ToString::to_string).collect();
+    assert!(
+        matches!(&changes[..], [one] if one.contains("B/{series}/{n}")),
+        "{changes:?}"
+    );
+    assert_eq!(agree("B/{series}/{n}").expect("it is the same").changes, []);
+    agree("A/{series}/1{n}").expect_err("the earlier template counts for ever");
+}
+
+pub fn a_closed_series_gives_no_number_and_keeps_those_it_has(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let (acme, unbegun) = (series("acme"), series("unbegun"));
+    let closed_of = |name: &SeriesName| numbers.series_state(name).expect("reads").closed;
+    let given = give(records, &acme, 3, "a");
+    let early = close_plan(&acme, None);
+    assert_stale(records, &[early]);
+    assert_eq!(closed_of(&acme), None);
+
+    let close = close_plan(&acme, Some(given.head()));
+    let late = given_plan(&acme, 1, "late", Some(given.head()));
+    assert_stale(records, &[close.clone(), late.clone()]);
+    assert_stale(records, &[close.clone(), close.clone()]);
+    let last = given_plan(&acme, 1, "last", Some(given.head()));
+    let RecordPlan::Number(NumberPlan {
+        given: last_given, ..
+    }) = &last
+    else {
+        unreachable!("made")
+    };
+    assert_stale(records, &[last.clone(), close.clone()]);
+    let after_last = close_plan(&acme, Some(last_given.head()));
+    records
+        .write(&[last.clone(), after_last.clone()])
+        .expect("the number comes first");
+    let RecordPlan::Close(plan) = &after_last else {
+        unreachable!("made")
+    };
+    assert_eq!(closed_of(&acme).as_ref(), Some(&plan.closed));
+    assert_eq!(plan.closed.last, Some(4));
+    for stale in [
+        late,
+        close,
+        after_last,
+        given_plan(&acme, 1, "b", Some(last_given.head())),
+    ] {
+        assert_stale(records, &[stale]);
+    }
+    assert_eq!(head_of(numbers, &acme).map(|head| head.last), Some(4));
+    assert_eq!(given_to(numbers, &acme, "a"), Some(given));
+    records
+        .write(&[void_plan(&acme, 2, "cancelled")])
+        .expect("a number of a closed series can be void");
+
+    let close = close_plan(&unbegun, None);
+    records.write(&[close.clone()]).expect("nothing was given");
+    assert_stale(records, &[given_plan(&unbegun, 1, "a", None)]);
+    assert_stale(records, &[close]);
+    assert_eq!(head_of(numbers, &unbegun), None);
+    let is_closed = |closed: Option<&ClosedSeries>| closed.map(|closed| closed.last);
+    let open = give(records, &series("between"), 1, "a");
+    let listed = numbers.series(None, 9).expect("reads");
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|it| {
+            (
+                it.series.as_str(),
+                it.first,
+                it.last,
+                is_closed(it.closed.as_ref()),
+            )
+        })
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("acme", 1, 4, Some(Some(4))),
+            (open.series.as_str(), 1, 1, None),
+            ("unbegun", 1, 0, Some(None)),
+        ]
+    );
+    let behind = numbers.series(Some(&open.series), 1).expect("reads");
+    assert_eq!(
+        behind.len(),
+        1,
+        "the list goes on with a series without numbers"
+    );
+}
+
+pub fn of_a_number_and_a_close_at_once_one_comes_first(records: &dyn RecordStore) {
+    for round in 0..ROUNDS {
+        let name = series(&format!("acme-{round}"));
+        let head = Some(give(records, &name, 1, "first").head());
+        let plans = [
+            given_plan(&name, 1, "second", head),
+            close_plan(&name, head),
+        ];
+        let is_closed = written_of(records, &plans) == 1;
+        let state = records.series_state(&name).expect("reads");
+        let last = state.head.map(|head| head.last);
+        assert_eq!(
+            (state.closed.is_some(), last),
+            (is_closed, Some(2 - u64::from(is_closed)))
+        );
+    }
+}
+
 #[cfg(test)]
 mod reopened {
     use super::*;
@@ -370,6 +586,12 @@ mod reopened {
                 .write(&[correction_plan(&wrong, 10, "right")])
                 .expect("12 is the only number");
             let moved = give(&*records, &series("moved"), 5, "next");
+            let first = in_form(given_plan(&series("done"), 1, "a", None), form("DONE-"));
+            records.write(&[first]).expect("it begins");
+            let head = head_of(&*records, &series("done"));
+            records
+                .write(&[close_plan(&series("done"), head)])
+                .expect("it is open");
             drop((records, store));
 
             let store = ready(engine.open(), horizon, &[]);
@@ -386,6 +608,10 @@ mod reopened {
                 );
                 assert_eq!(given_to(numbers, &moved.series, "wrong"), None);
                 assert_eq!(numbers.voids(&acme, 0..=9).expect("reads").len(), 1);
+                let text = numbers.form_at(&series("done"), 1).expect("reads");
+                assert_eq!(text.map(|form| form.text(1)).as_deref(), Some("DONE-1"));
+                let closed = numbers.series_state(&series("done")).expect("reads").closed;
+                assert_eq!(closed.map(|closed| closed.last), Some(Some(1)));
                 // Request keys of numbers are never removed, no matter how late the sweep runs.
                 while records.forget_requests(at(NOW * 4), 1_000).expect("works") {}
             }

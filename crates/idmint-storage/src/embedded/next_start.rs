@@ -14,7 +14,7 @@ use super::overlay_file::OverlayFile;
 use super::tables::{Database, FormatsTable, RecordTables};
 use crate::failure::{FailureKind, StoreError};
 use crate::kept_formats::{FormatsError, KeptFormat};
-use crate::records::NumberStore;
+use crate::records::{NumberStore, TemplateChange};
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
 
@@ -23,12 +23,13 @@ use idmint_records::ledger::NumberRules;
 const ATTEMPTS: usize = 5;
 
 /// The kind of start for which a folder is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStart {
     /// The folder is missing or has no horizon, so the next start is the first one.
     First,
-    /// The folder has this horizon, and its formats and series are those of the configuration.
-    Again(UnixNanos),
+    /// The folder has this horizon, and its formats and series are those of the configuration. The
+    /// templates of these rules for numbers have changed since the last start.
+    Again(UnixNanos, Vec<TemplateChange>),
     /// This user may not read the folder.
     Unreadable,
 }
@@ -109,7 +110,7 @@ fn compare(
             let path = database_path;
             return Err(StoreError::from(OpenError::DatabaseMissing { path }).into());
         }
-        return Ok(NextStart::Again(horizon.horizon()));
+        return Ok(NextStart::Again(horizon.horizon(), Vec::new()));
     }
     let mark = CommitMark::read(Arc::new(overlay()?)).map_err(|version| {
         let path = horizon_path.clone();
@@ -119,8 +120,8 @@ fn compare(
     let database = database.map_err(StoreError::from)?;
     FormatsTable::new(&database).agree(slots, formats)?;
     let records = RecordTables::open(Arc::new(database)).map_err(StoreError::from)?;
-    records.agree_on_rules(rules)?;
-    Ok(NextStart::Again(horizon.horizon()))
+    let agreed = records.agree_on_rules(rules)?;
+    Ok(NextStart::Again(horizon.horizon(), agreed.changes))
 }
 
 /// Returns `true` if the file exists and can be read.
@@ -191,7 +192,7 @@ mod tests {
                 files
             };
             let before = files();
-            assert!(matches!(next(0, 4, "1ms"), Ok(NextStart::Again(_))));
+            assert!(matches!(next(0, 4, "1ms"), Ok(NextStart::Again(_, _))));
             let changed = next(0, 4, "1s").expect_err("another tick");
             assert!(matches!(changed, FormatsError::Changed { .. }), "{changed}");
             let slots = next(0, 5, "1ms").expect_err("more slots");

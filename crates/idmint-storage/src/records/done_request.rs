@@ -28,7 +28,10 @@ impl DoneRequest {
                 recorded: plan.recorded,
                 last: plan.head().id,
             }),
-            RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
+            RecordPlan::Anchor(_)
+            | RecordPlan::Number(_)
+            | RecordPlan::Void(_)
+            | RecordPlan::Close(_) => None,
         }
     }
 }

@@ -16,7 +16,9 @@ pub use done_request::DoneRequest;
 pub use done_request::remembered_among;
 pub use done_request::{days_to_forget, remembered_since};
 pub use ledger_store::{LedgerStore, LedgerSummary, StoredAppend};
-pub use number_store::{NumberRecord, NumberStore, SeriesSummary};
+pub use number_store::{
+    AgreedRules, NumberRecord, NumberStore, SeriesState, SeriesSummary, TemplateChange,
+};
 pub use record_store::{BackedUp, RecordPlan, RecordStore, Records, WriteError};
 pub use register::{
     AnchorKey, CountedAnchor, ListPlace, ListRange, StoredAnchor, StoredConjunction, StoredPair,

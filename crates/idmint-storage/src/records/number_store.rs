@@ -1,11 +1,13 @@
 //! The operations that a store supports for numbers.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::failure::{FailureKind, StoreError};
 use idmint_records::ledger::{
-    EventTime, GivenNumbers, KeyHash, NumberKinds, NumberRule, NumberRules, SeriesHead, SeriesName,
-    VoidedNumber,
+    ClosedSeries, EventTime, FormChange, FormerConflict, FormerTemplate, GivenNumbers,
+    KeptTemplates, KeyHash, NumberForm, NumberKind, NumberKinds, NumberRule, NumberRules,
+    SeriesHead, SeriesName, SeriesPattern, TemplateHistory, VoidedNumber,
 };
 
 /// The number of series that are read at a time while a start checks its rules.
@@ -14,13 +16,22 @@ const SERIES_PAGE: usize = 1_000;
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
 /// removed.
 pub trait NumberStore {
+    /// Returns the last number of a series, and whether the series is closed.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError>;
+
     /// Returns the last number of a series and its time, or `None` if the series has no number yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
-    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError>;
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        Ok(self.series_state(series)?.head)
+    }
 
-    /// Returns at most `count_max` series whose names follow `after`, sorted by name.
+    /// Returns at most `count_max` series whose names follow `after`, sorted by name. A series
+    /// without numbers is listed if it is closed.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -81,6 +92,29 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError>;
 
+    /// Returns the changes of form that apply to `numbers` of a series, in ascending order. The first
+    /// change may be below `numbers`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn forms(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<FormChange>, StoreError>;
+
+    /// Returns the form that was stored with a number, or `None` if an earlier version issued the
+    /// number.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
+        Ok(self
+            .forms(series, number..=number)?
+            .pop()
+            .map(|change| change.form))
+    }
+
     /// `true` if a hold stops the series from issuing numbers, because the store was restored and
     /// no operator has resumed the series yet. A series that has no numbers can also be held.
     ///
@@ -108,7 +142,25 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Checks the configured rules against the stored numbers, and then stores the kinds of series.
+    /// Returns the templates of all starts. The history is empty if no start has stored any.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn templates(&self) -> Result<TemplateHistory, StoreError>;
+
+    /// Replaces the templates of all starts, if they are still `before`. Returns `false` if another
+    /// node has replaced them. The change is durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the templates are possibly not stored.
+    fn keep_templates(
+        &self,
+        before: &TemplateHistory,
+        history: &TemplateHistory,
+    ) -> Result<bool, StoreError>;
+
+    /// Checks the configured rules against the stored numbers, and then stores the kinds and the
+    /// templates of series.
     /// A rule by which different series write the same texts, such as `2027-1` for both, is refused
     /// unless one of these series already has numbers. A series that has numbers must not change
     /// its kind.
@@ -116,7 +168,7 @@ pub trait NumberStore {
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another
     /// kind of error if the store cannot be read or written.
-    fn agree_on_rules(&self, rules: &NumberRules) -> Result<(), StoreError> {
+    fn agree_on_rules(&self, rules: &NumberRules) -> Result<AgreedRules, StoreError> {
         for rule in rules.with_equal_texts() {
             if !self.has_numbers(rules, rule)? {
                 let text = format!(
@@ -127,7 +179,103 @@ pub trait NumberStore {
                 return Err(StoreError::new(FailureKind::Disagrees, text));
             }
         }
-        self.agree_on_kinds(&rules.kinds())
+        self.agree_on_kinds(&rules.kinds())?;
+        self.agree_on_templates(rules)
+    }
+
+    /// Compares the templates at this start with those at earlier starts, and stores the new ones.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a new template writes a text that
+    /// an earlier template can have written for another number. Returns another kind of error if the
+    /// store cannot be read or written.
+    fn agree_on_templates(&self, rules: &NumberRules) -> Result<AgreedRules, StoreError> {
+        loop {
+            let (before, now) = (self.templates()?, KeptTemplates::of_rules(rules));
+            let (first, last) = (before.first(), before.last());
+            let first = first.unwrap_or_else(|| now.clone());
+            let Some(history) = before.after_start(&now) else {
+                let changes = Vec::new();
+                return Ok(AgreedRules { first, changes });
+            };
+            self.check_former(rules, &before)?;
+            let changes = match &last {
+                Some(last) => self.template_changes(last, rules)?,
+                None => Vec::new(),
+            };
+            if self.keep_templates(&before, &history)? {
+                return Ok(AgreedRules { first, changes });
+            }
+        }
+    }
+
+    /// Checks that the rules write no text that a template of an earlier start can have written for
+    /// another number. A template counts only if a series that matches its pattern has numbers.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if there is such a text, and another
+    /// kind of error if the store cannot be read.
+    fn check_former(
+        &self,
+        rules: &NumberRules,
+        history: &TemplateHistory,
+    ) -> Result<(), StoreError> {
+        for former in history.all() {
+            let Some(FormerConflict { rule, conflict }) =
+                rules.conflict_with(std::slice::from_ref(&former))
+            else {
+                continue;
+            };
+            let matches = |series: &SeriesName| former.pattern.matches(series.as_str());
+            if self.any_series(&former.pattern, &matches)? {
+                let text = format!(
+                    "numbers.{rule} could write a text that is already the text of another number, because the text of \
+                     {} was {} before: {conflict}; choose a text that differs from all earlier ones",
+                    former.pattern, former.template
+                );
+                return Err(StoreError::new(FailureKind::Disagrees, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the rules whose template has changed since the last start, with the number from
+    /// which the new template applies.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn template_changes(
+        &self,
+        last: &KeptTemplates,
+        rules: &NumberRules,
+    ) -> Result<Vec<TemplateChange>, StoreError> {
+        let mut changes = Vec::new();
+        for rule in rules.rules() {
+            let is_it = |before: &&FormerTemplate| before.pattern == rule.pattern;
+            let Some(before) = last.templates().iter().find(is_it) else {
+                continue;
+            };
+            if rule.kind != NumberKind::Gapless
+                || (&before.template, before.check) == (&rule.template, rule.check)
+            {
+                continue;
+            }
+            let only = rule
+                .pattern
+                .only()
+                .and_then(|name| SeriesName::from_text(name).ok());
+            let head = only.map(|series| self.series_head(&series)).transpose()?;
+            changes.push(TemplateChange {
+                rule: rule.name.clone(),
+                pattern: rule.pattern.to_string(),
+                template: rule.template.to_string(),
+                from: head.map(|head| match head {
+                    Some(head) => head.last.saturating_add(1),
+                    None => rule.bounds.start,
+                }),
+            });
+        }
+        Ok(changes)
     }
 
     /// `true` if a series to which the rule applies has numbers.
@@ -135,15 +283,28 @@ pub trait NumberStore {
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn has_numbers(&self, rules: &NumberRules, rule: &NumberRule) -> Result<bool, StoreError> {
-        let mut after = rule.pattern.name_before();
+        let is_of_rule = |series: &SeriesName| rules.of(series.as_str()) == Some(rule);
+        self.any_series(&rule.pattern, &is_of_rule)
+    }
+
+    /// `true` if a series with numbers that can match `pattern` fulfils `condition`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn any_series(
+        &self,
+        pattern: &SeriesPattern,
+        condition: &dyn Fn(&SeriesName) -> bool,
+    ) -> Result<bool, StoreError> {
+        let mut after = pattern.name_before();
         loop {
             let page = self.series(after.as_ref(), SERIES_PAGE)?;
-            let is_of_rule = |found: &SeriesSummary| rules.of(found.series.as_str()) == Some(rule);
-            if page.iter().any(is_of_rule) {
+            let mut with_numbers = page.iter().filter(|found| found.has_numbers());
+            if with_numbers.any(|found| condition(&found.series)) {
                 return Ok(true);
             }
             match page.last() {
-                Some(last) if page.len() == SERIES_PAGE && !rule.pattern.ends_by(&last.series) => {
+                Some(last) if page.len() == SERIES_PAGE && !pattern.ends_by(&last.series) => {
                     after = Some(last.series.clone());
                 }
                 _ => return Ok(false),
@@ -165,7 +326,7 @@ pub trait NumberStore {
         let mut after = None;
         while let Some(kept) = &kept {
             let page = self.series(after.as_ref(), SERIES_PAGE)?;
-            for SeriesSummary { series, .. } in &page {
+            for SeriesSummary { series, .. } in page.iter().filter(|found| found.has_numbers()) {
                 let (before, after) = (kept.of(series), now.of(series));
                 if before != after {
                     let text = format!(
@@ -184,6 +345,48 @@ pub trait NumberStore {
     }
 }
 
+/// The agreement of the configured rules with the stored numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgreedRules {
+    /// The templates of the first start that stored them. Numbers without a stored form are written
+    /// by these templates.
+    pub first: KeptTemplates,
+    /// The rules whose template has changed since the last start.
+    pub changes: Vec<TemplateChange>,
+}
+
+/// A rule whose template has changed since the last start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateChange {
+    rule: String,
+    pattern: String,
+    template: String,
+    /// The first number that is written by the new template, if the rule applies to one series.
+    from: Option<u64>,
+}
+
+impl fmt::Display for TemplateChange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TemplateChange {
+            rule,
+            pattern,
+            template,
+            from,
+        } = self;
+        write!(
+            out,
+            "numbers.{rule} has changed: numbers of {pattern} that are given from now on"
+        )?;
+        if let Some(from) = from {
+            write!(out, " ({from} and later)")?;
+        }
+        write!(
+            out,
+            " are written as {template}, and earlier numbers keep their texts"
+        )
+    }
+}
+
 /// One number of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRecord {
@@ -195,15 +398,53 @@ pub struct NumberRecord {
     pub void: Option<VoidedNumber>,
 }
 
+/// The data on which new numbers of a series depend.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeriesState {
+    /// The last number of the series and its time, or `None` if it has no number yet.
+    pub head: Option<SeriesHead>,
+    /// The record of closing the series, or `None` if the series is open.
+    pub closed: Option<ClosedSeries>,
+}
+
 /// A series as it appears in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesSummary {
     /// The name of the series.
     pub series: SeriesName,
-    /// The first number that the series has issued.
+    /// The first number that the series has issued, or 1 if it was closed before that.
     pub first: u64,
-    /// The last number that the series has issued.
+    /// The last number that the series has issued, or 0 if it was closed before the first one.
     pub last: u64,
-    /// The time at which the last number was issued.
+    /// The time at which the last number was issued. If the series has no number, the time at which
+    /// it was closed.
     pub updated: EventTime,
+    /// The record of closing the series, or `None` if the series is open.
+    pub closed: Option<ClosedSeries>,
+}
+
+impl SeriesSummary {
+    /// Returns the summary of a series that was closed before its first number.
+    pub fn unbegun(closed: ClosedSeries) -> SeriesSummary {
+        SeriesSummary {
+            series: closed.series.clone(),
+            first: 1,
+            last: 0,
+            updated: closed.recorded,
+            closed: Some(closed),
+        }
+    }
+
+    /// `true` if the series has issued a number.
+    pub fn has_numbers(&self) -> bool {
+        self.first <= self.last
+    }
+
+    /// Returns the last number and its time, or `None` if the series has no number.
+    pub fn head(&self) -> Option<SeriesHead> {
+        self.has_numbers().then_some(SeriesHead {
+            last: self.last,
+            recorded: self.updated,
+        })
+    }
 }

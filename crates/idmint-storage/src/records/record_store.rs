@@ -12,7 +12,7 @@ use super::request_store::RequestStore;
 use crate::failure::{Obstacle, StoreError};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::AnchorPlan;
-use idmint_records::ledger::{AppendPlan, GivenNumbers, NumberPlan, VoidPlan};
+use idmint_records::ledger::{AppendPlan, ClosePlan, GivenNumbers, NumberPlan, VoidPlan};
 
 /// A shared handle to the records of a store, with any engine.
 pub type Records = Arc<dyn RecordStore>;
@@ -39,8 +39,8 @@ pub trait RecordStore:
     /// method returns. The plans must [fit](Self::fitting) into one write.
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold.
-    /// This check covers the last event of each ledger, the last number of each series, the anchors
-    /// near a new anchor, and whether a number is void already. If several processes write to the
+    /// This check covers the last event of each ledger, the last number of each series and whether
+    /// it is closed, the anchors near a new anchor, and whether a number is void already. If several processes write to the
     /// store, the transaction also checks the request keys. Their state must still be the one that
     /// [`request`](RequestStore::request) and [`given_to`](NumberStore::given_to) returned.
     ///
@@ -128,15 +128,25 @@ pub enum RecordPlan {
     Number(NumberPlan),
     /// Void a number.
     Void(VoidPlan),
+    /// Close a series.
+    Close(ClosePlan),
 }
 
 impl RecordPlan {
+    /// `true` if this plan issues numbers that have a text, whose form the store keeps.
+    pub fn has_form(&self) -> bool {
+        matches!(self, RecordPlan::Number(plan) if plan.form.is_some())
+    }
+
     /// Returns the wrong first number of a series that this plan replaces, or `None` if it replaces
     /// no number.
     pub fn replaces(&self) -> Option<&GivenNumbers> {
         match self {
             RecordPlan::Number(plan) => plan.replaces.as_ref(),
-            RecordPlan::Append(_) | RecordPlan::Anchor(_) | RecordPlan::Void(_) => None,
+            RecordPlan::Append(_)
+            | RecordPlan::Anchor(_)
+            | RecordPlan::Void(_)
+            | RecordPlan::Close(_) => None,
         }
     }
 }

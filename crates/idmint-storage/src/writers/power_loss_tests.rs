@@ -17,13 +17,14 @@ use tokio::sync::oneshot::{self, Receiver as Answer};
 use super::*;
 use crate::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::records::{DoneRequest, RecordStore, SeriesSummary};
-use crate::samples::{NOW, append, create, number_request, reports, series, void_request};
+use crate::samples::{NOW, append, create, form, number_request, reports, series, void_request};
 use crate::writers::job::job;
 use crate::writers::round::{Appended, Numbered};
 use idmint_core::time::ManualClock;
 use idmint_records::conjunction::Grouped;
 use idmint_records::ledger::{
-    EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, SeriesName, VoidedNumber,
+    EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, NumberForm, SeriesName,
+    VoidedNumber,
 };
 
 const SEEDS: u64 = 300;
@@ -84,6 +85,8 @@ struct ToldNumbers {
     asked: BTreeMap<String, (SeriesName, u32)>,
     /// The issued numbers, by request key.
     given: BTreeMap<String, GivenNumbers>,
+    /// The form in which the issued numbers are written, by request key.
+    forms: BTreeMap<String, Option<NumberForm>>,
     /// The request keys whose outcome is unknown.
     unknown: BTreeSet<String>,
     /// The numbers that were acknowledged as void.
@@ -369,8 +372,10 @@ impl ToldNumbers {
         };
         let (name, count) = self.asked.entry(key.clone()).or_insert_with(new);
         let (answer, answered) = oneshot::channel();
-        jobs.send(job(number_request(name, *count, &key), answer))
-            .expect("the writer lives");
+        // The configured form changes all the time, also between a request and its repetition.
+        let form = form(["A-", "B-"][random.random_range(0..2)]);
+        let request = number_request(name, *count, &key).written_as(form);
+        jobs.send(job(request, answer)).expect("the writer lives");
         Waiting::Number(key, answered)
     }
 
@@ -380,6 +385,7 @@ impl ToldNumbers {
         Numbered {
             is_replayed,
             stored,
+            form,
         }: Numbered<GivenNumbers>,
         counts: &mut Counts,
     ) {
@@ -390,6 +396,8 @@ impl ToldNumbers {
         );
         counts.numbers += 1;
         self.unknown.remove(key);
+        let told = self.forms.entry(key.to_owned()).or_insert(form.clone());
+        assert_eq!(*told, form, "the text of {key} has changed");
         if let Some(before) = self.given.insert(key.to_owned(), stored.clone()) {
             assert!(
                 is_replayed && before == stored,
@@ -439,6 +447,8 @@ impl ToldNumbers {
                 Some(given),
                 "{key} was acknowledged"
             );
+            let form = records.form_at(&given.series, given.last).expect("reads");
+            assert_eq!(form, self.forms[key], "the text of {key} has changed");
         }
         let allowed: BTreeSet<_> = self.given.keys().chain(&self.unknown).map(place).collect();
         assert!(

@@ -20,8 +20,8 @@ use crate::records::{AnchorKey, RecordStore, Records};
 use idmint_core::time::Clock;
 use idmint_records::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen};
 use idmint_records::ledger::{
-    GivenNumbers, LedgerRequest, NumberRequest, ResumeRequest, SeriesName, VoidRequest,
-    VoidedNumber,
+    CloseRequest, ClosedSeries, GivenNumbers, LedgerRequest, NumberRequest, ResumeRequest,
+    SeriesName, VoidRequest, VoidedNumber,
 };
 
 /// The maximum number of reports whose stored anchors are looked up on the caller's thread. That
@@ -182,6 +182,18 @@ impl RecordWriterHandle {
         &self,
         request: VoidRequest,
     ) -> Result<Numbered<VoidedNumber>, RecordError> {
+        self.send(request).await
+    }
+
+    /// Closes a series. The change is durable when this method returns, and from then on no request
+    /// gets a number of the series. Repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the series was not closed, or if the outcome is unknown.
+    pub async fn close(
+        &self,
+        request: CloseRequest,
+    ) -> Result<Numbered<ClosedSeries>, RecordError> {
         self.send(request).await
     }
 

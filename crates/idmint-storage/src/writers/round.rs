@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use super::job::{AnyJob, Reply, Request};
 use super::record_error::{RecordError, log_unreadable, log_unwritten};
 use crate::failure::StoreError;
-use crate::records::{AnchorKey, DoneRequest, RecordPlan, RecordStore};
+use crate::records::{AnchorKey, DoneRequest, RecordPlan, RecordStore, SeriesState};
 use idmint_core::minting::Refusal;
 use idmint_records::conjunction::{ExternalId, GroupRequest, Grouped, NewAnchors};
 use idmint_records::ledger::{
-    AppendPlan, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberPlan,
-    NumberRefusal, NumberRequest, RequestMark, ResumeRequest, SeriesHead, SeriesName, VoidPlan,
-    VoidRequest, VoidedNumber,
+    AppendPlan, ClosePlan, CloseRequest, ClosedSeries, EventTime, GivenNumbers, Head, KeyHash,
+    LedgerId, LedgerRequest, Link, NumberForm, NumberPlan, NumberRefusal, NumberRequest,
+    RequestMark, ResumeRequest, SeriesHead, SeriesName, VoidPlan, VoidRequest, VoidedNumber,
 };
 
 /// The events that a ledger request has appended.
@@ -29,8 +29,11 @@ pub struct Appended {
 pub struct Numbered<T> {
     /// `true` if the same request was done before. In that case nothing was written this time.
     pub is_replayed: bool,
-    /// The numbers that were issued, or the number that is void.
+    /// The numbers that were issued, the number that is void, or the series that is closed.
     pub stored: T,
+    /// The form that was stored with the numbers, or `None` if an earlier version issued them or
+    /// they have no text.
+    pub form: Option<NumberForm>,
 }
 
 /// External ids, each with the key of the anchor to which it is attached.
@@ -146,10 +149,12 @@ pub(super) struct Round<'a> {
     /// The numbers that were issued earlier to the keys of this round, or `None` if reading all of
     /// them at once failed.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers that the plans of this round issue, by request key.
-    given: HashMap<KeyHash, GivenNumbers>,
+    /// The numbers that the plans of this round issue and their form, by request key.
+    given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
     /// The last number of each series that gets new numbers in this round.
     series: HashMap<SeriesName, SeriesHead>,
+    /// The series that the plans of this round close.
+    closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
     /// The error for jobs that need a write while nothing can be written. `None` if the plans will
@@ -174,6 +179,7 @@ impl<'a> Round<'a> {
             known_given: known_numbers(records, jobs),
             given: HashMap::new(),
             series: HashMap::new(),
+            closed: HashMap::new(),
             voids: HashMap::new(),
             refusal: None,
         }
@@ -187,6 +193,7 @@ impl<'a> Round<'a> {
         self.anchors = NewAnchors::default();
         self.given.clear();
         self.series.clear();
+        self.closed.clear();
         self.voids.clear();
     }
 }
@@ -320,10 +327,17 @@ impl Request for NumberRequest {
 
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<GivenNumbers>, RecordError> {
         let (records, key) = (round.records, self.mark.key);
-        let before = match (round.given.get(&key), &round.known_given) {
-            (Some(planned), _) => Some(planned.clone()),
-            (None, Some(known)) => known.get(&key).cloned(),
-            (None, None) => read(records.given_to(&[(self.series.clone(), key)]))?
+        if let Some((planned, form)) = round.given.get(&key) {
+            let stored = self.replay(planned.clone()).map_err(RecordError::Number)?;
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+                form: form.clone(),
+            });
+        }
+        let before = match &round.known_given {
+            Some(known) => known.get(&key).cloned(),
+            None => read(records.given_to(&[(self.series.clone(), key)]))?
                 .pop()
                 .flatten(),
         };
@@ -331,6 +345,7 @@ impl Request for NumberRequest {
             let stored = self.replay(before).map_err(RecordError::Number)?;
             return Ok(Numbered {
                 is_replayed: true,
+                form: read(records.form_at(&stored.series, stored.first))?,
                 stored,
             });
         }
@@ -340,7 +355,7 @@ impl Request for NumberRequest {
             }));
         }
         let now = round.now.clone().map_err(RecordError::Clock)?;
-        let head = round.series_head(&self.series)?;
+        let head = round.open_series(&self.series)?;
         let plan = match (self.instead_of, head) {
             (Some(wrong), Some(head)) => {
                 let found = round.not_void(&self.series, wrong)?;
@@ -349,22 +364,43 @@ impl Request for NumberRequest {
             _ => NumberPlan::make(self, head, now),
         };
         let plan = plan.map_err(RecordError::Number)?;
-        let stored = plan.given.clone();
+        let (stored, form) = (plan.given.clone(), plan.form.clone());
         round.series.insert(stored.series.clone(), stored.head());
-        round.given.insert(key, stored.clone());
+        round.given.insert(key, (stored.clone(), form.clone()));
         round.plans.push(RecordPlan::Number(plan));
         Ok(Numbered {
             is_replayed: false,
             stored,
+            form,
         })
     }
 }
 
 impl Round<'_> {
-    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, RecordError> {
-        match self.series.get(series) {
-            Some(head) => Ok(Some(*head)),
-            None => read(self.records.series_head(series)),
+    /// Returns the last number of a series, and whether the series is closed, after the plans of
+    /// this round.
+    fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
+        let planned = (self.series.get(series), self.closed.get(series));
+        if let (Some(head), None) = planned {
+            let (head, closed) = (Some(*head), None);
+            return Ok(SeriesState { head, closed });
+        }
+        let stored = read(self.records.series_state(series))?;
+        Ok(SeriesState {
+            head: planned.0.copied().or(stored.head),
+            closed: planned.1.cloned().or(stored.closed),
+        })
+    }
+
+    /// Returns the last number of an open series, after the plans of this round.
+    ///
+    /// # Errors
+    /// Returns [`NumberRefusal::Closed`] if the series is closed.
+    fn open_series(&self, series: &SeriesName) -> Result<Option<SeriesHead>, RecordError> {
+        let SeriesState { head, closed } = self.series_state(series)?;
+        match closed {
+            Some(closed) => Err(RecordError::Number(NumberRefusal::Closed(closed))),
+            None => Ok(head),
         }
     }
 
@@ -398,7 +434,7 @@ impl Request for ResumeRequest {
     /// hold on the series once the plan is durable.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.now.clone().map_err(RecordError::Clock)?;
-        let head = round.series_head(&self.series)?;
+        let head = round.open_series(&self.series)?;
         let next = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
         if next != self.from && !read(round.records.is_held(&self.series))? {
             return Err(RecordError::Number(NumberRefusal::NotHeld {
@@ -434,10 +470,12 @@ impl Request for VoidRequest {
             let stored = self.replay(before.clone()).map_err(RecordError::Void)?;
             return Ok(Numbered {
                 is_replayed: true,
+                form: read(round.records.form_at(&self.series, self.number))?,
                 stored,
             });
         }
         let now = round.now.clone().map_err(RecordError::Clock)?;
+        let form = read(round.records.form_at(&self.series, self.number))?;
         let given = found.as_ref().map(|found| &found.given);
         let plan = VoidPlan::make(self, given, now).map_err(RecordError::Void)?;
         let stored = plan.void.clone();
@@ -446,6 +484,32 @@ impl Request for VoidRequest {
         Ok(Numbered {
             is_replayed: false,
             stored,
+            form,
+        })
+    }
+}
+
+impl Request for CloseRequest {
+    type Outcome = Numbered<ClosedSeries>;
+
+    fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<ClosedSeries>, RecordError> {
+        let SeriesState { head, closed } = round.series_state(&self.series)?;
+        if let Some(stored) = closed {
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+                form: None,
+            });
+        }
+        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let plan = ClosePlan::make(self, head, now);
+        let stored = plan.closed.clone();
+        round.closed.insert(stored.series.clone(), stored.clone());
+        round.plans.push(RecordPlan::Close(plan));
+        Ok(Numbered {
+            is_replayed: false,
+            stored,
+            form: None,
         })
     }
 }

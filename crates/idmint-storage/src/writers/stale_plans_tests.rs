@@ -16,7 +16,7 @@ use super::*;
 use crate::embedded::RecordTables;
 use crate::records::{
     AnchorKey, BackedUp, ConjunctionStore, CountedAnchor, DoneRequest, LedgerStore, LedgerSummary,
-    ListRange, NumberStore, RecordStore, RequestStore, SeriesSummary, StoredAppend,
+    ListRange, NumberStore, RecordStore, RequestStore, SeriesState, SeriesSummary, StoredAppend,
     StoredConjunction, WrittenDay,
 };
 use crate::samples::{
@@ -29,8 +29,9 @@ use idmint_records::conjunction::{
     Anchor, AnchorPlan, ExternalId, GroupRequest, Grouped, Pair, ReportCount, Tca,
 };
 use idmint_records::ledger::{
-    AppendPlan, AppendRefusal, EventId, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link,
-    NumberKinds, NumberRequest, RequestMark, SeriesHead, SeriesName, VoidedNumber,
+    AppendPlan, AppendRefusal, EventId, FormChange, GivenNumbers, Head, KeyHash, LedgerId,
+    LedgerRequest, Link, NumberKinds, NumberRequest, RequestMark, SeriesName, TemplateHistory,
+    VoidedNumber,
 };
 
 /// Records to which another writer writes right before the writer under test.
@@ -106,6 +107,7 @@ impl OtherWriter {
                 ),
             },
             RecordPlan::Void(plan) => RecordPlan::Void(plan.clone()),
+            RecordPlan::Close(plan) => RecordPlan::Close(plan.clone()),
         };
         records
             .write(&[written])
@@ -278,8 +280,28 @@ impl NumberStore for Contended {
         self.records.keep_kinds(kinds)
     }
 
-    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
-        self.records.series_head(series)
+    fn templates(&self) -> Result<TemplateHistory, StoreError> {
+        self.records.templates()
+    }
+
+    fn keep_templates(
+        &self,
+        before: &TemplateHistory,
+        history: &TemplateHistory,
+    ) -> Result<bool, StoreError> {
+        self.records.keep_templates(before, history)
+    }
+
+    fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
+        self.records.series_state(series)
+    }
+
+    fn forms(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<FormChange>, StoreError> {
+        self.records.forms(series, numbers)
     }
 
     fn series(

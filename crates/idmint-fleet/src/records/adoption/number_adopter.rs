@@ -6,10 +6,11 @@ use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};
 use crate::coordinator::Key;
 use crate::records::keys::Keys;
 use crate::records::numbers::{
-    GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
+    GivenCommit, VoidRow, commit_to_bytes, form_to_bytes, key_to_bytes, series_to_bytes,
+    void_to_bytes,
 };
-use idmint_records::ledger::{GivenNumbers, VoidedNumber};
-use idmint_storage::{NumberStore, SeriesSummary};
+use idmint_records::ledger::{FormChange, GivenNumbers, VoidedNumber};
+use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 
 /// The maximum number of requests whose numbers are stored in one row.
 const GIVEN_MAX: usize = 100;
@@ -35,14 +36,14 @@ impl RecordAdopter {
             what: format!("series {series}"),
             key: key.clone(),
         };
-        if there
-            .as_ref()
-            .is_some_and(|there| there.first != summary.first)
-        {
+        let begun = there.as_ref().filter(|there| there.has_numbers());
+        if begun.is_some_and(|there| there.first != summary.first) {
             return Err(differs(&keys.series(series)));
         }
-        let known = there.map(|there| there.last);
+        let known = begun.map(|there| there.last);
+        let is_closed = there.as_ref().is_some_and(|there| there.closed.is_some());
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
+        let mut earlier_form = earlier_form(summary, of)?;
         let (mut count, mut next) = (AdoptedCount::default(), Some(summary.first));
         while let Some(from) = next {
             let given = of.given(series, from, GIVEN_MAX)?;
@@ -61,6 +62,10 @@ impl RecordAdopter {
             }
             let voids = of.voids(series, from..=last)?;
             let mut rows = void_rows_of(keys, &given, &voids);
+            let mut forms = of.forms(series, from..=last)?;
+            forms.retain(|change| change.from >= from);
+            forms.extend(earlier_form.take());
+            rows.extend(form_rows_of(keys, &forms));
             if !new.is_empty() {
                 rows.extend(rows_of(keys, new, from == summary.first && old.is_empty()));
             }
@@ -71,17 +76,52 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        if known >= Some(summary.last) {
+        // A fleet that has continued the series further does not close it.
+        let last = summary.head().map(|head| head.last);
+        if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
         } else {
             let key = keys.series(series);
-            let value = series_to_bytes(&key, summary);
+            let value = series_to_bytes(&key, ADOPTED, summary);
             batch.update(key, value, revision)?;
             count.written += 1;
         }
         batch.flush()?;
         Ok(count)
     }
+}
+
+/// Returns changes of form as rows of the fleet, each with its key.
+fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
+    let row = |change: &FormChange| {
+        let key = keys.number_form(&change.series, change.from);
+        (key.clone(), form_to_bytes(&key, change))
+    };
+    forms.iter().map(row).collect()
+}
+
+/// Returns the form of the first numbers of a series if no form was stored with them. In the folder
+/// such numbers are written by the templates of its first start, which the fleet does not have.
+fn earlier_form(
+    summary: &SeriesSummary,
+    of: &dyn NumberStore,
+) -> Result<Option<FormChange>, StoreError> {
+    let series = &summary.series;
+    let Some(first) = of.given(series, summary.first, 1)?.pop() else {
+        return Ok(None);
+    };
+    let is_gapless = of
+        .kinds()?
+        .is_none_or(|kinds| kinds.of(series) == "gapless");
+    if !is_gapless || of.form_at(series, first.first)?.is_some() {
+        return Ok(None);
+    }
+    Ok(of.templates()?.first().map(|templates| FormChange {
+        series: series.clone(),
+        from: first.first,
+        of: first.mark.key,
+        form: templates.form(series),
+    }))
 }
 
 /// Returns issued numbers as rows of the fleet, each with its key.

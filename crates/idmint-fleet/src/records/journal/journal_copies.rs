@@ -395,6 +395,19 @@ impl JournalCopies {
             let void = numbers::void_of_bytes(key, (&series, number), value);
             return void.map(|void| self.numbers.add_void(void, era)).is_some();
         }
+        if let Some((series, from)) = self.keys.form_of(key) {
+            let change = numbers::form_of_bytes(key, (&series, from), value);
+            return change
+                .map(|change| self.numbers.add_form(change, era))
+                .is_some();
+        }
+        if let Some(series) = self.keys.series_of(key) {
+            let summary = numbers::series_of_bytes(key, series, value);
+            let closed = summary.and_then(|summary| summary.closed);
+            return closed
+                .map(|closed| self.numbers.add_closed(closed, era))
+                .is_some();
+        }
         let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else {
             return false;
         };

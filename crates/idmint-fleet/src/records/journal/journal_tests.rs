@@ -20,9 +20,11 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
 use idmint_storage::Namespace;
-use idmint_storage::samples::{NOW, anchor, append, create, links, near, plan};
+use idmint_storage::samples::{
+    NOW, anchor, append, close_plan, create, give, links, near, plan, series,
+};
 use idmint_storage::{
-    ConjunctionStore, LedgerStore, RecordPlan, RecordStore, RequestStore, WriteError,
+    ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
 };
 
 /// The fates of the next transactions. Each is a pair: `true` if the transaction is done, and
@@ -808,4 +810,37 @@ fn a_journal_that_cannot_be_written_stops_nobody_and_is_counted() {
         [a.head().id, b.head().id],
         "with what it stands behind"
     );
+}
+
+#[test]
+fn a_series_that_a_caller_knows_to_be_closed_is_closed_after_a_restore_unless_it_went_on() {
+    let samples = SampleNodes::of(2);
+    let [acme, unbegun] = ["acme", "unbegun"].map(series);
+    let given = give(&samples.node(0, FIRST), &acme, 3, "a");
+    let backup = samples.store.copy();
+    // The node is killed before it journals the closing, and the other node tells a caller of it.
+    let plans = [
+        close_plan(&acme, Some(given.head())),
+        close_plan(&unbegun, None),
+    ];
+    samples.killed(0, FIRST).write(&plans).unwrap_err();
+    let other = samples.node(1, FIRST);
+    for name in [&acme, &unbegun] {
+        assert!(other.series_state(name).unwrap().closed.is_some());
+    }
+    samples.store.restore(&backup);
+    let copies = samples.copies([0, 1]);
+    samples.import(&copies);
+    let records = samples.forgetful();
+    let last = |name| {
+        let closed = records.series_state(name).unwrap().closed;
+        closed.map(|closed| closed.last)
+    };
+    assert_eq!((last(&acme), last(&unbegun)), (Some(Some(3)), Some(None)));
+
+    samples.store.restore(&backup);
+    give(&samples.node(0, FENCED), &acme, 1, "b");
+    samples.import(&copies);
+    assert_eq!((last(&acme), last(&unbegun)), (None, Some(None)));
+    give(&records, &acme, 1, "c");
 }

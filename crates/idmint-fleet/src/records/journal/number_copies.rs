@@ -1,4 +1,5 @@
-//! Journalled numbers: the issued numbers and the void numbers of each series.
+//! Journalled numbers: the issued numbers of each series with their forms, the void numbers, and the
+//! closed series.
 //!
 //! All numbers are kept in memory, because they take no more space there than in the files, whose
 //! size is limited.
@@ -7,7 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::records::known_fleet::FleetEra;
 use crate::records::numbers::{GivenCommit, VoidRow};
-use idmint_records::ledger::{EventTime, GivenNumbers, SeriesName};
+use idmint_records::ledger::{
+    ClosedSeries, EventTime, FormChange, GivenNumbers, NumberForm, SeriesName,
+};
 
 /// The issued numbers and the void numbers from all given journals.
 #[derive(Debug, Default)]
@@ -16,6 +19,10 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
+    /// The changes of form of each series, each with the era in which a journal has it.
+    pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
+    /// The closed series, each with the era in which a journal has it.
+    pub(super) closed: Vec<(ClosedSeries, FleetEra)>,
 }
 
 /// The numbers that were issued to one request, from a journal.
@@ -45,6 +52,48 @@ impl NumberCopies {
                 .or_default()
                 .push(JournalledNumbers { given, begins, era });
         }
+    }
+
+    /// Adds a change of form.
+    pub(super) fn add_form(&mut self, change: FormChange, era: FleetEra) {
+        let of_series = self.forms.entry(change.series.clone()).or_default();
+        of_series.push((change, era));
+    }
+
+    /// Adds the row of a closed series.
+    pub(super) fn add_closed(&mut self, closed: ClosedSeries, era: FleetEra) {
+        self.closed.push((closed, era));
+    }
+
+    /// Returns the forms of journalled numbers of one series, which follow each other. A number has
+    /// no form here if it is written like the number before it.
+    ///
+    /// A change of form belongs to the request that got its first number. If a number is of an
+    /// earlier era than the number before it, the two come from before and after a restore. The form
+    /// of the number before does not apply then, but the last form of the earlier era.
+    pub(super) fn forms_of(
+        &self,
+        series: &SeriesName,
+        numbers: &[JournalledNumbers],
+    ) -> Vec<Option<NumberForm>> {
+        let forms = self.forms.get(series).map_or(&[][..], Vec::as_slice);
+        let mut before: Option<FleetEra> = None;
+        let form_of = |JournalledNumbers { given, era, .. }: &JournalledNumbers| {
+            let is_restored = before.replace(*era).is_some_and(|before| before > *era);
+            let own = |(change, _): &&(FormChange, FleetEra)| {
+                (change.from, change.of) == (given.first, given.mark.key)
+            };
+            let earlier = |(change, of): &&(FormChange, FleetEra)| {
+                is_restored && change.from < given.first && of <= era
+            };
+            let own = forms.iter().find(own);
+            let change = own.or_else(|| {
+                let earlier = forms.iter().filter(earlier);
+                earlier.max_by_key(|(change, of)| (change.from, *of))
+            });
+            change.map(|(change, _)| change.form.clone())
+        };
+        numbers.iter().map(form_of).collect()
     }
 
     /// Adds the row of a void number.
@@ -77,6 +126,14 @@ impl NumberCopies {
         self.voids.dedup_by(|later, earlier| {
             (&later.row.void, later.row.of) == (&earlier.row.void, earlier.row.of)
         });
+        self.closed.sort_by_key(|(closed, era)| {
+            (
+                closed.series.clone(),
+                std::cmp::Reverse((*era, closed.recorded)),
+            )
+        });
+        self.closed
+            .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
     /// Removes the numbers of eras for which `is_kept` returns `false`.
@@ -85,6 +142,10 @@ impl NumberCopies {
             .values_mut()
             .for_each(|of_series| of_series.retain(|journalled| is_kept(journalled.era)));
         self.voids.retain(|journalled| is_kept(journalled.era));
+        self.forms
+            .values_mut()
+            .for_each(|of_series| of_series.retain(|(_, era)| is_kept(*era)));
+        self.closed.retain(|(_, era)| is_kept(*era));
     }
 
     /// Returns the recording times of all numbers.

@@ -7,52 +7,103 @@ use super::journal_import::{IMPORTED, ImportError, JournalImport, overtaken};
 use super::number_copies::JournalledNumbers;
 use super::reimported::{LostNumbers, Reimported};
 use crate::coordinator::{Compare, Range, Revision, Transaction, Write};
-use crate::records::numbers::{GivenCommit, VoidRow, put_commit, void_to_bytes};
-use idmint_records::ledger::{GivenNumbers, SeriesName};
+use crate::records::numbers::{
+    GivenCommit, VoidRow, put_commit, put_forms, series_to_bytes, void_to_bytes,
+};
+use idmint_records::ledger::{ClosedSeries, FormChange, GivenNumbers, NumberForm, SeriesName};
 use idmint_storage::SeriesSummary;
 use idmint_storage::StoreError;
 
-/// The maximum number of requests whose numbers are written in one transaction.
-const GIVEN_MAX: usize = 100;
+/// The maximum number of requests whose numbers are written in one transaction, together with a
+/// form for each of them.
+const GIVEN_MAX: usize = 50;
 
 impl JournalImport<'_> {
-    /// Continues every series with its journalled numbers. Then voids again the numbers that were
-    /// void before the restore.
+    /// Continues every series with its journalled numbers, in their forms. Then voids again the
+    /// numbers that were void before the restore, and closes the series that were closed.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
             let (next, others) = choose(there.as_ref().map(|there| there.last), journalled);
             done.series += u64::from(!next.is_empty());
-            for some in next.chunks(GIVEN_MAX) {
-                there = Some(self.continue_series(series, there, some)?);
+            let forms = self.copies.numbers.forms_of(series, &next);
+            let next: Vec<_> = next
+                .into_iter()
+                .map(|journalled| journalled.given)
+                .collect();
+            for (some, forms) in next.chunks(GIVEN_MAX).zip(forms.chunks(GIVEN_MAX)) {
+                there = Some(self.continue_series(series, there, some, forms)?);
                 done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
             }
             self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
         }
-        self.import_voids(done)
+        self.import_voids(done)?;
+        for (closed, _) in &self.copies.numbers.closed {
+            self.close(closed)?;
+        }
+        Ok(())
     }
 
-    /// Writes numbers that follow the last number of a series. Returns the summary of the series
-    /// with its new last number.
+    /// Closes a series again, unless it has numbers that were issued after an earlier restore had
+    /// opened it.
+    fn close(&self, closed: &ClosedSeries) -> Result<(), ImportError> {
+        let (revision, there) = self.store.series_row(&closed.series)?;
+        let last = there
+            .as_ref()
+            .and_then(SeriesSummary::head)
+            .map(|head| head.last);
+        let is_closed = there.as_ref().is_some_and(|there| there.closed.is_some());
+        if is_closed || last > closed.last {
+            return Ok(());
+        }
+        let closed = ClosedSeries {
+            last,
+            ..closed.clone()
+        };
+        let summary = match there {
+            Some(there) => SeriesSummary {
+                closed: Some(closed),
+                ..there
+            },
+            None => SeriesSummary::unbegun(closed),
+        };
+        let key = self.store.keys.series(&summary.series);
+        let value = series_to_bytes(&key, IMPORTED, &summary);
+        self.commit(&Transaction {
+            compare: vec![Compare::Modified(key.clone(), revision)],
+            otherwise: vec![Range::one(key.clone())],
+            write: vec![Write::put(key, value)],
+            ..Transaction::default()
+        })?;
+        Ok(())
+    }
+
+    /// Writes numbers that follow the last number of a series, and their forms. Returns the summary
+    /// of the series with its new last number.
     fn continue_series(
         &self,
         series: &SeriesName,
         before: Option<SeriesSummary>,
         given: &[GivenNumbers],
+        forms: &[Option<NumberForm>],
     ) -> Result<SeriesSummary, ImportError> {
         let keys = &self.store.keys;
         let of_keys = given
             .iter()
             .map(|given| keys.number_key(series, given.mark.key));
-        let ranges = [keys.series(series)]
+        let form = keys.form_at(series, given[0].first);
+        let ranges = [Range::one(keys.series(series)), form]
             .into_iter()
-            .chain(of_keys)
-            .map(Range::one);
+            .chain(of_keys.map(Range::one));
         let mut found = self.store.read(&ranges.collect::<Vec<_>>())?.into_iter();
         let revision = found
             .next()
             .and_then(|found| found.first().map(|row| row.modified))
             .unwrap_or_default();
+        let form = found.next().and_then(|mut found| found.pop());
+        let form = form
+            .map(|row| self.store.form_of(series, &row))
+            .transpose()?;
         if self.store.series_summary(series)? != before {
             return Err(overtaken().into());
         }
@@ -62,7 +113,10 @@ impl JournalImport<'_> {
             begins: before.is_none(),
             given: given.to_vec(),
         };
-        let summary = put_commit(keys, before.as_ref(), revision, &commit, &mut transaction);
+        let before = (revision, before.as_ref());
+        let summary = put_commit(keys, before, &commit, None, &mut transaction);
+        let forms = changes(form.map(|change| change.form), given, forms);
+        put_forms(keys, &forms, &mut transaction);
         // A caller may have retried before its number was imported, and received another number.
         // The request key of that caller keeps the other number.
         let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
@@ -150,12 +204,35 @@ impl JournalImport<'_> {
     }
 }
 
+/// Returns the changes of form to store with these numbers. `latest` is the form of the number before
+/// them. A number without a form in `forms` is written like the number before it.
+fn changes(
+    mut latest: Option<NumberForm>,
+    given: &[GivenNumbers],
+    forms: &[Option<NumberForm>],
+) -> Vec<FormChange> {
+    let mut changes = Vec::new();
+    for (given, form) in given.iter().zip(forms) {
+        if form.is_none() || *form == latest {
+            continue;
+        }
+        latest.clone_from(form);
+        changes.extend(form.clone().map(|form| FormChange {
+            series: given.series.clone(),
+            from: given.first,
+            of: given.mark.key,
+            form,
+        }));
+    }
+    changes
+}
+
 /// Splits the journalled numbers of a series into two groups: the ones that continue the series
 /// after `last`, in order, and all others.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
-) -> (Vec<GivenNumbers>, Vec<GivenNumbers>) {
+) -> (Vec<JournalledNumbers>, Vec<GivenNumbers>) {
     let (mut last, mut next, mut taken) = (last, Vec::new(), BTreeSet::new());
     loop {
         let continues = |journalled: &JournalledNumbers| match last {
@@ -176,7 +253,7 @@ fn choose(
         let Some((at, chosen)) = latest else { break };
         last = Some(chosen.given.last);
         taken.insert(at);
-        next.push(chosen.given.clone());
+        next.push(chosen.clone());
     }
     let others = journalled
         .iter()
@@ -188,11 +265,12 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::journal::number_copies::NumberCopies;
     use crate::records::known_fleet::FleetEra;
     use idmint_core::time::UnixNanos;
     use idmint_records::ledger::NumberPlan;
     use idmint_storage::RecordPlan;
-    use idmint_storage::samples::{given_plan, series};
+    use idmint_storage::samples::{form, given_plan, series};
 
     /// Returns `count` numbers, from `first` on, that were issued to a key in this era.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
@@ -216,6 +294,11 @@ mod tests {
         }
     }
 
+    fn firsts_of(journalled: &[JournalledNumbers]) -> Vec<(u64, u64)> {
+        let given: Vec<_> = journalled.iter().map(|it| it.given.clone()).collect();
+        firsts(&given)
+    }
+
     fn firsts(given: &[GivenNumbers]) -> Vec<(u64, u64)> {
         given
             .iter()
@@ -235,12 +318,47 @@ mod tests {
         ];
         let (next, others) = choose(None, &all);
         assert_eq!(
-            (firsts(&next), firsts(&others)),
+            (firsts_of(&next), firsts(&others)),
             (vec![(1, 1), (2, 2), (3, 3), (4, 4)], vec![(2, 3), (6, 6)])
         );
         let (next, others) = choose(Some(3), &all);
-        assert_eq!((firsts(&next), others.len()), (vec![(4, 4)], 5));
+        assert_eq!((firsts_of(&next), others.len()), (vec![(4, 4)], 5));
         assert_eq!(choose(None, &all[1..]).0, [], "nobody knows how it began");
         assert_eq!(choose(Some(9), &all).0, []);
+    }
+
+    #[test]
+    fn each_number_has_the_form_of_its_own_era() {
+        let mut copies = NumberCopies::default();
+        let all = [
+            journalled(1, 3, "a", 1),
+            journalled(4, 1, "lost", 1),
+            journalled(5, 1, "b", 1),
+            journalled(4, 1, "c", 2),
+        ];
+        for (at, before) in [(0, "OLD-"), (1, "LOST-")] {
+            let JournalledNumbers { given, era, .. } = &all[at];
+            let change = FormChange {
+                series: given.series.clone(),
+                from: given.first,
+                of: given.mark.key,
+                form: form(before),
+            };
+            copies.add_form(change, *era);
+        }
+        let mut sorted = all.to_vec();
+        sorted.sort_by_key(|it| it.given.first);
+        let (next, _) = choose(None, &sorted);
+        assert_eq!(firsts_of(&next), [(1, 3), (4, 4), (5, 5)]);
+        assert_eq!(next[1].given, all[3].given, "of the later era");
+        // The number 5 was given after the lost number 4, and written like it. The number 4 that
+        // was given after the restore is written like the numbers before it.
+        let forms = copies.forms_of(&series("acme"), &next);
+        assert_eq!(forms, [Some(form("OLD-")), None, Some(form("LOST-"))]);
+        let given: Vec<_> = next.into_iter().map(|it| it.given).collect();
+        let stored = changes(None, &given, &forms);
+        let text = |number| FormChange::form_at(&stored, number).map(|form| form.text(number));
+        let texts = [3, 4, 5].map(|number| text(number).expect("a form"));
+        assert_eq!(texts, ["OLD-3", "OLD-4", "LOST-5"]);
     }
 }

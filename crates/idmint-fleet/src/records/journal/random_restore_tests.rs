@@ -12,11 +12,11 @@ use super::Reimported;
 use super::sample_nodes::{FIRST, SampleNodes};
 use crate::records::FleetRecords;
 use idmint_records::ledger::{
-    AppendPlan, EventId, GivenNumbers, KeyHash, LedgerId, Link, NumberPlan, SeriesName, VoidPlan,
-    VoidedNumber,
+    AppendPlan, EventId, GivenNumbers, KeyHash, LedgerId, Link, NumberForm, NumberPlan, SeriesName,
+    VoidPlan, VoidedNumber,
 };
 use idmint_storage::samples::{
-    NOW, anchor_of, append, at, create, given_plan, plan, series, void_request,
+    NOW, anchor_of, append, at, create, form, given_plan, in_form, plan, series, void_request,
 };
 use idmint_storage::{LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore};
 
@@ -43,6 +43,8 @@ struct History {
     /// The numbers that got no response because their nodes were killed.
     untold: Vec<GivenNumbers>,
     voids: BTreeMap<(SeriesName, u64), VoidedNumber>,
+    /// The form in which the numbers of each request were written.
+    forms: BTreeMap<KeyHash, NumberForm>,
     now: u64,
 }
 
@@ -62,6 +64,7 @@ impl History {
             told: Vec::new(),
             untold: Vec::new(),
             voids: BTreeMap::new(),
+            forms: BTreeMap::new(),
             now: NOW,
         }
     }
@@ -99,6 +102,10 @@ impl History {
                         self.nodes[node].given_to(&[key]).unwrap(),
                         [Some(given.clone())]
                     );
+                    let form = self.nodes[node]
+                        .form_at(&given.series, given.first)
+                        .unwrap();
+                    assert_eq!(form.as_ref(), self.forms.get(&given.mark.key));
                     self.told.push(given);
                 }
             }
@@ -161,9 +168,12 @@ impl History {
             &self.key().to_string(),
             head,
         );
+        let form = form(["A-", "B-"][self.dice.random_range(0..2)]);
+        let plan = in_form(plan, form.clone());
         let RecordPlan::Number(NumberPlan { given, .. }) = &plan else {
             unreachable!("made above")
         };
+        self.forms.insert(given.mark.key, form);
         if self.dice.random_range(0..8) == 0 {
             self.samples
                 .killed(node, FIRST)
@@ -249,6 +259,14 @@ fn check_numbers(
             .unwrap()
             .remove(0);
         assert_eq!(of_key, is_back.then(|| given.clone()), "its key with it");
+        if is_back {
+            let form = records.form_at(&given.series, given.last).unwrap();
+            assert_eq!(
+                form.as_ref(),
+                history.forms.get(&given.mark.key),
+                "{given:?} has its text"
+            );
+        }
         let void = history.voids.get(&place(given)).filter(|_| has_all);
         let is_void = records
             .number(&given.series, given.first)

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::Hold;
 use super::rows::{
-    GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
+    GivenCommit, VoidRow, commit_to_bytes, form_of_bytes, form_to_bytes, key_to_bytes,
+    series_to_bytes, void_to_bytes,
 };
 use super::series::summary_of;
 use crate::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
 use crate::records::keys::Keys;
 use crate::records::rows::Attempt;
-use idmint_records::ledger::{GivenNumbers, KeyHash, NumberPlan, SeriesHead, SeriesName, VoidPlan};
+use crate::records::shared_store::unreadable;
+use idmint_records::ledger::{
+    ClosePlan, ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberForm, NumberPlan, SeriesHead,
+    SeriesName, VoidPlan,
+};
 use idmint_storage::StoreError;
 use idmint_storage::{RecordPlan, SeriesSummary};
 
@@ -28,7 +33,7 @@ impl<'a> NumbersNeed<'a> {
     pub(in crate::records) fn add_number(&mut self, plan: &'a NumberPlan) -> usize {
         self.given += 1;
         let of_series = if self.series.insert(&plan.given.series) {
-            500
+            1_000
         } else {
             0
         };
@@ -42,15 +47,21 @@ impl<'a> NumbersNeed<'a> {
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
     }
 
+    /// Adds a plan to close a series, and returns its approximate size in bytes.
+    pub(in crate::records) fn add_close(&mut self, plan: &'a ClosePlan) -> usize {
+        self.series.insert(&plan.closed.series);
+        1_000 + plan.closed.by.as_ref().map_or(0, String::len)
+    }
+
     /// Returns an upper bound on the number of rows that are written. The same bound holds for the
     /// rows that are compared, and for the rows that are read.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
-        3 * self.series.len() + self.given + self.voids + 3 * self.removed + of_hold
+        4 * self.series.len() + self.given + self.voids + 4 * self.removed + of_hold
     }
 }
 
-/// The numbers that one transaction issues and voids.
+/// The numbers that one transaction issues and voids, and the series that it closes.
 #[derive(Default)]
 pub(in crate::records) struct NumberDraft {
     series: BTreeMap<SeriesName, OfSeries>,
@@ -67,7 +78,16 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
+    /// The first number that the transaction issues, or `None` if it only closes the series.
+    first: Option<u64>,
+    /// The row with the form of the number before `first`, which no transaction changes unless it
+    /// also changes the row of the series.
+    form_row: Option<KeyValue>,
+    /// The form of the last number, after the plans that were added so far.
+    form: Option<NumberForm>,
     given: Vec<GivenNumbers>,
+    forms: Vec<FormChange>,
+    closed: Option<ClosedSeries>,
     /// The wrong first number that the transaction removes.
     replaces: Option<GivenNumbers>,
 }
@@ -91,7 +111,8 @@ impl NumberDraft {
         for plan in plans {
             match plan {
                 RecordPlan::Number(NumberPlan { given, .. }) => {
-                    round.series.entry(given.series.clone()).or_default();
+                    let of_series = round.series.entry(given.series.clone()).or_default();
+                    of_series.first.get_or_insert(given.first);
                     round
                         .keys
                         .entry((given.series.clone(), given.mark.key))
@@ -103,6 +124,9 @@ impl NumberDraft {
                         .entry((void.series.clone(), void.number))
                         .or_default();
                 }
+                RecordPlan::Close(ClosePlan { closed, .. }) => {
+                    round.series.entry(closed.series.clone()).or_default();
+                }
                 RecordPlan::Append(_) | RecordPlan::Anchor(_) => {}
             }
         }
@@ -112,6 +136,10 @@ impl NumberDraft {
     /// Returns the ranges to read, in the order that [`NumberDraft::take`] expects.
     pub(in crate::records) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
+        let forms = self
+            .series
+            .iter()
+            .filter_map(|(series, of_series)| Some(keys.form_at(series, of_series.first?)));
         let of_keys = self
             .keys
             .keys()
@@ -131,6 +159,7 @@ impl NumberDraft {
             .chain(of_keys)
             .chain(voids)
             .map(Range::one)
+            .chain(forms)
             .collect()
     }
 
@@ -140,6 +169,7 @@ impl NumberDraft {
     /// Returns [`StoreError`] if a row is damaged.
     pub(in crate::records) fn take(
         &mut self,
+        keys: &Keys,
         mut next: impl FnMut() -> Option<KeyValue>,
     ) -> Result<(), StoreError> {
         if !self.series.is_empty() {
@@ -164,39 +194,67 @@ impl NumberDraft {
         self.voids
             .values_mut()
             .for_each(|void| void.revision = revision_of(next().as_ref()));
+        for (series, of_series) in &mut self.series {
+            if of_series.first.is_none() {
+                continue;
+            }
+            of_series.form_row = next();
+            let Some(row) = &of_series.form_row else {
+                continue;
+            };
+            let from = keys.form_of(&row.key).map(|(_, from)| from);
+            let change = from.and_then(|from| form_of_bytes(&row.key, (series, from), &row.value));
+            let change = change.ok_or_else(|| unreadable(&row.key, &row.value))?;
+            of_series.form = Some(change.form);
+        }
         Ok(())
     }
 
     /// Adds issued numbers. Returns `false` if the stored rows differ from those that the plan is
     /// based on, or if a hold on the series forbids the plan.
     #[must_use]
-    pub(in crate::records) fn add_number(
-        &mut self,
-        NumberPlan {
+    pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
+        let NumberPlan {
             before,
             given,
             replaces,
-        }: &NumberPlan,
-    ) -> bool {
+            form,
+        } = plan;
         let of_series = self
             .series
             .get_mut(&given.series)
             .expect("its series was read");
-        let stored = of_series.before.as_ref().map(|series| SeriesHead {
-            last: series.last,
-            recorded: series.updated,
-        });
-        let head = of_series.given.last().map(GivenNumbers::head).or(stored);
         let key = (given.series.clone(), given.mark.key);
         // The plan is valid only if the key is still unused. Another request with the same key may
         // have been recorded first.
-        let is_current = head == *before && self.keys.get(&key) == Some(&Revision::ABSENT);
+        let is_unused = self.keys.get(&key) == Some(&Revision::ABSENT);
+        let is_current = is_unused && of_series.is_open_after(*before);
         let may_give = !of_series.is_held || given.skipped(given.last).is_some();
         of_series.given.push(given.clone());
+        of_series
+            .forms
+            .extend(plan.form_change(of_series.form.as_ref()));
+        of_series.form = form.clone().or(of_series.form.take());
         if replaces.is_some() {
             of_series.replaces.clone_from(replaces);
         }
         is_current && may_give
+    }
+
+    /// Adds the plan to close a series. Returns `false` if the stored rows differ from those that the
+    /// plan is based on, or if the series is already closed.
+    #[must_use]
+    pub(in crate::records) fn add_close(
+        &mut self,
+        ClosePlan { before, closed }: &ClosePlan,
+    ) -> bool {
+        let of_series = self
+            .series
+            .get_mut(&closed.series)
+            .expect("its series was read");
+        let is_current = of_series.is_open_after(*before);
+        of_series.closed = Some(closed.clone());
+        is_current
     }
 
     /// Adds the plan to void a number. Returns `false` if the number is already void.
@@ -218,7 +276,11 @@ impl NumberDraft {
             let hold = Compare::Modified(keys.number_hold(), self.hold);
             transaction.compare.push(hold);
         }
-        for of_series in self.series.values() {
+        for (series, of_series) in &self.series {
+            if of_series.given.is_empty() {
+                close(keys, attempt, series, of_series, transaction);
+                continue;
+            }
             // After a correction the series begins with its new first number.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
@@ -227,7 +289,15 @@ impl NumberDraft {
                 begins: before.is_none(),
                 given: of_series.given.clone(),
             };
-            put_commit(keys, before, of_series.revision, &commit, transaction);
+            let closed = of_series.closed.as_ref();
+            put_commit(
+                keys,
+                (of_series.revision, before),
+                &commit,
+                closed,
+                transaction,
+            );
+            put_forms(keys, &of_series.forms, transaction);
             if let Some(wrong) = &of_series.replaces {
                 remove_wrong(keys, wrong, transaction);
             }
@@ -258,19 +328,41 @@ impl NumberDraft {
             }
             RecordPlan::Number(_)
             | RecordPlan::Void(_)
+            | RecordPlan::Close(_)
             | RecordPlan::Append(_)
             | RecordPlan::Anchor(_) => None,
         })
     }
+
+    /// Returns the rows with the forms of the numbers that directly precede the new ones.
+    pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
+        self.series
+            .values()
+            .filter_map(|of_series| of_series.form_row.as_ref())
+    }
+}
+
+impl OfSeries {
+    /// `true` if the series is open and its last number is `last`, after the plans that were added
+    /// so far.
+    fn is_open_after(&self, last: Option<SeriesHead>) -> bool {
+        let stored = self.before.as_ref();
+        let head = self.given.last().map(GivenNumbers::head);
+        let head = head.or(stored.and_then(SeriesSummary::head));
+        let is_closed =
+            self.closed.is_some() || stored.is_some_and(|stored| stored.closed.is_some());
+        head == last && !is_closed
+    }
 }
 
 /// Adds issued numbers and their keys to a transaction. `before` is the series as it was written at
-/// `revision`. Returns the summary of the series with its new last number.
+/// `revision`. If `closed` is given, the transaction also closes the series. Returns the summary of
+/// the series with its new last number.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
-    before: Option<&SeriesSummary>,
-    revision: Revision,
+    (revision, before): (Revision, Option<&SeriesSummary>),
     commit: &GivenCommit,
+    closed: Option<&ClosedSeries>,
     transaction: &mut Transaction,
 ) -> SeriesSummary {
     let GivenNumbers { series, first, .. } = commit.given.first().expect("it gave something");
@@ -288,13 +380,13 @@ pub(in crate::records) fn put_commit(
         first: before.map_or(first, |s| s.first),
         last,
         updated: recorded,
+        closed: closed.cloned(),
     };
     transaction
         .compare
         .push(Compare::Modified(key.clone(), revision));
-    transaction
-        .write
-        .push(Write::put(key.clone(), series_to_bytes(&key, &summary)));
+    let value = series_to_bytes(&key, commit.attempt, &summary);
+    transaction.write.push(Write::put(key, value));
     let key = keys.numbers(series, last);
     transaction.otherwise.push(Range::one(key.clone()));
     transaction
@@ -310,6 +402,46 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
+/// Adds changes of form to the transaction that writes their first numbers. The comparison of the
+/// series row also protects the forms, because no form changes without that row.
+pub(in crate::records) fn put_forms(
+    keys: &Keys,
+    forms: &[FormChange],
+    transaction: &mut Transaction,
+) {
+    for change in forms {
+        let key = keys.number_form(&change.series, change.from);
+        let value = form_to_bytes(&key, change);
+        transaction.write.push(Write::put(key, value));
+    }
+}
+
+/// Adds the closed state of a series to a transaction that issues no number of it. Every transaction
+/// that issues numbers compares the same row.
+fn close(
+    keys: &Keys,
+    attempt: Attempt,
+    series: &SeriesName,
+    of_series: &OfSeries,
+    transaction: &mut Transaction,
+) {
+    let closed = of_series.closed.clone().expect("its plan was added");
+    let summary = match of_series.before.clone() {
+        Some(before) => SeriesSummary {
+            closed: Some(closed),
+            ..before
+        },
+        None => SeriesSummary::unbegun(closed),
+    };
+    let key = keys.series(series);
+    transaction
+        .compare
+        .push(Compare::Modified(key.clone(), of_series.revision));
+    transaction.otherwise.push(Range::one(key.clone()));
+    let value = series_to_bytes(&key, attempt, &summary);
+    transaction.write.push(Write::put(key, value));
+}
+
 /// Adds the removal of a wrong first number to the transaction that writes the right one. The
 /// transaction fails if the wrong number is void.
 fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction) {
@@ -320,6 +452,7 @@ fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction
     let rows = [
         keys.numbers(&wrong.series, wrong.last),
         keys.number_key(&wrong.series, wrong.mark.key),
+        keys.number_form(&wrong.series, wrong.first),
     ];
     for key in rows {
         // etcd refuses a transaction that writes a key twice. A row that the transaction already

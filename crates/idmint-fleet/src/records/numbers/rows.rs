@@ -2,7 +2,9 @@
 //! version and a checksum, like all rows of a fleet.
 //!
 //! ```text
-//! series    first number 8, last number 8, microseconds since 1970 when the last number was issued 8
+//! series    first number 8, last number 8, microseconds since 1970 when the last number was issued 8; if the series is
+//!           closed: attempt 16, row (`number_rows`); a series that was closed before its first number has 1 and 0
+//! form      row (`number_rows`)
 //! numbers   attempt 16, 1 if the series begins here, else 0, then the numbers of each request, in ascending order:
 //!           last number 8, length 2, row (`number_rows`)
 //! key       last number of the key (`number_rows`)
@@ -10,7 +12,9 @@
 //! ```
 
 use crate::records::rows::{Attempt, opened, sealed, take, take_time};
-use idmint_records::ledger::{EventTime, GivenNumbers, KeyHash, SeriesName, VoidedNumber};
+use idmint_records::ledger::{
+    EventTime, FormChange, GivenNumbers, KeyHash, SeriesName, VoidedNumber,
+};
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
@@ -43,26 +47,34 @@ impl GivenCommit {
     }
 }
 
-/// Encodes a series as the row of `key`.
-pub(in crate::records) fn series_to_bytes(key: &str, series: &SeriesSummary) -> Vec<u8> {
+/// Encodes a series as the row of `key`. `attempt` is the transaction that writes the row. It is
+/// stored only if the series is closed, because earlier versions cannot read a longer row.
+pub(in crate::records) fn series_to_bytes(
+    key: &str,
+    attempt: Attempt,
+    series: &SeriesSummary,
+) -> Vec<u8> {
     let SeriesSummary {
         first,
         last,
         updated,
+        closed,
         ..
     } = series;
-    sealed(
-        key,
-        [first, last, &updated.micros()]
-            .map(|number| number.to_be_bytes())
-            .as_flattened()
-            .to_vec(),
-    )
+    let mut bytes = [first, last, &updated.micros()]
+        .map(|number| number.to_be_bytes())
+        .as_flattened()
+        .to_vec();
+    if let Some(closed) = closed {
+        bytes.extend(attempt.0.to_be_bytes());
+        bytes.extend(number_rows::closed_to_bytes(closed));
+    }
+    sealed(key, bytes)
 }
 
 /// Decodes the row of `key`, which is the row of this series. Returns `None` if the row is damaged
 /// or of a later version.
-pub(super) fn series_of_bytes(
+pub(in crate::records) fn series_of_bytes(
     key: &str,
     series: SeriesName,
     bytes: &[u8],
@@ -70,12 +82,39 @@ pub(super) fn series_of_bytes(
     let mut content = opened(key, bytes)?;
     let [first, last] = [take(&mut content)?, take(&mut content)?].map(u64::from_be_bytes);
     let updated: EventTime = take_time(&mut content)?;
-    (content.is_empty() && first <= last).then_some(SeriesSummary {
+    let closed = match content.is_empty() {
+        true => None,
+        false => {
+            let _attempt: [u8; 16] = take(&mut content)?;
+            Some(number_rows::closed_of_bytes(
+                (series.as_str(), last),
+                content,
+            )?)
+        }
+    };
+    let is_unbegun = (first, last) == (1, 0) && closed.is_some();
+    (first <= last || is_unbegun).then_some(SeriesSummary {
         series,
         first,
         last,
         updated,
+        closed,
     })
+}
+
+/// Encodes a change of form as the row of `key`.
+pub(in crate::records) fn form_to_bytes(key: &str, change: &FormChange) -> Vec<u8> {
+    sealed(key, number_rows::form_to_bytes(change))
+}
+
+/// Decodes the row of `key`, which is the form of the numbers of this series from `from` on. Returns
+/// `None` if the row is damaged.
+pub(in crate::records) fn form_of_bytes(
+    key: &str,
+    (series, from): (&SeriesName, u64),
+    bytes: &[u8],
+) -> Option<FormChange> {
+    number_rows::form_of_bytes((series.as_str(), from), opened(key, bytes)?)
 }
 
 /// Encodes the numbers that a transaction issued as the row of `key`.
@@ -169,6 +208,7 @@ pub(in crate::records) fn void_of_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use idmint_records::ledger::ClosedSeries;
     use idmint_storage::samples::{assert_only_whole, at, give, series, void_plan};
     use idmint_storage::{NumberStore, RecordPlan};
 
@@ -211,9 +251,25 @@ mod tests {
             (summary.first, summary.last, summary.updated),
             (1, 6, at(idmint_storage::samples::NOW))
         );
-        let bytes = series_to_bytes("k", &summary);
-        assert_eq!(series_of_bytes("k", acme.clone(), &bytes), Some(summary));
-        assert_only_whole(&bytes, |bytes| series_of_bytes("k", acme.clone(), bytes));
+        let closed = ClosedSeries {
+            series: acme.clone(),
+            last: Some(6),
+            recorded: at(idmint_storage::samples::NOW),
+            by: Some("the token `till`".to_owned()),
+        };
+        let unbegun = SeriesSummary::unbegun(ClosedSeries {
+            last: None,
+            ..closed.clone()
+        });
+        let with_closed = SeriesSummary {
+            closed: Some(closed),
+            ..summary.clone()
+        };
+        for summary in [summary, with_closed, unbegun] {
+            let bytes = series_to_bytes("k", Attempt(9), &summary);
+            assert_eq!(series_of_bytes("k", acme.clone(), &bytes), Some(summary));
+            assert_only_whole(&bytes, |bytes| series_of_bytes("k", acme.clone(), bytes));
+        }
 
         let RecordPlan::Void(plan) = void_plan(&acme, 2, "cancelled") else {
             unreachable!("made")

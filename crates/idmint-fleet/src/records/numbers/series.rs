@@ -1,16 +1,18 @@
 //! Reads series of numbers, and the numbers in them.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::rows::{self, GivenCommit, VoidRow};
-use crate::coordinator::{KeyValue, Range, Revision, Transaction, Write};
+use crate::coordinator::{Compare, KeyValue, Range, Revision, Transaction, Write};
 use crate::records::fleet_records::FleetRecords;
 use crate::records::rows::{opened, sealed};
 use crate::records::shared_store::{OPERATIONS_MAX, SharedStore, damaged, unreadable};
 use idmint_records::ledger::{
-    GivenNumbers, KeyHash, NumberKinds, SeriesHead, SeriesName, VoidedNumber,
+    FormChange, GivenNumbers, KeyHash, NumberForm, NumberKinds, SeriesName, TemplateHistory,
+    VoidedNumber,
 };
-use idmint_storage::{NumberRecord, NumberStore, SeriesSummary, StoreError};
+use idmint_storage::{NumberRecord, NumberStore, SeriesState, SeriesSummary, StoreError};
 
 /// The number of rows in the first read. Each row may contain the numbers of many requests.
 const ROWS_READ_FIRST: usize = 16;
@@ -35,14 +37,34 @@ impl NumberStore for FleetRecords {
 
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
         let row = self.store.read_key(self.store.keys.number_kinds())?;
-        row.map(|row| {
-            let kinds =
-                opened(&row.key, &row.value).and_then(|text| serde_json::from_slice(text).ok());
-            kinds
-                .map(NumberKinds)
-                .ok_or_else(|| unreadable(&row.key, &row.value))
-        })
-        .transpose()
+        row.map(|row| map_of(&row).map(NumberKinds)).transpose()
+    }
+
+    fn templates(&self) -> Result<TemplateHistory, StoreError> {
+        let row = self.store.read_key(self.store.keys.number_templates())?;
+        let history = row.map(|row| map_of(&row).map(TemplateHistory)).transpose();
+        Ok(history?.unwrap_or_default())
+    }
+
+    fn keep_templates(
+        &self,
+        before: &TemplateHistory,
+        history: &TemplateHistory,
+    ) -> Result<bool, StoreError> {
+        let key = self.store.keys.number_templates();
+        let row = self.store.read_key(key.clone())?;
+        let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.modified);
+        let there = row.map(|row| map_of(&row)).transpose()?;
+        if there.unwrap_or_default() != before.0 {
+            return Ok(false);
+        }
+        let text = serde_json::to_vec(&history.0).expect("texts are JSON");
+        let transaction = Transaction {
+            compare: vec![Compare::Modified(key.clone(), revision)],
+            write: vec![Write::put(key.clone(), sealed(&key, text))],
+            ..Transaction::default()
+        };
+        self.store.write_what_may_be_lost(transaction)
     }
 
     /// Another node may store its kinds of series at the same time. That does no harm, because the
@@ -57,12 +79,53 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
-        let summary = self.store.series_summary(series)?;
-        Ok(summary.map(|series| SeriesHead {
-            last: series.last,
-            recorded: series.updated,
-        }))
+    /// Journals the row of a closed series, because the caller gets a response that relies on it.
+    fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
+            return Ok(SeriesState::default());
+        };
+        let summary = summary_of(series.clone(), &row)?;
+        if summary.closed.is_some() {
+            self.keep_read(asked, era, &[row])?;
+        }
+        Ok(SeriesState {
+            head: summary.head(),
+            closed: summary.closed,
+        })
+    }
+
+    fn forms(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<FormChange>, StoreError> {
+        let (first, last) = (*numbers.start(), *numbers.end());
+        let ranges = [
+            self.store.keys.form_at(series, first),
+            self.store
+                .keys
+                .forms(series, &(first.saturating_add(1)..=last)),
+        ];
+        let found = self
+            .store
+            .read(&ranges[..if first < last { 2 } else { 1 }])?;
+        found
+            .iter()
+            .flatten()
+            .map(|row| self.store.form_of(series, row))
+            .collect()
+    }
+
+    /// Journals the row, because the caller gets a text that relies on it.
+    fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let rows = self
+            .store
+            .read_range(self.store.keys.form_at(series, number))?;
+        self.keep_read(asked, era, &rows)?;
+        let change = rows.first().map(|row| self.store.form_of(series, row));
+        Ok(change.transpose()?.map(|change| change.form))
     }
 
     fn series(
@@ -272,6 +335,18 @@ impl SharedStore {
         }))
     }
 
+    /// Parses a row with a change of form.
+    pub(in crate::records) fn form_of(
+        &self,
+        series: &SeriesName,
+        row: &KeyValue,
+    ) -> Result<FormChange, StoreError> {
+        let from = self.keys.form_of(&row.key).map(|(_, from)| from);
+        let change =
+            from.and_then(|from| rows::form_of_bytes(&row.key, (series, from), &row.value));
+        change.ok_or_else(|| unreadable(&row.key, &row.value))
+    }
+
     /// Parses a row of issued numbers.
     fn given_commit_of(
         &self,
@@ -283,6 +358,12 @@ impl SharedStore {
             last.and_then(|last| rows::commit_of_bytes(&row.key, series, last, &row.value));
         commit.ok_or_else(|| unreadable(&row.key, &row.value))
     }
+}
+
+/// Parses a row with a map of texts.
+fn map_of(row: &KeyValue) -> Result<BTreeMap<String, String>, StoreError> {
+    let map = opened(&row.key, &row.value).and_then(|text| serde_json::from_slice(text).ok());
+    map.ok_or_else(|| unreadable(&row.key, &row.value))
 }
 
 /// Parses the row of a series.

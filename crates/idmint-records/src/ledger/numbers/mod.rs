@@ -5,6 +5,7 @@
 //! number of its series. If the idempotency key of the request already got numbers, the request
 //! gets the same numbers again.
 
+mod close_plan;
 mod former_template;
 mod number_check;
 mod number_form;
@@ -14,15 +15,17 @@ mod number_template;
 mod resumption;
 mod series_name;
 mod series_pattern;
+mod template_history;
 mod text_automaton;
 mod text_conflict;
 mod text_field;
 mod text_form;
 mod void_plan;
 
+pub use close_plan::{ClosePlan, CloseRequest, ClosedSeries};
 pub use former_template::FormerTemplate;
 pub use number_check::NumberCheck;
-pub use number_form::NumberForm;
+pub use number_form::{FormChange, NumberForm};
 pub use number_plan::{
     CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberPlan, NumberRefusal,
     NumberRequest, SeriesHead,
@@ -35,6 +38,7 @@ pub use number_template::{NumberTemplate, TemplateError};
 pub use resumption::ResumeRequest;
 pub use series_name::{SeriesName, SeriesNameError};
 pub use series_pattern::SeriesPattern;
+pub use template_history::{KeptTemplates, TemplateHistory};
 pub use text_conflict::TextConflict;
 pub use text_field::Years;
 pub use void_plan::{REASON_LEN_MAX, VoidPlan, VoidReason, VoidRefusal, VoidRequest, VoidedNumber};

@@ -1,6 +1,8 @@
 //! The form in which the numbers of one series are written.
 
 use super::number_check::NumberCheck;
+use super::series_name::SeriesName;
+use crate::ledger::append::KeyHash;
 
 /// The form of the numbers of one series. A text has the characters before the number, the number
 /// itself, the characters after it, and check characters. The default is plain digits.
@@ -52,5 +54,53 @@ impl NumberForm {
             text.push_str(&characters);
         }
         text
+    }
+}
+
+/// The first number of a series from which a form applies. The form applies up to the next change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormChange {
+    /// The name of the series.
+    pub series: SeriesName,
+    /// The first number that is written in this form.
+    pub from: u64,
+    /// The key of the request that got the number `from`. If journals have several changes at one
+    /// number after a restore, this key shows which of them belongs to the restored number.
+    pub of: KeyHash,
+    /// The form.
+    pub form: NumberForm,
+}
+
+impl FormChange {
+    /// Returns the form of a number according to `changes`, which are sorted by `from`. Returns
+    /// `None` if no change is at or below the number, because no form was stored with it.
+    pub fn form_at(changes: &[FormChange], number: u64) -> Option<&NumberForm> {
+        let after = changes.partition_point(|change| change.from <= number);
+        changes[..after].last().map(|change| &change.form)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_applies_from_its_number_up_to_the_next_change() {
+        let change = |from, before: &str| FormChange {
+            series: SeriesName::from_text("acme").expect("a name"),
+            from,
+            of: KeyHash(0),
+            form: NumberForm {
+                before: before.to_owned(),
+                check: Some(NumberCheck::Luhn),
+                ..NumberForm::default()
+            },
+        };
+        let changes = [change(5, "A-"), change(9, "B-")];
+        let text = |number| FormChange::form_at(&changes, number).map(|form| form.text(number));
+        assert_eq!(text(4), None);
+        assert_eq!(text(5), Some(format!("A-5{}", NumberCheck::Luhn.of("A-5"))));
+        assert_eq!(text(8).map(|text| text.starts_with("A-8")), Some(true));
+        assert_eq!(text(9).map(|text| text.starts_with("B-9")), Some(true));
     }
 }

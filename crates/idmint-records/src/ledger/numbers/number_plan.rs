@@ -5,6 +5,8 @@ use std::num::NonZeroU32;
 
 use sha2::{Digest, Sha256};
 
+use super::close_plan::ClosedSeries;
+use super::number_form::{FormChange, NumberForm};
 use super::number_rules::SeriesRefusal;
 use super::series_name::SeriesName;
 use crate::ledger::append::{KeyHash, RequestMark};
@@ -59,6 +61,8 @@ pub struct NumberRequest {
     pub instead_of: Option<u64>,
     /// The reason why the series gives no new numbers, or `None` if it gives some.
     pub refused: Option<SeriesRefusal>,
+    /// The form in which the numbers are written, or `None` if they have no text, such as blocks.
+    pub form: Option<NumberForm>,
 }
 
 impl NumberRequest {
@@ -84,6 +88,16 @@ impl NumberRequest {
             must_begin: false,
             instead_of: None,
             refused: None,
+            form: None,
+        }
+    }
+
+    /// Sets the form in which the numbers are written. The store keeps it with the numbers.
+    #[must_use]
+    pub fn written_as(self, form: NumberForm) -> NumberRequest {
+        NumberRequest {
+            form: Some(form),
+            ..self
         }
     }
 
@@ -232,6 +246,9 @@ pub struct NumberPlan {
     /// The wrong first number of the series, which the store removes together with the request that
     /// got it. `None` unless the plan corrects the first number.
     pub replaces: Option<GivenNumbers>,
+    /// The form in which the numbers are written, or `None` if they have no text. The store keeps a
+    /// form only where it differs from the form of the number before.
+    pub form: Option<NumberForm>,
 }
 
 /// The reason why a request gets no numbers, or why a series cannot be resumed.
@@ -307,6 +324,12 @@ pub enum NumberRefusal {
         /// The name of the series.
         series: SeriesName,
     },
+    /// The series was closed.
+    #[error(
+        "the series {} is closed since {}{}; use a new series, such as the one of the next year",
+        .0.series, .0.recorded, after_last(.0)
+    )]
+    Closed(ClosedSeries),
     /// The series is not waiting for an operator to resume it, and its next number is not the
     /// requested one.
     #[error("the series {series} needs no resumption; its next number is {next}, not {from}")]
@@ -330,6 +353,11 @@ pub enum NumberRefusal {
         /// The last number that the series can give.
         max: u64,
     },
+}
+
+fn after_last(closed: &ClosedSeries) -> String {
+    let last = closed.last.map(|last| format!(" and ends with {last}"));
+    last.unwrap_or_default()
 }
 
 impl NumberPlan {
@@ -357,6 +385,7 @@ impl NumberPlan {
             must_begin,
             instead_of: _,
             refused,
+            form,
         } = request;
         if let Some(refusal) = refused {
             return Err(refusal.clone().into());
@@ -403,6 +432,27 @@ impl NumberPlan {
             before: head,
             given,
             replaces: None,
+            form: form.clone(),
+        })
+    }
+
+    /// Returns the change of form to store with the numbers, or `None` if they are written like the
+    /// number before them. `latest` is the form of that number. If the plan begins the series
+    /// [again](NumberPlan::correct), it has no number before.
+    pub fn form_change(&self, latest: Option<&NumberForm>) -> Option<FormChange> {
+        let latest = latest.filter(|_| self.replaces.is_none());
+        let form = self.form.as_ref().filter(|form| Some(*form) != latest)?;
+        let GivenNumbers {
+            series,
+            first,
+            mark,
+            ..
+        } = &self.given;
+        Some(FormChange {
+            series: series.clone(),
+            from: *first,
+            of: mark.key,
+            form: form.clone(),
         })
     }
 

@@ -400,27 +400,17 @@ impl NumberRules {
             })
     }
 
-    /// Returns the templates by which these rules write texts, in a form that can be stored.
-    pub fn templates(&self) -> impl Iterator<Item = FormerTemplate> {
-        let rules = self
-            .0
-            .iter()
-            .filter(|forms| forms.is_compared() && forms.current.has_text);
-        rules.map(|RuleForms { rule, .. }| FormerTemplate {
-            pattern: rule.pattern.clone(),
-            template: rule.template.clone(),
-            check: rule.check,
-            years: rule.years,
-            bounds: rule.bounds,
-        })
-    }
-
     fn forms_of(&self, series: &str) -> Option<&RuleForms> {
         let matching = self
             .0
             .iter()
             .filter(|forms| forms.rule.pattern.matches(series));
         matching.max_by_key(|forms| forms.rule.pattern.weight())
+    }
+
+    /// Returns all rules.
+    pub fn rules(&self) -> impl Iterator<Item = &NumberRule> {
+        self.0.iter().map(|forms| &forms.rule)
     }
 
     /// Returns the rule for a series, or `None` if no rule matches it.

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::number_form::NumberForm;
 use super::number_plan::{
     GivenNumbers, NumberBounds, NumberPlan, NumberRefusal, SeriesHead, clipped,
 };
@@ -27,6 +28,8 @@ pub struct ResumeRequest {
     pub bounds: NumberBounds,
     /// The name of the operator, or `None` if it is unknown.
     pub by: Option<String>,
+    /// The form in which the skipped numbers are written, or `None` if they have no text.
+    pub form: Option<NumberForm>,
 }
 
 impl ResumeRequest {
@@ -65,6 +68,7 @@ impl ResumeRequest {
             before: head,
             given,
             replaces: None,
+            form: self.form.clone(),
         }))
     }
 }
@@ -110,6 +114,7 @@ mod tests {
                 max: 100,
             },
             by: Some("the token `t`".to_owned()),
+            form: None,
         }
     }
 

@@ -230,7 +230,7 @@ impl SeriesPattern {
     }
 
     /// Returns the only name that the pattern matches, or `None` if it can match several.
-    pub(super) fn only(&self) -> Option<&str> {
+    pub fn only(&self) -> Option<&str> {
         self.parts.is_empty().then_some(self.source.as_str())
     }
 }

@@ -11,9 +11,10 @@ use super::anchor_table::ANCHORS;
 use super::append_table::APPENDS;
 use super::database::{Database, DatabaseError, if_there};
 use super::external_table::{BY_EXTERNAL, EXTERNALS};
+use super::form_table::FORMS;
 use super::formats_table::KEPT;
 use super::logged::COMMITS;
-use super::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
+use super::number_tables::{CLOSED, NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::embedded::data_dir::DATABASE_NAME;
@@ -53,6 +54,8 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
             copy_table(&from, &to, REGISTER, |_, _| 0)?;
             copy_table(&from, &to, NUMBER_KEYS, |_, _| 0)?;
             copy_table(&from, &to, VOIDS, |_, _| 0)?;
+            copy_table(&from, &to, FORMS, |_, _| 0)?;
+            copy_table(&from, &to, CLOSED, |_, _| 0)?;
             copy_table(&from, &to, EXTERNALS, |_, _| 0)?;
             copy_table(&from, &to, BY_EXTERNAL, |_, _| 0)?;
             let done = BackedUp {

@@ -8,13 +8,15 @@ use sha2::{Digest, Sha256};
 use super::database::{Database, DatabaseError, if_there};
 use crate::failure::StoreError;
 use crate::kept_formats::{Difference, FormatsError, KeptFormat, differences};
-use idmint_records::ledger::NumberKinds;
+use idmint_records::ledger::{NumberKinds, TemplateHistory};
 
 /// Maps a row name to the description of a format and its SHA-256. The row names are `slots`,
-/// `numbers` for the kinds of series, and `format/` followed by the name of a format.
+/// `numbers` for the kinds of series, `number-templates` for the templates of their texts, and
+/// `format/` followed by the name of a format.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
 const NUMBERS_ROW: &str = "numbers";
+const TEMPLATES_ROW: &str = "number-templates";
 const FORMAT_ROWS: &str = "format/";
 
 /// The descriptions of formats, by name.
@@ -88,19 +90,8 @@ impl FormatsTable<'_> {
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
     pub(crate) fn number_kinds(&self) -> Result<Option<NumberKinds>, DatabaseError> {
-        self.database.attempt(|engine| {
-            let Some(table) = if_there(&engine.begin_read()?, KEPT)? else {
-                return Ok(None);
-            };
-            let Some(row) = table.get(NUMBERS_ROW)? else {
-                return Ok(None);
-            };
-            let (hash, text) = row.value();
-            let is_whole = hash_of(NUMBERS_ROW, text)[..] == *hash;
-            let kinds = serde_json::from_slice(text).ok().filter(|_| is_whole);
-            let damaged = || redb::Error::Corrupted("its kinds of series are corrupted".to_owned());
-            kinds.map(NumberKinds).map(Some).ok_or_else(damaged)
-        })
+        let kinds = self.of_numbers(NUMBERS_ROW, "its kinds of series are corrupted")?;
+        Ok(kinds.map(NumberKinds))
     }
 
     /// Stores the kinds of series, so that the next start can compare them. The kinds are durable
@@ -109,13 +100,61 @@ impl FormatsTable<'_> {
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.
     pub(crate) fn keep_number_kinds(&self, kinds: &NumberKinds) -> Result<(), DatabaseError> {
-        let text = canonical_text(&kinds.0);
-        let hash = hash_of(NUMBERS_ROW, text.as_bytes());
+        self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
+    }
+
+    /// Returns the templates of all starts. The history is empty if no start has stored any.
+    ///
+    /// # Errors
+    /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
+    pub(crate) fn number_templates(&self) -> Result<TemplateHistory, DatabaseError> {
+        let history = self.of_numbers(TEMPLATES_ROW, "its templates of numbers are corrupted")?;
+        Ok(TemplateHistory(history.unwrap_or_default()))
+    }
+
+    /// Stores the templates of all starts. They are durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`DatabaseError`] if the disk refuses.
+    pub(crate) fn keep_number_templates(
+        &self,
+        history: &TemplateHistory,
+    ) -> Result<(), DatabaseError> {
+        self.keep_of_numbers(TEMPLATES_ROW, &history.0)
+    }
+
+    fn of_numbers(
+        &self,
+        name: &str,
+        damaged: &str,
+    ) -> Result<Option<BTreeMap<String, String>>, DatabaseError> {
+        self.database.attempt(|engine| {
+            let Some(table) = if_there(&engine.begin_read()?, KEPT)? else {
+                return Ok(None);
+            };
+            let Some(row) = table.get(name)? else {
+                return Ok(None);
+            };
+            let (hash, text) = row.value();
+            let is_whole = hash_of(name, text)[..] == *hash;
+            let kept = serde_json::from_slice(text).ok().filter(|_| is_whole);
+            kept.map(Some)
+                .ok_or_else(|| redb::Error::Corrupted(damaged.to_owned()))
+        })
+    }
+
+    fn keep_of_numbers(
+        &self,
+        name: &str,
+        kept: &BTreeMap<String, String>,
+    ) -> Result<(), DatabaseError> {
+        let text = canonical_text(kept);
+        let hash = hash_of(name, text.as_bytes());
         self.database.attempt(|engine| {
             let transaction = engine.begin_write()?;
             transaction
                 .open_table(KEPT)?
-                .insert(NUMBERS_ROW, (&hash[..], text.as_bytes()))?;
+                .insert(name, (&hash[..], text.as_bytes()))?;
             transaction.commit()
         })
     }

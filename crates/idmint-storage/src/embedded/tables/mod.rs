@@ -7,6 +7,7 @@ mod append_table;
 mod backup;
 mod database;
 mod external_table;
+mod form_table;
 mod formats_table;
 mod hold_table;
 mod logged;

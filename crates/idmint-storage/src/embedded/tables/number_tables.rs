@@ -1,5 +1,5 @@
-//! The three tables of numbers. The tables contain the numbers issued to each request, an index of
-//! request keys, and the void numbers.
+//! The tables of numbers. The tables contain the numbers issued to each request, an index of request
+//! keys, the void numbers, and the closed series.
 //!
 //! The last row of a series has its last number. Each row of issued numbers contains its request
 //! key, and the index of keys only locates that row. If an earlier version created the database,
@@ -14,9 +14,10 @@ use super::formats_table::FormatsTable;
 use super::record_tables::RecordTables;
 use crate::failure::StoreError;
 use crate::records::rows::number_rows::{self, KeyName, NumberName};
-use crate::records::{NumberStore, SeriesSummary};
+use crate::records::{NumberStore, SeriesState, SeriesSummary};
 use idmint_records::ledger::{
-    GivenNumbers, KeyHash, NumberKinds, SeriesHead, SeriesName, VoidedNumber,
+    ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberForm, NumberKinds, SeriesHead,
+    SeriesName, TemplateHistory, VoidedNumber,
 };
 
 /// Maps a series and a number to the row of the request that received this number as its last one.
@@ -28,10 +29,18 @@ pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
 /// Maps a series and a void number to the reason and time of voiding the number.
 pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-voids");
+/// Maps a closed series and its last number, or 0 if it has none, to the time and the caller.
+pub(super) const CLOSED: TableDefinition<'_, NumberName<'_>, &[u8]> =
+    TableDefinition::new("number-closed");
 
 impl NumberStore for RecordTables {
-    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
-        self.look(|transaction| head_of(&transaction.open_table(NUMBERS)?, series))
+    fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
+        self.look(|transaction| {
+            Ok(SeriesState {
+                head: head_of(&transaction.open_table(NUMBERS)?, series)?,
+                closed: closing_of(&transaction.open_table(CLOSED)?, series)?,
+            })
+        })
     }
 
     fn series(
@@ -39,24 +48,38 @@ impl NumberStore for RecordTables {
         after: Option<&SeriesName>,
         count_max: usize,
     ) -> Result<Vec<SeriesSummary>, StoreError> {
-        self.read_numbers(NUMBERS, |numbers| {
+        self.read(|transaction| {
+            let (numbers, closed) = (
+                if_there(transaction, NUMBERS)?,
+                if_there(transaction, CLOSED)?,
+            );
             let mut found: Vec<SeriesSummary> = Vec::new();
             while found.len() < count_max {
                 let behind = found.last().map(|summary| &summary.series).or(after);
-                // Series names cannot contain NUL, so this is the smallest name after `series`.
-                let next = behind.map_or_else(String::new, |series| format!("{series}\0"));
-                let Some((name, row)) = numbers.range((next.as_str(), 0)..)?.next().transpose()?
-                else {
+                let begun = numbers.as_ref().map(|rows| next_name(rows, behind));
+                let ended = closed.as_ref().map(|rows| next_name(rows, behind));
+                let names = [begun.transpose()?.flatten(), ended.transpose()?.flatten()];
+                let Some(series) = names.into_iter().flatten().min() else {
                     break;
                 };
-                let GivenNumbers { series, first, .. } = given_of(name.value(), row.value())?;
-                let head = head_of(numbers, &series)?;
-                let SeriesHead { last, recorded } = head.ok_or_else(|| damaged(name.value()))?;
-                found.push(SeriesSummary {
-                    series,
-                    first,
-                    last,
-                    updated: recorded,
+                let closing = match &closed {
+                    Some(closed) => closing_of(closed, &series)?,
+                    None => None,
+                };
+                let span = match &numbers {
+                    Some(numbers) => span_of(numbers, &series)?,
+                    None => None,
+                };
+                found.push(match (span, closing) {
+                    (Some((first, head)), closed) => SeriesSummary {
+                        series,
+                        first,
+                        last: head.last,
+                        updated: head.recorded,
+                        closed,
+                    },
+                    (None, Some(closed)) => SeriesSummary::unbegun(closed),
+                    (None, None) => return Err(damaged((series.as_str(), 0))),
                 });
             }
             Ok(found)
@@ -137,6 +160,18 @@ impl NumberStore for RecordTables {
         })
     }
 
+    fn forms(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<FormChange>, StoreError> {
+        self.form_changes(series, &numbers)
+    }
+
+    fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
+        self.latest_form(series, number)
+    }
+
     fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         RecordTables::is_held(self, series)
     }
@@ -151,6 +186,19 @@ impl NumberStore for RecordTables {
 
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
         Ok(FormatsTable::new(&self.database).keep_number_kinds(kinds)?)
+    }
+
+    fn templates(&self) -> Result<TemplateHistory, StoreError> {
+        Ok(FormatsTable::new(&self.database).number_templates()?)
+    }
+
+    fn keep_templates(
+        &self,
+        _before: &TemplateHistory,
+        history: &TemplateHistory,
+    ) -> Result<bool, StoreError> {
+        FormatsTable::new(&self.database).keep_number_templates(history)?;
+        Ok(true)
     }
 }
 
@@ -176,6 +224,52 @@ pub(super) fn head_of(
     let last = numbers.range(all)?.next_back().transpose()?;
     last.map(|(name, row)| Ok(given_of(name.value(), row.value())?.head()))
         .transpose()
+}
+
+/// Returns the name of the first series after `behind` that has a row in the table.
+fn next_name(
+    rows: &ReadOnlyTable<NumberName<'static>, &'static [u8]>,
+    behind: Option<&SeriesName>,
+) -> Result<Option<SeriesName>, redb::Error> {
+    // Series names cannot contain NUL, so this is the smallest name after `behind`.
+    let next = behind.map_or_else(String::new, |series| format!("{series}\0"));
+    let row = rows.range((next.as_str(), 0)..)?.next().transpose()?;
+    let name = row.map(|(name, _)| {
+        let name = name.value();
+        SeriesName::from_text(name.0).map_err(|_| damaged(name))
+    });
+    name.transpose()
+}
+
+/// Returns the first number of a series, and its last number with its time. Returns `None` if the
+/// series has no number.
+fn span_of(
+    numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
+    series: &SeriesName,
+) -> Result<Option<(u64, SeriesHead)>, redb::Error> {
+    let all = (series.as_str(), 0)..=(series.as_str(), u64::MAX);
+    let Some((name, row)) = numbers.range(all)?.next().transpose()? else {
+        return Ok(None);
+    };
+    let first = given_of(name.value(), row.value())?.first;
+    Ok(head_of(numbers, series)?.map(|head| (first, head)))
+}
+
+/// Returns the record of closing a series, or `None` if the series is open.
+pub(super) fn closing_of(
+    closed: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
+    series: &SeriesName,
+) -> Result<Option<ClosedSeries>, redb::Error> {
+    let all = (series.as_str(), 0)..=(series.as_str(), u64::MAX);
+    let row = closed.range(all)?.next().transpose()?;
+    let closing = row.map(|(name, row)| {
+        let (name, row) = (name.value(), row.value());
+        number_rows::closed_of_bytes(name, row).ok_or_else(|| {
+            let what = format!("the record that closed the series {series} is");
+            unreadable(number_rows::is_whole(name, row), &what)
+        })
+    });
+    closing.transpose()
 }
 
 /// Removes wrong first numbers and the keys of their requests.

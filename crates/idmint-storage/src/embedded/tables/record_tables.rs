@@ -16,6 +16,7 @@ use super::append_table::APPENDS;
 use super::backup;
 use super::database::{Database, DatabaseError};
 use super::external_table::{BY_EXTERNAL, EXTERNALS};
+use super::form_table;
 use super::hold_table;
 use super::logged::{self, Engine};
 use super::number_tables::{self, NUMBER_KEYS, NUMBERS, VOIDS};
@@ -85,10 +86,19 @@ impl RecordStore for RecordTables {
         if plans.is_empty() {
             return Ok(());
         }
-        let rows = logged::bytes_of(plans);
+        let forms = match plans.iter().any(RecordPlan::has_form) {
+            true => self
+                .look(|transaction| form_table::changes_of(transaction, plans))
+                .map_err(WriteError::NotWritten)?,
+            false => Vec::new(),
+        };
+        let rows = logged::bytes_of(plans, &forms);
         let replaced: Vec<_> = plans.iter().filter_map(RecordPlan::replaces).collect();
         let is_written = self.database.attempt_write(|engine| {
-            let all_hold = |transaction: &_| logged::all_hold(transaction, plans);
+            let all_hold = |transaction: &_| {
+                Ok(logged::all_hold(transaction, plans)?
+                    && form_table::changes_of(transaction, plans)? == forms)
+            };
             if replaced.is_empty() {
                 return engine.commit_logged(&rows, all_hold);
             }
@@ -96,6 +106,7 @@ impl RecordStore for RecordTables {
                 let may_write = all_hold(transaction)?;
                 if may_write {
                     number_tables::remove(transaction, &replaced)?;
+                    form_table::remove(transaction, &replaced)?;
                 }
                 Ok(may_write)
             })

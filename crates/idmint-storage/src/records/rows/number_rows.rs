@@ -2,18 +2,25 @@
 //!
 //! A row of issued numbers is named by the series and the last of these numbers. A row of a void
 //! number is named by the series and the number, and a row of a request key by the series and the
-//! hash of the key. All integers are big-endian. Every text is preceded by its length in 2 bytes:
+//! hash of the key. A change of form is named by the series and the first number in this form, and a
+//! closed series by its name and its last number, or 0 if it has none. All integers are big-endian.
+//! Every text is preceded by its length in 2 bytes:
 //!
 //! ```text
 //! given   version 1; first number, 8 bytes; microseconds since 1970, 8; hash of the key, 16;
 //!         digest of the request, 32; 1 and the caller, or 0
 //! void    version 1; microseconds since 1970, 8 bytes; the reason; 1 and the caller, or 0
+//! form    version 1; hash of the key that got the number, 16 bytes; least count of digits, 1;
+//!         method for check characters, 1: 0 for none, 1 Luhn, 2 mod 97; text before the number;
+//!         text after it
+//! closed  version 1; microseconds since 1970, 8 bytes; 1 and the caller, or 0
 //! key     the last number given to the key, 8 bytes
 //! -4      CRC-32C over the name and everything before
 //! ```
 
 use idmint_records::ledger::{
-    EventTime, GivenNumbers, KeyHash, RequestMark, SeriesName, VoidReason, VoidedNumber,
+    ClosedSeries, EventTime, FormChange, GivenNumbers, KeyHash, NumberCheck, NumberForm,
+    RequestMark, SeriesName, VoidReason, VoidedNumber,
 };
 
 const VERSION: u8 = 1;
@@ -90,6 +97,83 @@ pub fn void_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<VoidedNumber>
         number,
         recorded,
         reason,
+        by,
+    })
+}
+
+/// Returns the name of the row for this change of form.
+pub fn name_of_form(change: &FormChange) -> NumberName<'_> {
+    (change.series.as_str(), change.from)
+}
+
+/// Encodes the row for a change of form.
+pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
+    let NumberForm {
+        before,
+        width,
+        after,
+        check,
+    } = &change.form;
+    let mut bytes = vec![VERSION];
+    bytes.extend(change.of.0.to_be_bytes());
+    bytes.push(*width);
+    bytes.push(match check {
+        None => 0,
+        Some(NumberCheck::Luhn) => 1,
+        Some(NumberCheck::Mod97) => 2,
+    });
+    push_text(&mut bytes, before);
+    push_text(&mut bytes, after);
+    sealed(name_of_form(change), bytes)
+}
+
+/// Decodes the row for the change of form with this name. Returns `None` if the row is damaged.
+pub fn form_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<FormChange> {
+    let mut rest = Rest(opened(name, bytes)?);
+    let of = KeyHash(u128::from_be_bytes(rest.array()?));
+    let [width, check] = rest.array()?;
+    let check = match check {
+        0 => None,
+        1 => Some(NumberCheck::Luhn),
+        2 => Some(NumberCheck::Mod97),
+        _ => return None,
+    };
+    let (before, after) = (rest.text()?.to_owned(), rest.text()?.to_owned());
+    rest.0.is_empty().then_some(FormChange {
+        series: SeriesName::from_text(name.0).ok()?,
+        from: name.1,
+        of,
+        form: NumberForm {
+            before,
+            width,
+            after,
+            check,
+        },
+    })
+}
+
+/// Returns the name of the row for this closed series.
+pub(crate) fn name_of_closed(closed: &ClosedSeries) -> NumberName<'_> {
+    (closed.series.as_str(), closed.last.unwrap_or(0))
+}
+
+/// Encodes the row for a closed series.
+pub fn closed_to_bytes(closed: &ClosedSeries) -> Vec<u8> {
+    let mut bytes = vec![VERSION];
+    bytes.extend(closed.recorded.micros().to_be_bytes());
+    push_caller(&mut bytes, closed.by.as_deref());
+    sealed(name_of_closed(closed), bytes)
+}
+
+/// Decodes the row for the closed series with this name. Returns `None` if the row is damaged.
+pub fn closed_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<ClosedSeries> {
+    let mut rest = Rest(opened(name, bytes)?);
+    let recorded = EventTime::from_micros(u64::from_be_bytes(rest.array()?))?;
+    let by = rest.caller()?;
+    rest.0.is_empty().then_some(ClosedSeries {
+        series: SeriesName::from_text(name.0).ok()?,
+        last: (name.1 > 0).then_some(name.1),
+        recorded,
         by,
     })
 }
@@ -231,6 +315,38 @@ mod tests {
             );
             assert_eq!(void_of_bytes(("acme-2026", 6), &bytes), None);
             assert_only_whole(&bytes, |bytes| void_of_bytes(name_of_void(&void), bytes));
+        }
+        for check in [None, Some(NumberCheck::Luhn), Some(NumberCheck::Mod97)] {
+            let form = NumberForm {
+                before: "AVO № ".to_owned(),
+                width: 5,
+                after: "/2026".to_owned(),
+                check,
+            };
+            let change = FormChange {
+                series: series.clone(),
+                from: 4,
+                of: KeyHash(u128::MAX - 5),
+                form,
+            };
+            let bytes = form_to_bytes(&change);
+            let name = name_of_form(&change);
+            assert_eq!(form_of_bytes(name, &bytes).as_ref(), Some(&change));
+            assert_eq!(form_of_bytes(("acme-2026", 5), &bytes), None);
+            assert_only_whole(&bytes, |bytes| form_of_bytes(name, bytes));
+        }
+        for last in [None, Some(6)] {
+            let closed = ClosedSeries {
+                series: series.clone(),
+                last,
+                recorded,
+                by: last.map(|_| "the token `till`".to_owned()),
+            };
+            let bytes = closed_to_bytes(&closed);
+            let name = name_of_closed(&closed);
+            assert_eq!(closed_of_bytes(name, &bytes).as_ref(), Some(&closed));
+            assert_eq!(closed_of_bytes(("acme-2026", 7), &bytes), None);
+            assert_only_whole(&bytes, |bytes| closed_of_bytes(name, bytes));
         }
         let name = ("acme-2026", 9);
         let bytes = key_to_bytes(name, 6);

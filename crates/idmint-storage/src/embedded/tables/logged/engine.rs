@@ -26,7 +26,7 @@ pub(in crate::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> =
     TableDefinition::new("commits");
 
 /// The names of all tables that this version or an earlier one of the program writes.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "anchors",
     "anchors-by-external",
     "anchors-by-time",
@@ -34,6 +34,8 @@ const TABLES: [&str; 12] = [
     "commits",
     "externals",
     "kept",
+    "number-closed",
+    "number-forms",
     "number-holds",
     "number-keys",
     "number-voids",

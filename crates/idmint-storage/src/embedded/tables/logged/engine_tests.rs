@@ -185,7 +185,7 @@ fn after_a_panic_in_a_transaction_nothing_is_written_until_the_file_was_opened_a
     let panicking = |engine: &Engine| -> Result<(), redb::Error> {
         let mut writing = engine.begin_write()?;
         // Simulate a panic of the engine while it commits rows that are already in the log.
-        let rows = logged_rows::bytes_of(&[anchor(0, 0)]);
+        let rows = logged_rows::bytes_of(&[anchor(0, 0)], &[]);
         writing.log.append(&rows)?;
         panic!("page 7 is out of range");
     };

@@ -9,6 +9,8 @@
 //! number   'n', length of the series' name (1 byte), that name, last number (8 bytes),
 //!          length of the row (2 bytes), the row
 //! void     'v', as `number`, with the void number
+//! form     'f', as `number`, with the first number of the form
+//! closed   'c', as `number`, with the last number, or 0 if there is none
 //! ```
 //!
 //! The tables of requests, of number keys and of anchors by time are derived from these rows.
@@ -19,22 +21,26 @@ use crate::embedded::database_file::OtherLayout;
 use crate::embedded::tables::anchor_row;
 use crate::embedded::tables::anchor_table::ANCHORS;
 use crate::embedded::tables::append_table::APPENDS;
-use crate::embedded::tables::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
+use crate::embedded::tables::form_table::FORMS;
+use crate::embedded::tables::number_tables::{CLOSED, NUMBER_KEYS, NUMBERS, VOIDS};
 use crate::embedded::tables::register_table::{self, REGISTER};
 use crate::embedded::tables::request_table::{self, REQUESTS};
 use crate::records::rows::append_row;
 use crate::records::rows::number_rows::{self, KeyName};
 use crate::records::{AnchorKey, DoneRequest, RecordPlan, StoredAppend};
 use idmint_records::conjunction::{AnchorPlan, Pair, Tca};
-use idmint_records::ledger::{AppendPlan, KeyHash, NumberPlan, VoidPlan};
+use idmint_records::ledger::{AppendPlan, ClosePlan, FormChange, KeyHash, NumberPlan, VoidPlan};
 
 const APPEND: u8 = b'a';
 const ANCHOR: u8 = b'g';
 const NUMBER: u8 = b'n';
 const VOID: u8 = b'v';
+const FORM: u8 = b'f';
+const CLOSE: u8 = b'c';
 
-/// Encodes the rows that these plans write, in the format of the log.
-pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan]) -> Vec<u8> {
+/// Encodes the rows that these plans write, in the format of the log. `forms` has the changes of
+/// form that the plans need.
+pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan], forms: &[FormChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for plan in plans {
         match plan {
@@ -56,7 +62,23 @@ pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan]) -> Vec<u8> {
                     &number_rows::void_to_bytes(void),
                 );
             }
+            RecordPlan::Close(ClosePlan { closed, .. }) => {
+                push_number(
+                    &mut bytes,
+                    CLOSE,
+                    number_rows::name_of_closed(closed),
+                    &number_rows::closed_to_bytes(closed),
+                );
+            }
         }
+    }
+    for change in forms {
+        push_number(
+            &mut bytes,
+            FORM,
+            number_rows::name_of_form(change),
+            &number_rows::form_to_bytes(change),
+        );
     }
     bytes
 }
@@ -125,7 +147,15 @@ pub(super) fn write(transaction: &WriteTransaction, rows: &[u8]) -> Result<(), r
             Row::Append(name, row, done) => tables.write_append(name, row, done)?,
             Row::Anchor(name, row) => tables.write_anchor(name, row)?,
             Row::Number(name, row, key) => tables.write_number(name, row, key)?,
-            Row::Void(name, row) => tables.write_void(name, row)?,
+            Row::Void(name, row) => {
+                Tables::write_named(&mut tables.voids, transaction, VOIDS, (name, row))?;
+            }
+            Row::Form(name, row) => {
+                Tables::write_named(&mut tables.forms, transaction, FORMS, (name, row))?;
+            }
+            Row::Close(name, row) => {
+                Tables::write_named(&mut tables.closed, transaction, CLOSED, (name, row))?;
+            }
         }
         rest = behind;
     }
@@ -142,6 +172,8 @@ struct Tables<'a> {
     numbers: Option<NumberTable<'a>>,
     number_keys: Option<Table<'a, KeyName<'static>, &'static [u8]>>,
     voids: Option<NumberTable<'a>>,
+    forms: Option<NumberTable<'a>>,
+    closed: Option<NumberTable<'a>>,
 }
 
 type NumberTable<'a> = Table<'a, number_rows::NumberName<'static>, &'static [u8]>;
@@ -157,6 +189,8 @@ impl<'a> Tables<'a> {
             numbers: None,
             number_keys: None,
             voids: None,
+            forms: None,
+            closed: None,
         }
     }
 
@@ -224,12 +258,14 @@ impl<'a> Tables<'a> {
         .map(drop)
     }
 
-    fn write_void(
-        &mut self,
-        name: number_rows::NumberName<'_>,
-        row: &[u8],
+    /// Writes a row that has no index to one of the tables of numbers.
+    fn write_named(
+        table: &mut Option<NumberTable<'a>>,
+        transaction: &'a WriteTransaction,
+        definition: TableDefinition<'_, number_rows::NumberName<'static>, &'static [u8]>,
+        (name, row): (number_rows::NumberName<'_>, &[u8]),
     ) -> Result<(), redb::Error> {
-        insert(opened(&mut self.voids, self.transaction, VOIDS)?, name, row).map(drop)
+        insert(opened(table, transaction, definition)?, name, row).map(drop)
     }
 }
 
@@ -238,6 +274,8 @@ enum Row<'a> {
     /// The numbers that a request received, with the key of that request.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
+    Form(number_rows::NumberName<'a>, &'a [u8]),
+    Close(number_rows::NumberName<'a>, &'a [u8]),
     /// An append, with its request if the request has a key.
     Append(append_row::AppendName, &'a [u8], Option<DoneRequest>),
     Anchor(anchor_row::Name<'a>, &'a [u8]),
@@ -258,6 +296,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
         ANCHOR => split_anchor(rest),
         NUMBER => split_number(rest),
         VOID => split_void(rest),
+        FORM => split_form(rest),
+        CLOSE => split_closed(rest),
         kind => return Err(later(&format!("rows of the kind {:?}", char::from(kind)))),
     };
     match split {
@@ -322,6 +362,22 @@ fn split_void(bytes: &[u8]) -> Split<'_> {
     let (name, row, rest) = split_named(bytes)?;
     match number_rows::void_of_bytes(name, row) {
         Some(_) => Some((Some(Row::Void(name, row)), rest)),
+        None => number_rows::is_whole(name, row).then_some((None, rest)),
+    }
+}
+
+fn split_form(bytes: &[u8]) -> Split<'_> {
+    let (name, row, rest) = split_named(bytes)?;
+    match number_rows::form_of_bytes(name, row) {
+        Some(_) => Some((Some(Row::Form(name, row)), rest)),
+        None => number_rows::is_whole(name, row).then_some((None, rest)),
+    }
+}
+
+fn split_closed(bytes: &[u8]) -> Split<'_> {
+    let (name, row, rest) = split_named(bytes)?;
+    match number_rows::closed_of_bytes(name, row) {
+        Some(_) => Some((Some(Row::Close(name, row)), rest)),
         None => number_rows::is_whole(name, row).then_some((None, rest)),
     }
 }

@@ -10,13 +10,13 @@ use super::logged_rows::opened;
 use crate::embedded::tables::anchor_row;
 use crate::embedded::tables::anchor_table::{ANCHORS, anchors_within};
 use crate::embedded::tables::append_table::{APPENDS, head_of};
-use crate::embedded::tables::number_tables::{self, NUMBERS, VOIDS};
+use crate::embedded::tables::number_tables::{self, CLOSED, NUMBERS, VOIDS};
 use crate::records::rows::append_row;
 use crate::records::rows::number_rows;
 use crate::records::{AnchorKey, RecordPlan};
 use idmint_records::conjunction::{Anchor, AnchorPlan, Tca};
 use idmint_records::ledger::{
-    AppendPlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
+    AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
 /// Returns `true` if all plans may be written in this order, on top of the data that the
@@ -32,6 +32,7 @@ pub(in crate::embedded::tables) fn all_hold(
             RecordPlan::Anchor(plan) => check.anchor(plan)?,
             RecordPlan::Number(plan) => check.number(plan)?,
             RecordPlan::Void(plan) => check.void(plan)?,
+            RecordPlan::Close(plan) => check.close(plan)?,
         };
         if !holds {
             return Ok(false);
@@ -50,10 +51,13 @@ struct PlanCheck<'a> {
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
+    closed: Option<NumberTable<'a>>,
     /// The last number of each series, after the plans that were checked so far.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that are voided by the plans that were checked so far.
     new_voids: HashSet<(SeriesName, u64)>,
+    /// The series that are closed by the plans that were checked so far.
+    new_closed: HashSet<SeriesName>,
 }
 
 type NumberTable<'a> = Table<'a, number_rows::NumberName<'static>, &'static [u8]>;
@@ -68,25 +72,48 @@ impl<'a> PlanCheck<'a> {
             new_anchors: BTreeMap::new(),
             numbers: None,
             voids: None,
+            closed: None,
             series: HashMap::new(),
             new_voids: HashSet::new(),
+            new_closed: HashSet::new(),
         }
     }
 
-    /// Returns `true` if the last number of the series is still the one that the plan is based on.
+    /// Returns `true` if the series is open, and its last number is still the one that the plan is
+    /// based on.
     fn number(
         &mut self,
         NumberPlan { before, given, .. }: &NumberPlan,
     ) -> Result<bool, redb::Error> {
-        let head = match self.series.get(&given.series) {
+        let may_give = self.is_open_after(&given.series, *before)?;
+        self.series.insert(given.series.clone(), given.head());
+        Ok(may_give)
+    }
+
+    /// Returns `true` if the series is still open, and its last number is still the one that the
+    /// plan is based on.
+    fn close(&mut self, ClosePlan { before, closed }: &ClosePlan) -> Result<bool, redb::Error> {
+        let may_close = self.is_open_after(&closed.series, *before)?;
+        self.new_closed.insert(closed.series.clone());
+        Ok(may_close)
+    }
+
+    fn is_open_after(
+        &mut self,
+        series: &SeriesName,
+        last: Option<SeriesHead>,
+    ) -> Result<bool, redb::Error> {
+        let head = match self.series.get(series) {
             Some(head) => Some(*head),
             None => number_tables::head_of(
                 opened(&mut self.numbers, self.transaction, NUMBERS)?,
-                &given.series,
+                series,
             )?,
         };
-        self.series.insert(given.series.clone(), given.head());
-        Ok(head == *before)
+        let closed = opened(&mut self.closed, self.transaction, CLOSED)?;
+        let is_open = !self.new_closed.contains(series)
+            && number_tables::closing_of(closed, series)?.is_none();
+        Ok(is_open && head == last)
     }
 
     /// Returns `true` if the number is not void yet.

@@ -1,0 +1,143 @@
+//! The templates with which a store was started, from the first start on.
+
+use std::collections::BTreeMap;
+
+use super::former_template::FormerTemplate;
+use super::number_form::NumberForm;
+use super::number_rules::{NumberKind, NumberRules};
+use super::series_name::SeriesName;
+
+/// The templates of all series without gaps at one start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptTemplates(Vec<FormerTemplate>);
+
+/// The templates with which a store was started, in the order of the starts. An entry has a line
+/// for each template.
+///
+/// The first entry decides how numbers are written that were issued before forms were stored with
+/// them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TemplateHistory(pub BTreeMap<String, String>);
+
+impl KeptTemplates {
+    /// Returns the templates of these rules.
+    pub fn of_rules(rules: &NumberRules) -> KeptTemplates {
+        let gapless = rules
+            .rules()
+            .filter(|rule| rule.kind == NumberKind::Gapless);
+        let template = gapless.map(|rule| FormerTemplate {
+            pattern: rule.pattern.clone(),
+            template: rule.template.clone(),
+            check: rule.check,
+            years: rule.years,
+            bounds: rule.bounds,
+        });
+        KeptTemplates(template.collect())
+    }
+
+    /// Returns the templates.
+    pub fn templates(&self) -> &[FormerTemplate] {
+        &self.0
+    }
+
+    /// Returns the form in which the numbers of a series were written.
+    pub fn form(&self, series: &SeriesName) -> NumberForm {
+        let matching = self
+            .0
+            .iter()
+            .filter(|it| it.pattern.matches(series.as_str()));
+        let template = matching.max_by_key(|it| it.pattern.weight());
+        let form = template.and_then(|it| it.form()?.of(series.as_str()));
+        form.unwrap_or_default()
+    }
+
+    fn to_text(&self) -> String {
+        let mut lines: Vec<String> = self.0.iter().map(|it| format!("{it}\n")).collect();
+        lines.sort();
+        lines.concat()
+    }
+
+    fn from_text(text: &str) -> Option<KeptTemplates> {
+        let templates = text.lines().map(FormerTemplate::from_line);
+        Some(KeptTemplates(templates.collect::<Option<_>>()?))
+    }
+}
+
+impl TemplateHistory {
+    /// Returns the templates of the first start, or `None` if no start has stored any.
+    pub fn first(&self) -> Option<KeptTemplates> {
+        KeptTemplates::from_text(self.0.values().next()?)
+    }
+
+    /// Returns the templates of the last start, or `None` if no start has stored any.
+    pub fn last(&self) -> Option<KeptTemplates> {
+        KeptTemplates::from_text(self.0.values().next_back()?)
+    }
+
+    /// Returns all templates with which the store was started.
+    pub fn all(&self) -> impl Iterator<Item = FormerTemplate> {
+        let entries = self
+            .0
+            .values()
+            .filter_map(|text| KeptTemplates::from_text(text));
+        entries.flat_map(|kept| kept.0)
+    }
+
+    /// Returns the history after a start with these templates, or `None` if the last start had the
+    /// same ones. Apart from the first entry, each entry is stored once, so that a configuration
+    /// that changes back and forth does not fill the store.
+    pub fn after_start(&self, templates: &KeptTemplates) -> Option<TemplateHistory> {
+        let now = templates.to_text();
+        if self.0.values().next_back() == Some(&now) {
+            return None;
+        }
+        let first = self.0.values().take(1);
+        let others = self.0.values().skip(1).filter(|entry| **entry != now);
+        let all = first.chain(others).cloned().chain([now.clone()]);
+        let all = all
+            .enumerate()
+            .map(|(at, entry)| (format!("{at:010}"), entry));
+        Some(TemplateHistory(all.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::numbers::{NumberCheck, NumberRule, NumberTemplate, SeriesPattern};
+
+    fn templates(rules: &[(&str, &str, Option<NumberCheck>)]) -> KeptTemplates {
+        let rule = |(pattern, template, check): &(&str, &str, Option<NumberCheck>)| {
+            let pattern = SeriesPattern::from_text(pattern).expect("a pattern");
+            NumberRule {
+                template: NumberTemplate::from_text(template).expect("a template"),
+                check: *check,
+                ..NumberRule::new("any", pattern)
+            }
+        };
+        let rules = NumberRules::new(rules.iter().map(rule).collect());
+        KeptTemplates::of_rules(&rules.expect("no two are alike"))
+    }
+
+    #[test]
+    fn templates_are_kept_as_they_were_and_the_first_ones_stay_first() {
+        let series = SeriesName::from_text("acme-2026").expect("a name");
+        let text = |kept: Option<KeptTemplates>| kept.map(|kept| kept.form(&series).text(7));
+        let one = templates(&[
+            ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
+            ("*", "{n}", None),
+        ]);
+        let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);
+        let mut history = TemplateHistory::default();
+        assert_eq!((text(history.first()), text(history.last())), (None, None));
+        for (kept, len) in [(&one, 1), (&two, 2), (&one, 3), (&two, 3), (&one, 3)] {
+            history = history.after_start(kept).expect("the templates differ");
+            assert_eq!(history.after_start(kept), None);
+            assert_eq!(history.0.len(), len);
+            assert_eq!(text(history.first()), text(Some(one.clone())));
+            assert_eq!(text(history.last()), text(Some(kept.clone())));
+        }
+        let none = history.after_start(&templates(&[])).expect("they differ");
+        assert_eq!(text(none.last()).as_deref(), Some("7"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The table of written forms. A row has the first number of a series that is written in a form,
+//! and a later row of the series ends that form.
+//!
+//! Numbers that an earlier version issued have no row, so the configuration of the first start of
+//! this version decides how they are written.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::database::{if_there, unreadable};
+use super::record_tables::RecordTables;
+use crate::failure::StoreError;
+use crate::records::RecordPlan;
+use crate::records::rows::number_rows::{self, NumberName};
+use idmint_records::ledger::{FormChange, GivenNumbers, NumberForm, SeriesName};
+
+/// Maps a series and a number to the form that applies from this number on.
+pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
+    TableDefinition::new("number-forms");
+
+impl RecordTables {
+    /// Returns the form that was stored with a number, through the open write transaction. So a
+    /// writer that repeats a response need not wait until earlier commits are in the tables.
+    pub(super) fn latest_form(
+        &self,
+        series: &SeriesName,
+        number: u64,
+    ) -> Result<Option<NumberForm>, StoreError> {
+        self.look(|transaction| {
+            let latest = latest_at(&transaction.open_table(FORMS)?, series, number)?;
+            Ok(latest.map(|change| change.form))
+        })
+    }
+
+    /// Returns the changes of form that apply to these numbers of a series, in ascending order. The
+    /// first change may be below the numbers.
+    pub(super) fn form_changes(
+        &self,
+        series: &SeriesName,
+        numbers: &RangeInclusive<u64>,
+    ) -> Result<Vec<FormChange>, StoreError> {
+        self.read(|transaction| {
+            let Some(forms) = if_there(transaction, FORMS)? else {
+                return Ok(Vec::new());
+            };
+            let mut changes: Vec<FormChange> = latest_at(&forms, series, *numbers.start())?
+                .into_iter()
+                .collect();
+            let after = numbers.start().saturating_add(1)..=*numbers.end();
+            if !after.is_empty() {
+                let names = (series.as_str(), *after.start())..=(series.as_str(), *after.end());
+                for row in forms.range(names)? {
+                    let (name, row) = row?;
+                    changes.push(change_of(name.value(), row.value())?);
+                }
+            }
+            Ok(changes)
+        })
+    }
+}
+
+/// Returns the changes of form that these plans have to write, because their numbers are written
+/// differently from the number before them.
+pub(super) fn changes_of(
+    transaction: &WriteTransaction,
+    plans: &[RecordPlan],
+) -> Result<Vec<FormChange>, redb::Error> {
+    let mut latest: HashMap<&SeriesName, Option<NumberForm>> = HashMap::new();
+    let mut changes = Vec::new();
+    for plan in plans {
+        let RecordPlan::Number(plan) = plan else {
+            continue;
+        };
+        if plan.form.is_none() {
+            continue;
+        }
+        let GivenNumbers { series, first, .. } = &plan.given;
+        let before = match latest.get(series) {
+            Some(planned) => planned.clone(),
+            None => latest_at(&transaction.open_table(FORMS)?, series, *first)?
+                .map(|change| change.form),
+        };
+        changes.extend(plan.form_change(before.as_ref()));
+        latest.insert(series, plan.form.clone());
+    }
+    Ok(changes)
+}
+
+/// Removes the forms of wrong first numbers.
+pub(super) fn remove(
+    transaction: &WriteTransaction,
+    wrong: &[&GivenNumbers],
+) -> Result<(), redb::Error> {
+    let mut forms = transaction.open_table(FORMS)?;
+    for given in wrong {
+        forms.remove((given.series.as_str(), given.first))?;
+    }
+    Ok(())
+}
+
+/// Returns the last change of form at or below a number, or `None` if there is none.
+fn latest_at(
+    forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
+    series: &SeriesName,
+    number: u64,
+) -> Result<Option<FormChange>, redb::Error> {
+    let names = (series.as_str(), 0)..=(series.as_str(), number);
+    let last = forms.range(names)?.next_back().transpose()?;
+    last.map(|(name, row)| change_of(name.value(), row.value()))
+        .transpose()
+}
+
+fn change_of(name: NumberName<'_>, row: &[u8]) -> Result<FormChange, redb::Error> {
+    number_rows::form_of_bytes(name, row).ok_or_else(|| {
+        let (series, from) = name;
+        let what = format!("the form of the numbers of {series} from {from} on is");
+        unreadable(number_rows::is_whole(name, row), &what)
+    })
+}
