@@ -143,6 +143,7 @@ pub fn assemble(
             ConjunctionMode::Pure => Conjunctions::Pure,
             ConjunctionMode::Grouped => Conjunctions::Stored {
                 retention: config.conjunction.retention,
+                analysis_reach: config.conjunction.analysis_reach,
             },
         },
         note: config.conjunction.note,

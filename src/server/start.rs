@@ -246,7 +246,7 @@ pub(super) fn serve_agreed_records(service: &Service, records: Records, agreed: 
     }
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
-        Conjunctions::Stored { retention } => retention,
+        Conjunctions::Stored { retention, .. } => retention,
     };
     let writer = RecordWriterHandle::start(records, Arc::clone(service.clock()), retention);
     service.serve_records(writer, agreed.first);

@@ -324,8 +324,14 @@ async fn every_answer_is_as_described() {
             .with("content-type", "text/plain")
             .sending(REPORT),
         report("?return=cdm", 422).sending(REPORT),
-        report("", 415)
+        report("", 200)
             .with("content-type", "text/csv")
+            .sending(include_str!("../cdm/cdm_public.csv")),
+        report("?return=csv", 200)
+            .with("content-type", "text/csv")
+            .sending(include_str!("../cdm/socrates.csv")),
+        report("", 415)
+            .with("content-type", "text/html")
             .sending(REPORT),
         report("?count=1", 422).sending(REPORT),
         report("", 422).sending("[]"),

@@ -35,7 +35,7 @@ async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer
 }
 
 /// The name of every fixture, with its media type and the number of messages in it.
-const SENT: [(&str, &str, usize); 12] = [
+const SENT: [(&str, &str, usize); 18] = [
     ("one.kvn", "text/plain", 1),
     ("several-crlf.kvn", "text/plain; charset=utf-8", 3),
     ("noted.kvn", "text/plain", 1),
@@ -48,7 +48,21 @@ const SENT: [(&str, &str, usize); 12] = [
     ("two-noted.kvn", "text/plain", 1),
     ("two.xml", "application/xml", 1),
     ("two-theirs.xml", "application/xml", 1),
+    ("envelope.json", "application/json", 1),
+    ("leolabs.json", "application/json", 1),
+    ("other-names.json", "application/json", 2),
+    ("nested.json", "application/json", 1),
+    ("cdm_public.csv", "text/csv", 2),
+    ("socrates.csv", "text/csv; charset=utf-8", 2),
 ];
+
+/// Returns the query that requests the messages back.
+fn returning(media: &str) -> &'static str {
+    match media.starts_with("text/csv") {
+        true => "?return=csv",
+        false => "?return=cdm",
+    }
+}
 
 /// Returns `true` if the messages of this fixture already contain their ids.
 fn is_noted(name: &str) -> bool {
@@ -108,7 +122,8 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
     let service = Service::start(PURE).await;
     for (name, media, count) in SENT {
         for encoding in ["hashids", "decimal", "hex_padded"] {
-            let (sent, query) = (fixture(name), format!("?return=cdm&encoding={encoding}"));
+            let query = format!("{}&encoding={encoding}", returning(media));
+            let sent = fixture(name);
             let ids = ids_of(&send(&service, &format!("?encoding={encoding}"), media, &sent).await);
             let back = send(&service, &query, media, &sent).await;
             assert_eq!(back.status, 200, "{name}: {back:?}");
@@ -136,8 +151,9 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
 
             // Send the messages again. Their ids must be recognized in any encoding, and must stay
             // unchanged.
-            for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
-                let again = send(&service, query, media, &back.text()).await;
+            for encoding in ["", "&encoding=decimal"] {
+                let query = format!("{}{encoding}", returning(media));
+                let again = send(&service, &query, media, &back.text()).await;
                 assert!(again.body == back.body, "{name} {query}: {}", again.text());
             }
             assert_eq!(
@@ -151,6 +167,111 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
         "COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n"
     );
     assert!(one.text().contains(&comment), "{}", one.text());
+}
+
+#[tokio::test]
+async fn csv_comes_back_with_the_ids_in_its_last_column() {
+    let service = Service::start(PURE).await;
+    let sent = fixture("socrates.csv");
+    let back = send(&service, "?return=csv", "text/csv", &sent).await;
+    assert_eq!(back.header("content-type"), Some("text/csv; charset=utf-8"));
+    let text = back.text();
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert!(
+        lines[0].ends_with(",DILUTION,CONJUNCTION_EVENT_ID"),
+        "{text}"
+    );
+    assert!(
+        lines[1].ends_with(&format!(",1.139E-02,\"{FIRST}\"")),
+        "{text}"
+    );
+    assert_eq!((lines.len(), lines[3]), (4, ""), "{text}");
+
+    // An empty column is filled, and an id that is there already stays.
+    let filled = "TCA;CONJUNCTION_EVENT_ID;SAT_1_ID;SAT_2_ID\n2024-02-01 00:00:00.9;;25544;48274\n";
+    let expected = filled.replacen(";;", &format!(";{FIRST};"), 1);
+    let back = send(&service, "?return=csv", "text/csv", filled).await;
+    assert_eq!(back.text(), expected);
+    let again = send(&service, "?return=csv", "text/csv", &expected).await;
+    assert_eq!(again.text(), expected);
+
+    for (query, media, body) in [
+        ("?return=cdm", "text/csv", fixture("socrates.csv")),
+        ("?return=csv", "text/plain", fixture("one.kvn")),
+        ("?return=xml", "text/plain", fixture("one.kvn")),
+    ] {
+        let answer = send(&service, query, media, &body).await;
+        assert_refused(&answer, 422, "invalid-parameter", "return", "return is ");
+    }
+    let partial = sent.replace("25544", "UNKNOWN");
+    let answer = send(&service, "?partial=true", "text/csv", &partial)
+        .await
+        .json();
+    assert_eq!(answer["count"], 1, "{answer}");
+    assert_eq!(answer["details"][0]["problem"]["line"], 2, "{answer}");
+}
+
+#[tokio::test]
+async fn kvn_in_utf_16_comes_back_in_utf_16() {
+    let service = Service::start(PURE).await;
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let utf_16 = |text: &str| -> Vec<u8> {
+            let text = format!("\u{feff}{text}");
+            text.encode_utf16().flat_map(to_bytes).collect()
+        };
+        let head = |body: &[u8]| {
+            let len = body.len();
+            format!(
+                "POST /ids/conjunction?return=cdm HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: {len}\r\n\r\n"
+            )
+        };
+        let sent = utf_16(&fixture("one.kvn"));
+        let request = [head(&sent).as_bytes(), &sent].concat();
+        let back = service.connect().await.exchange(request).await;
+        assert_eq!(back.status, 200, "{back:?}");
+        assert_eq!(
+            back.header("content-type"),
+            Some("text/plain; charset=utf-16")
+        );
+        let utf_8 = send(&service, "?return=cdm", "text/plain", &fixture("one.kvn")).await;
+        assert_eq!(back.body, utf_16(&utf_8.text()));
+    }
+}
+
+#[tokio::test]
+async fn another_originators_id_in_json_is_kept_and_refuses_no_report() {
+    let service = Service::start("").await;
+    let row = |id: &Value| {
+        json!({ "TCA": "2024-02-01T00:00:00.25", "SAT_1_ID": "25544", "SAT_2_ID": "48274", "CONJUNCTION_ID": id })
+            .to_string()
+    };
+    let long = "x".repeat(300);
+    for id in [
+        json!("theirs"),
+        json!(7),
+        json!(null),
+        json!({}),
+        json!(""),
+        json!(long),
+        json!(FIRST),
+    ] {
+        let back = send(&service, "?return=cdm", "application/json", &row(&id)).await;
+        assert_eq!(back.status, 200, "{back:?}");
+        let expected = format!("\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"");
+        assert!(back.text().contains(&expected), "{}", back.text());
+    }
+    let nested = fixture("nested.json");
+    assert_eq!(
+        send(&service, "", "application/json", &nested).await.status,
+        200
+    );
+    let csv = "TCA,SAT_1_ID,SAT_2_ID,CONJUNCTION_ID\n2024-02-01 00:00:00,25544,48274,of csv\n";
+    assert_eq!(send(&service, "", "text/csv", csv).await.status, 200);
+    let shown = service.get(&format!("/conjunctions/{FIRST}")).await.json();
+    assert_eq!(
+        shown["external"],
+        json!(["theirs", "7", "EXAMPLE-7", "of csv"])
+    );
 }
 
 #[tokio::test]
@@ -499,6 +620,7 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
         let media = match name.rsplit('.').next().unwrap() {
             "kvn" => "text/plain",
             "xml" => "application/xml",
+            "csv" => "text/csv",
             // Invalid JSON, and JSON that is not a message, get the same refusal as idmint's own
             // JSON reports.
             _ if matches!(
@@ -548,7 +670,8 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
         (fixture("one.kvn"), "application/xml", 422),
         (fixture("one.xml"), "text/plain", 422),
         (fixture("one.kvn"), "application/json", 400),
-        (fixture("one.kvn"), "text/csv", 415),
+        (fixture("one.kvn"), "text/csv", 422),
+        (fixture("one.kvn"), "text/html", 415),
     ] {
         assert_eq!(
             send(&service, "", media, &body).await.status,

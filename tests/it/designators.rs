@@ -104,6 +104,47 @@ async fn a_number_of_another_catalogue_is_refused_unless_it_is_said_to_be_equal(
 }
 
 #[tokio::test]
+async fn a_catalogue_may_have_blanks_in_its_name() {
+    let service = Service::start("conjunction.catalogs = ['SATCAT', 'US SATCAT']").await;
+    for catalog in ["US SATCAT", "us satcat"] {
+        let body = message("48274", &format!("CATALOG_NAME = {catalog}\n"));
+        assert_eq!(ids_of(&send(&service, "text/plain", &body).await), [FIRST]);
+    }
+    let other = message("48274", "CATALOG_NAME = US  SATCAT\n");
+    assert_eq!(send(&service, "text/plain", &other).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_number_beside_a_designator_counts_if_the_designator_is_none() {
+    let settings = "[conjunction.designators]\n'EXAMPLE/L3972' = 48274\n";
+    let service = Service::start(settings).await;
+    let row = |designator: &str, catalog: &str, number: serde_json::Value| {
+        json!({ "TCA": "2024-02-01 00:00:00", "SAT1_OBJECT_DESIGNATOR": "25544",
+            "SAT2_OBJECT_DESIGNATOR": designator, "SAT2_CATALOG_NAME": catalog, "SAT2_COMMENT_NORAD_ID": number })
+        .to_string()
+    };
+    for (designator, catalog, number) in [
+        ("L1", "EXAMPLE", json!("48274")),
+        ("L1", "", json!(48_274)),
+        ("77", "EXAMPLE", json!("48274")),
+        ("48274", "SATCAT", json!("77")),
+        ("L3972", "EXAMPLE", json!("77")),
+        ("48274", "SATCAT", json!({})),
+    ] {
+        let body = row(designator, catalog, number);
+        assert_eq!(
+            ids_of(&send(&service, "application/json", &body).await),
+            [FIRST],
+            "{body}"
+        );
+    }
+    for number in [json!(null), json!("L1"), json!(0), json!("")] {
+        let answer = send(&service, "application/json", &row("L1", "", number)).await;
+        assert_eq!(answer.json()["keyword"], "SAT2_OBJECT_DESIGNATOR");
+    }
+}
+
+#[tokio::test]
 async fn a_designator_is_the_number_that_the_configuration_gives_it() {
     let settings = "[conjunction.designators]\nL3972 = 48274\n'LEOLABS/48999' = 48274\n799500001 = 48274\nUNKNOWN = 48275\n";
     let service = Service::start(settings).await;

@@ -315,15 +315,7 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
         "secondary_object": { "norad_id": 48_274 } });
     assert_eq!(post("", &fresh).await.json()["details"][0]["created"], true);
 
-    let swapped = analysis(FIRST, "2024-02-01T00:00:00.9Z", &json!(48_275));
     for (query, body, reason) in [
-        ("", swapped.clone(), "another_pair"),
-        ("?noted=keep", swapped, "another_pair"),
-        (
-            "",
-            analysis("jbxleqg-ndrxvgb-gorpwg", "2024-02-01T00:00:00Z", &number),
-            "another_id",
-        ),
         (
             "",
             analysis(FIRST, "2024-02-01T00:00:00Z", &json!(25_544)),
@@ -354,6 +346,16 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
             "{body}: {problem}"
         );
     }
+    let zero = post(
+        "",
+        &json!([analysis(FIRST, "2024-02-01T00:00:00Z", &json!(0))]),
+    )
+    .await;
+    let detail = zero.json()["detail"].as_str().unwrap().to_owned();
+    assert!(
+        detail.starts_with("[0].secondary_object.norad_id: secondary is 0"),
+        "{detail}"
+    );
     // Unknown members are allowed only in the form of the analysts.
     let plain = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": 48_274, "cdm_id": "1" });
     assert_eq!(post("", &plain).await.status, 422);
@@ -369,4 +371,129 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
         .metric("idmint_conjunction_reports_total{outcome=\"created\"}")
         .await;
     assert_eq!(created, 2.0);
+}
+
+#[tokio::test]
+async fn an_analysis_joins_the_conjunction_that_it_names_up_to_the_configured_reach() {
+    let number = json!(48_274);
+    for (settings, reach_s) in [
+        ("", 600),
+        ("conjunction.analysis_reach = '90s'", 90),
+        ("conjunction.analysis_reach = '0s'", 0),
+    ] {
+        let service = Service::start(settings).await;
+        detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
+        let post = async |tca: &str| {
+            let body = analysis(FIRST, tca, &number).to_string();
+            send(&service, "", "application/json", &body).await.json()["details"][0].clone()
+        };
+        for (tca, distance_s) in [
+            ("2024-02-01T00:00:45.9", 45),
+            ("2024-02-01T00:01:30.9", 90),
+            ("2024-02-01T00:10:00.9", 600),
+            ("2024-01-31T23:50:00.9", -600),
+            ("2024-02-01T00:10:03.0", 603),
+        ] {
+            let joined = post(tca).await;
+            let is_named = distance_s.abs() <= reach_s;
+            assert_eq!(joined["created"], !is_named, "{settings} {tca}: {joined}");
+            assert_eq!(
+                joined["id"] == FIRST,
+                is_named,
+                "{settings} {tca}: {joined}"
+            );
+        }
+        // Reports of other forms are matched by their times alone.
+        let other = detail(&service, "", "2024-02-01T00:05:00.9Z", Some(FIRST)).await;
+        assert_eq!(
+            (&other["created"], &other["noted_differs"]),
+            (&json!(true), &json!(true))
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_analysis_says_which_other_conjunction_is_nearer() {
+    let service = Service::start("").await;
+    let number = json!(48_274);
+    let post = async |tca: &str| {
+        let body = analysis(FIRST, tca, &number).to_string();
+        send(&service, "", "application/json", &body).await.json()["details"][0].clone()
+    };
+    detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
+    let alone = post("2024-02-01T00:02:00Z").await;
+    assert_eq!(
+        (&alone["id"], alone.get("nearer_id")),
+        (&json!(FIRST), None)
+    );
+    let near = detail(&service, "", "2024-02-01T00:03:00Z", None).await["id"].clone();
+    detail(&service, "", "2024-02-01T00:04:30Z", None).await;
+    let named = post("2024-02-01T00:02:00Z").await;
+    assert_eq!((&named["id"], &named["nearer_id"]), (&json!(FIRST), &near));
+    let nearest = post("2024-02-01T00:01:00Z").await;
+    assert_eq!(
+        (&nearest["id"], nearest.get("nearer_id")),
+        (&json!(FIRST), None)
+    );
+
+    // A conjunction within a second comes first.
+    let within = post("2024-02-01T00:03:00.5Z").await;
+    assert_eq!(
+        (&within["id"], &within["noted_differs"]),
+        (&near, &json!(true))
+    );
+    assert_eq!(within.get("nearer_id"), None);
+    let kept = analysis(FIRST, "2024-02-01T00:03:00.5", &number).to_string();
+    let kept = send(&service, "?noted=keep", "application/json", &kept).await;
+    assert_eq!(kept.json()["details"][0]["nearer_id"], near);
+}
+
+#[tokio::test]
+async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
+    let service = Service::start("").await;
+    let (number, other) = (json!(48_274), json!(48_275));
+    let tca = "2024-02-01T00:00:00.9";
+    let mut bodies = Vec::new();
+    for id in ["jbxleqg-ndrxvgb-gorpwg", "NOT-OURS", ""] {
+        bodies.push(analysis(id, tca, &number));
+    }
+    let mut numbered = analysis("", tca, &number);
+    numbered["event_id"] = json!(4_711);
+    bodies.push(numbered);
+    let many = send(&service, "", "application/json", &json!(bodies).to_string()).await;
+    assert_eq!(many.json()["ids"], json!([FIRST, FIRST, FIRST, FIRST]));
+    // The id of this service for other objects is foreign to this pair.
+    let swapped = analysis(FIRST, tca, &other).to_string();
+    for query in ["", "?noted=keep", "?partial=true"] {
+        let swapped = send(&service, query, "application/json", &swapped).await;
+        assert_eq!(swapped.status, 200, "{swapped:?}");
+        assert_ne!(swapped.json()["ids"][0], FIRST);
+    }
+    let shown = service.get(&format!("/conjunctions/{FIRST}")).await.json();
+    assert_eq!(
+        shown["external"],
+        json!(["jbxleqg-ndrxvgb-gorpwg", "NOT-OURS", "4711"])
+    );
+    let found = service
+        .get(&format!("/conjunctions?external={FIRST}"))
+        .await
+        .json();
+    assert_eq!(found["conjunctions"][0]["secondary"], 48_275);
+
+    // Where nothing is stored, no foreign id can be kept.
+    let pure = Service::start("conjunction.mode = 'pure'").await;
+    for (body, reason) in [
+        (&swapped, "another_pair"),
+        (&bodies[1].to_string(), "another_id"),
+    ] {
+        let answer = send(&pure, "", "application/json", body).await;
+        let problem = answer.json();
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!(reason)),
+            "{problem}"
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with("event_id: "), "{detail}");
+    }
 }

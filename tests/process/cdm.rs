@@ -37,7 +37,7 @@ fn copy_fixture(home: &Home, name: &str) -> PathBuf {
     path
 }
 
-const ALL: [&str; 7] = [
+const ALL: [&str; 13] = [
     "one.kvn",
     "several-crlf.kvn",
     "noted.kvn",
@@ -45,6 +45,12 @@ const ALL: [&str; 7] = [
     "several.xml",
     "cdm.json",
     "cdm_public.json",
+    "envelope.json",
+    "leolabs.json",
+    "other-names.json",
+    "nested.json",
+    "cdm_public.csv",
+    "socrates.csv",
 ];
 
 #[test]

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::tools::read_cdms;
-use idmint_testing::http1::{Client, request};
-use idmint_testing::service::{Home, Service};
+use crate::tools::{read_cdms, write_cdms};
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::service::{Home, Service, idmint, run};
 
 /// The number of test messages in the package.
 const DOCUMENTS: usize = 3;
@@ -145,4 +145,72 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
         ids.windows(2).all(|pair| pair[0] == pair[1]),
         "one conjunction in each of them: {ids:?}"
     );
+}
+
+/// The kinds of written documents, each with its media type and the ending of its files.
+const KINDS: [(&str, &str, &str); 5] = [
+    ("kvn", "text/plain", "kvn"),
+    ("xml", "application/xml", "xml"),
+    ("csv", "text/csv", "csv"),
+    ("socrates", "text/csv", "csv"),
+    ("json", "application/json", "json"),
+];
+
+#[test]
+fn two_hundred_documents_of_each_kind_say_the_right_reports_or_the_wrong_line() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with("conjunction.mode = 'pure'"));
+    service.wait_until_ready();
+    let post = |media: &str, body: &str| -> Answer {
+        let head = format!("content-type: {media}\r\n");
+        let sent = request("POST /ids/conjunction", &head, body);
+        Client::connect(service.address()).exchange(sent)
+    };
+    let template = documents()
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|it| it == "kvn"));
+    let written = write_cdms(&template.expect("a message as KVN"));
+    for (kind, media, ending) in KINDS {
+        let (mut files, mut expected, mut wrongs) = (Vec::new(), String::new(), 0);
+        let of_kind = written.iter().filter(|document| document["kind"] == kind);
+        for (at, document) in of_kind.enumerate() {
+            let text = document["text"].as_str().unwrap();
+            let (answer, wrong) = (post(media, text), &document["wrong"]);
+            let path = home.path(&format!("{kind}-{at}.{ending}"));
+            fs::write(&path, text).unwrap();
+            let path = path.to_str().unwrap().to_owned();
+            if wrong.is_null() {
+                let reports = post("application/json", &document["reports"].to_string()).json();
+                assert_eq!(answer.status, 200, "{text}: {answer:?}");
+                assert_eq!(answer.json()["details"], reports["details"], "{text}");
+                for id in reports["ids"].as_array().unwrap() {
+                    expected += &format!("{path} {}\n", id.as_str().unwrap());
+                }
+                files.push(path);
+                continue;
+            }
+            wrongs += 1;
+            let problem = answer.json();
+            let place = json!({ "line": problem["line"], "name": problem["keyword"] });
+            assert_eq!((answer.status, &place), (422, wrong), "{text}: {problem}");
+            let ended = run(idmint(&["cdm", &path]));
+            let begins = format!(
+                "{path}:{}: {}: ",
+                wrong["line"],
+                wrong["name"].as_str().unwrap()
+            );
+            ended.assert(65, &[&begins]);
+        }
+        assert_eq!((files.len(), wrongs), (180, 20), "{kind}");
+        let mut args = vec!["cdm", "--ids"];
+        args.extend(files.iter().map(String::as_str));
+        let ended = run(idmint(&args));
+        ended.assert(0, &[]);
+        let without_line = |line: &str| {
+            let columns: Vec<&str> = line.split('\t').collect();
+            format!("{} {}\n", columns[0], columns[2])
+        };
+        let printed: String = ended.out.lines().map(without_line).collect();
+        assert_eq!(printed, expected, "{kind}");
+    }
 }

@@ -79,6 +79,20 @@ pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
 /// # Panics
 /// Panics if ccsds-ndm is missing or cannot read a file. The message contains its output.
 pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
+    run_ccsds_ndm("read_cdm.py", files)
+}
+
+/// Returns documents of every kind with conjunction reports, which Python packages have written.
+/// `template` is a message as KVN.
+///
+/// # Panics
+/// Panics if ccsds-ndm is missing or fails. The message contains its output.
+pub(crate) fn write_cdms(template: &Path) -> Vec<serde_json::Value> {
+    run_ccsds_ndm("write_cdms.py", &[template])
+}
+
+/// Runs a script with ccsds-ndm, and returns the lines of JSON that it prints.
+fn run_ccsds_ndm(script: &str, files: &[&Path]) -> Vec<serde_json::Value> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = ours.join("target/tools/ccsds-ndm/bin/python");
     assert!(
@@ -88,12 +102,12 @@ pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
     let mut command = Command::new(python);
     command
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .arg(ours.join("tests/system/read_cdm.py"))
+        .arg(ours.join("tests/system").join(script))
         .args(files);
     let output = command.output().expect("the program runs");
     assert!(
         output.status.success(),
-        "ccsds-ndm refused:\n{}",
+        "ccsds-ndm failed:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     let printed = String::from_utf8(output.stdout).expect("JSON is UTF-8");

@@ -86,9 +86,13 @@ impl Client {
         encoding: Option<&str>,
         document: CdmBody,
     ) -> Result<Vec<u8>, ClientError> {
+        let form = match document.media_type {
+            "text/csv" => "csv",
+            _ => "cdm",
+        };
         let request = self
             .post_document(format, encoding, document)
-            .query(&[("return", "cdm")]);
+            .query(&[("return", form)]);
         Ok(request.send().await?.body)
     }
 

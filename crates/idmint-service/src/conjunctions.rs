@@ -12,7 +12,8 @@ use idmint_records::conjunction::{
     Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca,
 };
 use idmint_storage::{
-    AnchorKey, ListPlace, ListRange, RecordError, RecordStore, StoredConjunction, log_unreadable,
+    AnchorKey, ListPlace, ListRange, RecordError, RecordStore, StoreError, StoredConjunction,
+    log_unreadable,
 };
 
 /// The ids assigned to the reports of a request.
@@ -24,6 +25,9 @@ pub struct GroupedReports {
     /// other if they have the same two objects, in either order, and their times differ by at most
     /// a minute. The key is the index of the report that created the conjunction.
     pub near: HashMap<usize, Vec<u128>>,
+    /// For each analysis that joined a conjunction at a distance, the id of another conjunction of
+    /// the same pair that is nearer. The key is the index of the analysis.
+    pub nearer: HashMap<usize, u128>,
 }
 
 impl Service {
@@ -87,7 +91,56 @@ impl Service {
         served.counters().count_granted(count, false);
         let near = self.near_created(minter, sent_reports, &grouped).await;
         self.counters().count_near(near.len());
-        Ok(GroupedReports { grouped, near })
+        let nearer = match noted_rule.named_reach.is_zero() {
+            true => HashMap::new(),
+            false => self.nearer_than_named(minter, sent_reports, &grouped).await,
+        };
+        Ok(GroupedReports {
+            grouped,
+            near,
+            nearer,
+        })
+    }
+
+    /// Returns the id of the nearest conjunction for each analysis that joined another one. If this
+    /// lookup fails, the error is ignored, because the analyses already have their ids.
+    async fn nearer_than_named(
+        &self,
+        minter: &Arc<GroupedMinter>,
+        sent_reports: &[SentReport],
+        grouped: &[Grouped],
+    ) -> HashMap<usize, u128> {
+        let joined: Vec<(usize, Pair, Tca, u64)> = grouped
+            .iter()
+            .enumerate()
+            .filter(|(_, grouped)| grouped.created == Some(false))
+            .filter(|(_, grouped)| grouped.noted_differs == Some(false))
+            .map(|(at, grouped)| {
+                let report = &sent_reports[at].report;
+                let distance = grouped.delta_us.unsigned_abs();
+                (at, minter.pair_of(report), Tca::of(report), distance)
+            })
+            .collect();
+        let Some(writer) = self.record_writer_handle().filter(|_| !joined.is_empty()) else {
+            return HashMap::new();
+        };
+        let minter = Arc::clone(minter);
+        let look_up = move |records: &dyn RecordStore| -> Result<HashMap<usize, u128>, StoreError> {
+            let within = |(_, pair, tca, distance): &(usize, Pair, Tca, u64)| {
+                (*pair, tca.within(distance.saturating_sub(1)))
+            };
+            let mut spans = joined.iter().map(within);
+            let anchors = records.anchors_within(minter.format_name(), &mut spans)?;
+            let nearest =
+                |((at, pair, tca, _), anchors): (&(usize, Pair, Tca, u64), Vec<Anchor>)| {
+                    let nearest = anchors
+                        .into_iter()
+                        .min_by_key(|anchor| tca.since(anchor.tca).unsigned_abs())?;
+                    Some((*at, minter.id_at(*pair, nearest.tca).ok()?))
+                };
+            Ok(joined.iter().zip(anchors).filter_map(nearest).collect())
+        };
+        writer.read_aside(look_up).await.unwrap_or_default()
     }
 
     /// Returns the ids of the conjunctions near each created conjunction. If this lookup fails, the

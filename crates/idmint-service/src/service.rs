@@ -91,6 +91,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// it is kept forever.
         retention: Option<Duration>,
+        /// The maximum distance in time at which an analysis joins the conjunction that it names.
+        analysis_reach: Duration,
     },
 }
 

@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use idmint_core::id::{Format, FormatDefinition, PRESETS};
 use idmint_core::time::{ManualClock, UnixNanos, UnixTime};
@@ -37,10 +38,11 @@ struct Sent {
 }
 
 /// Reports that are sent in one request. `keep` is `true` if they keep the ids with which they
-/// arrived.
+/// arrived. Otherwise, they join the conjunction of this id at a distance of up to `reach` seconds.
 #[derive(Debug, Clone)]
 struct Order {
     keep: bool,
+    reach: u8,
     reports: Vec<Sent>,
 }
 
@@ -97,8 +99,9 @@ fn reports() -> impl Strategy<Value = Sent> {
 
 fn arrivals() -> impl Strategy<Value = Arrivals> {
     let reports = prop_oneof![3 => prop::collection::vec(reports(), 1), 1 => prop::collection::vec(reports(), 0..8)];
-    let orders = (0..3_u8, reports).prop_map(|(keep, reports)| Order {
+    let orders = (0..4_u8, reports).prop_map(|(keep, reports)| Order {
         keep: keep == 0,
+        reach: if keep == 1 { 3 } else { 0 },
         reports,
     });
     prop::collection::vec(prop::collection::vec(orders, 1..5), 1..12)
@@ -123,7 +126,12 @@ fn id_at(minter: &GroupedMinter, report: &Report, second: i64) -> u128 {
         .unwrap()
 }
 
-fn request(minter: &Arc<GroupedMinter>, Order { keep, reports }: &Order) -> GroupRequest {
+fn request(minter: &Arc<GroupedMinter>, order: &Order) -> GroupRequest {
+    let Order {
+        keep,
+        reach,
+        reports,
+    } = order;
     let sent_report = |Sent { report, noted }: &Sent| {
         let noted = noted.map(|second| id_at(minter, report, second));
         SentReport {
@@ -139,6 +147,7 @@ fn request(minter: &Arc<GroupedMinter>, Order { keep, reports }: &Order) -> Grou
     request.with_noted_rule(NotedRule {
         keep: *keep,
         must_agree: false,
+        named_reach: Duration::from_secs(u64::from(*reach)),
     })
 }
 
@@ -150,7 +159,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn group(&mut self, Sent { report, noted }: &Sent, keep: bool) -> Grouped {
+    fn group(&mut self, Sent { report, noted }: &Sent, keep: bool, reach: u8) -> Grouped {
         let mut pair = (report.primary(), report.secondary());
         if self.pair_order == PairOrder::Unordered {
             pair = (pair.0.min(pair.1), pair.0.max(pair.1));
@@ -175,6 +184,11 @@ impl Oracle {
             (Some((Some(known), _)), _) if keep => (known, false),
             (Some((None, nearest)), _) if keep => (nearest, true),
             (_, Some(oldest)) => (oldest, false),
+            (Some((Some(known), _)), None)
+                if (micros - known).abs() <= i64::from(reach) * SECOND =>
+            {
+                (known, false)
+            }
             (Some((None, nearest)), None) if is_near(nearest) => (nearest, true),
             (_, None) => (micros, true),
         };
@@ -206,7 +220,7 @@ fn group_by_oracle(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Groupe
         order
             .reports
             .iter()
-            .map(|sent| oracle.group(sent, order.keep))
+            .map(|sent| oracle.group(sent, order.keep, order.reach))
             .collect()
     };
     arrivals.iter().flatten().map(group).collect()
@@ -326,6 +340,7 @@ fn the_second_60_is_the_first_of_the_next_day() {
         let report = Report::new(tca(delta, true), PAIR.0, PAIR.1).unwrap();
         Order {
             keep: false,
+            reach: 0,
             reports: vec![Sent {
                 report,
                 noted: None,
@@ -361,7 +376,9 @@ proptest! {
     fn reports_that_arrive_again_in_any_order_keep_their_ids(arrivals in arrivals(), again in any::<prop::sample::Index>()) {
         // Send each report in a separate request, so that each is repeated exactly as it first
         // arrived.
-        let of_one = |order: &Order| order.reports.iter().map(|sent| Order { keep: order.keep, reports: vec![*sent] })
+        // A repeated analysis may join a later conjunction within a second, so no request has a reach.
+        let of_one = |order: &Order| order.reports.iter()
+            .map(|sent| Order { keep: order.keep, reach: 0, reports: vec![*sent] })
             .collect::<Vec<_>>();
         let orders: Vec<Order> = arrivals.iter().flatten().flat_map(of_one).collect();
         prop_assume!(!orders.is_empty());

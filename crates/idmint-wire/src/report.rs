@@ -36,8 +36,9 @@ pub struct ReportRequest<'a> {
 /// column whose name contains a dot, `"primary_object.norad_id"`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
-    /// The id that an earlier response has given to this conjunction, if any.
-    #[serde(borrow, default)]
+    /// The id that an earlier response has given to this conjunction, or another service, if any. It
+    /// may be a number.
+    #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
     /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
     #[serde(borrow)]
@@ -63,6 +64,45 @@ impl<'de> Deserialize<'de> for AnalysedObject {
         deserializer
             .deserialize_any(ObjectNumber)
             .map(|norad_id| AnalysedObject { norad_id })
+    }
+}
+
+fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    deserializer.deserialize_any(EventIdText)
+}
+
+/// A visitor that reads an id as text, also if it is written as a number.
+struct EventIdText;
+
+impl<'de> Visitor<'de> for EventIdText {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an id as a text or a number, or null")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
     }
 }
 
@@ -116,6 +156,10 @@ pub struct ReportDetail {
     /// `true` if the report has an attached id that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
+    /// If an analysis joined the conjunction of its `event_id`, the id of another conjunction of the
+    /// same pair that is nearer to the time of the analysis. Absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearer_id: Option<String>,
     /// If the report is the first of its conjunction, the ids of other conjunctions of the same two
     /// objects within one minute. The order of the objects does not matter. Absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -21,7 +21,7 @@ use idmint_storage::replace_file;
 /// The argument that stands for standard input.
 const STDIN: &str = "-";
 
-/// Put conjunction ids into Conjunction Data Messages: KVN, XML, or the JSON of space-track.org.
+/// Put conjunction ids into Conjunction Data Messages: KVN, XML, JSON, or the CSV of space-track.org and SOCRATES.
 ///
 /// Offline an id follows from the report alone, as in a service that stores no conjunctions; with --server the service
 /// assigns it.
@@ -209,6 +209,7 @@ impl Input {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
                     CdmForm::SpaceTrack => "application/json",
+                    CdmForm::Csv => "text/csv",
                 };
                 let body = CdmBody {
                     media_type,
@@ -298,6 +299,7 @@ fn ids_of(
             .with_noted_rule(NotedRule {
                 keep: true,
                 must_agree: true,
+                ..NotedRule::default()
             })
             .decide_ungrouped()
     });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::value::{self, distinct, some_between, some_whole, whole};
+use super::value::{self, between, distinct, some_between, some_whole, whole};
 use idmint_core::id::is_type;
 use idmint_records::conjunction::{NoteForm, ObjectRules, PairOrder};
 use idmint_records::ledger::{
@@ -195,6 +195,10 @@ pub struct ConjunctionConfig {
     /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, which
     /// makes them two pairs.
     pub pair_order: PairOrder,
+    /// The maximum distance in time at which an analysis joins the conjunction of its `event_id`, if
+    /// no other one is within a second: 0 to 1 day. 0 turns this off. Default: 10 min.
+    #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
+    pub analysis_reach: Duration,
     /// The time after its closest approach during which a stored conjunction accepts reports: 1 to
     /// 36 500 days. A later report of the conjunction gets a second id. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
@@ -216,6 +220,7 @@ impl Default for ConjunctionConfig {
         Self {
             mode: ConjunctionMode::Grouped,
             pair_order: PairOrder::Reported,
+            analysis_reach: Duration::from_secs(600),
             retention: None,
             catalogs: vec!["SATCAT".to_owned()],
             designators: BTreeMap::new(),
@@ -242,15 +247,17 @@ fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
         .collect())
 }
 
-/// A name in a message: visible ASCII characters.
+/// A name in a message: visible ASCII characters, with spaces only between them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Designator(String);
 
 impl<'de> Deserialize<'de> for Designator {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let is_name =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-        let expected = "a name in visible ASCII without spaces such as \"SATCAT\" or \"L3972\"";
+        let is_name = |text: &str| {
+            let is_visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+            !text.is_empty() && text.trim_ascii() == text && text.bytes().all(is_visible)
+        };
+        let expected = "a name in visible ASCII without a space at either end, such as \"SATCAT\" or \"US SATCAT\"";
         value::read_text(deserializer, expected, |text| {
             is_name(text).then(|| Self(text.to_owned()))
         })

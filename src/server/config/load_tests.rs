@@ -324,6 +324,7 @@ fn every_number_and_duration_is_accepted_at_its_bounds_and_refused_one_past_them
         ("clock.skew_max", "'1ms'", "'1h'", "'0s'", "'1d'"),
         ("storage.window", "'100ms'", "'1h'", "'99ms'", "'3601s'"),
         ("siq.local_id", "1", "256", "0", "257"),
+        ("conjunction.analysis_reach", "'0s'", "'1d'", "''", "'25h'"),
         (
             "conjunction.retention",
             "'1d'",

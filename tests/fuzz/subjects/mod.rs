@@ -48,6 +48,10 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         take: reports::read_space_track,
     },
     Subject {
+        name: "csv",
+        take: reports::read_csv,
+    },
+    Subject {
         name: "bodies",
         take: service::answer_body,
     },

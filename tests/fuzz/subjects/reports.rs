@@ -17,6 +17,10 @@ pub(super) fn read_space_track(bytes: &[u8]) {
     read(CdmForm::SpaceTrack, bytes);
 }
 
+pub(super) fn read_csv(bytes: &[u8]) {
+    read(CdmForm::Csv, bytes);
+}
+
 /// Reads a document, and inserts ids into its messages. The annotated document must have the same
 /// reports and contain the ids. Annotating it again must not change it.
 fn read(form: CdmForm, bytes: &[u8]) {

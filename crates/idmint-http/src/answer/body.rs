@@ -42,6 +42,8 @@ pub enum MediaType {
     Xml,
     /// `text/xml`, a synonym of `application/xml` (RFC 7303)
     TextXml,
+    /// `text/csv` (RFC 4180)
+    Csv,
 }
 
 impl MediaType {
@@ -57,6 +59,7 @@ impl MediaType {
             Self::Yaml => "application/yaml",
             Self::Xml => "application/xml",
             Self::TextXml => "text/xml",
+            Self::Csv => "text/csv",
         }
     }
 
@@ -65,6 +68,7 @@ impl MediaType {
         match self {
             Self::Text => "text/plain; charset=utf-8",
             Self::Html => "text/html; charset=utf-8",
+            Self::Csv => "text/csv; charset=utf-8",
             other => other.essence(),
         }
     }

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use super::json::{Object, check_form, strict_json};
 use crate::answer::{MediaType, Problem, Slug};
 use idmint_records::conjunction::{
-    CdmForm, ReadRule, Reports, ReportsError, WrittenReport, without_bom,
+    CdmForm, PlainKind, ReadRule, Reports, ReportsError, WrittenReport, without_bom,
 };
 use idmint_wire::{AnalysisRequest, ReportRequest};
 
 /// Reads one report, or a list of 1 to `most` reports. The names of the members determine the form
-/// of a JSON body.
+/// of a JSON body. `keeps_foreign` is `true` if the ids of other originators are stored.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if
@@ -25,6 +25,7 @@ pub(crate) fn read_reports(
     media: MediaType,
     most: u32,
     rule: ReadRule<'_>,
+    keeps_foreign: bool,
 ) -> Result<Reports<Bytes>, Problem> {
     if body.is_empty() {
         let detail = "the body is empty; send a report or a list of reports";
@@ -33,31 +34,51 @@ pub(crate) fn read_reports(
     let form = match media {
         MediaType::Text => CdmForm::Kvn,
         MediaType::Xml | MediaType::TextXml => CdmForm::Xml,
+        MediaType::Csv => CdmForm::Csv,
         _ if !is_analysis(&body) && CdmForm::is_space_track(&body) => {
             check_form(without_bom(&body))?;
             CdmForm::SpaceTrack
         }
         _ if is_analysis(&body) => {
-            return read_plain::<AnalysisRequest<'_>>(&body, most, rule.is_partial);
+            let kind = PlainKind::Analysis { keeps_foreign };
+            return read_plain::<AnalysisRequest<'_>>(kind, &body, most, rule.is_partial);
         }
-        _ => return read_plain::<ReportRequest<'_>>(&body, most, rule.is_partial),
+        _ => {
+            return read_plain::<ReportRequest<'_>>(PlainKind::Own, &body, most, rule.is_partial);
+        }
     };
     Ok(Reports::read_messages(form, body, most, rule)?)
 }
 
 /// Returns an upper bound for the number of reports in a body, without parsing them.
 pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
+    // In UTF-16, every second byte of an ASCII letter is 0.
+    let body = match body {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            Cow::from_iter(body.iter().copied().filter(|byte| *byte != 0))
+        }
+        body => Cow::Borrowed(body),
+    };
     let beginnings = |of: &[u8]| body.windows(of.len()).filter(|bytes| *bytes == of).count();
     let count = match media {
+        MediaType::Csv => body
+            .iter()
+            .filter(|byte| matches!(byte, b'\r' | b'\n'))
+            .count(),
         MediaType::Text => beginnings(b"CCSDS_CDM_VERS"),
         MediaType::Xml | MediaType::TextXml => beginnings(b"<cdm"),
-        _ => values_of_list(body),
+        _ => values_of_list(&body),
     };
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns the number of values in a JSON list. `json` is assumed to be a list.
+/// Returns the number of values in a JSON list, which may be a member of an object. For other JSON,
+/// the number means nothing.
 fn values_of_list(json: &[u8]) -> usize {
+    let list_depth = match json.trim_ascii_start().first() {
+        Some(b'{') => 2,
+        _ => 1,
+    };
     let (mut depth, mut values, mut is_quoted, mut is_escaped) = (0_usize, 1, false, false);
     for byte in json {
         match byte {
@@ -67,7 +88,7 @@ fn values_of_list(json: &[u8]) -> usize {
             _ if is_quoted => {}
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
-            b',' if depth == 1 => values += 1,
+            b',' if depth <= list_depth => values += 1,
             _ => {}
         }
     }
@@ -140,6 +161,7 @@ impl<'de> Visitor<'de> for AnalysisVisitor {
 }
 
 fn read_plain<'a, F: PlainForm<'a>>(
+    kind: PlainKind,
     json: &'a [u8],
     most: u32,
     is_partial: bool,
@@ -155,7 +177,7 @@ fn read_plain<'a, F: PlainForm<'a>>(
                 .map(|Object(report)| report.written())
                 .map_err(String::clone)
         });
-        return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
+        return Ok(Reports::read_plain(kind, parts, is_list, most, is_partial)?);
     }
     let given: Vec<Object<F>> = if is_list {
         read_json(json)?
@@ -163,6 +185,7 @@ fn read_plain<'a, F: PlainForm<'a>>(
         vec![read_json(json)?]
     };
     Ok(Reports::read_plain(
+        kind,
         given.iter().map(|Object(report)| Ok(report.written())),
         is_list,
         most,
@@ -236,6 +259,8 @@ mod tests {
                 5,
             ),
             ("[{},{},{}", MediaType::Json, 3),
+            (r#"{"data":[{"a":1,"b":2},{}]}"#, MediaType::Json, 2),
+            ("TCA,A\n1,2\n3,4\n", MediaType::Csv, 3),
             (
                 "CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n",
                 MediaType::Text,
@@ -245,5 +270,10 @@ mod tests {
         ] {
             assert_eq!(report_count_max(body.as_bytes(), media), count, "{body}");
         }
+        let utf_16: Vec<u8> = "\u{feff}CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert_eq!(report_count_max(&utf_16, MediaType::Text), 2);
     }
 }

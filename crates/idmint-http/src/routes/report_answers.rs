@@ -14,7 +14,8 @@ use idmint_service::GroupedReports;
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
 /// The estimated length of a report's details, without its variable parts, in bytes. The details of
-/// an accepted report take `DETAIL_LEN` plus twice the length of an id. The details of a refused
+/// an accepted report take `DETAIL_LEN` plus three times the length of an id, because they can
+/// contain two ids and the response also lists the ids alone. The details of a refused
 /// report take `REFUSED_LEN` plus twice the length of the reason, because the details contain the
 /// reason twice.
 const DETAIL_LEN: usize = 128;
@@ -39,7 +40,7 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
 
 /// Returns the estimated length of the details of an accepted report.
 pub(super) fn detail_len(format: &Format, encoding: usize) -> usize {
-    DETAIL_LEN + 2 * format.encodings[encoding].len_max()
+    DETAIL_LEN + 3 * format.encodings[encoding].len_max()
 }
 
 /// Returns the estimated length of the details of a refused report.
@@ -158,6 +159,7 @@ pub(super) fn details(
                 .expect("a time that was read can be written"),
             tca_delta_us: one.delta_us,
             noted_differs: one.noted_differs == Some(true),
+            nearer_id: reports.nearer.get(&at).map(|id| encoding.to_text(*id)),
             near: reports
                 .near
                 .get(&at)

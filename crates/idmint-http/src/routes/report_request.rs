@@ -17,11 +17,12 @@ use idmint_records::conjunction::NotedRule;
 use idmint_service::{BulkPass, MemoryReservation, PeerBulk, Place, Service};
 
 /// The accepted media types of reports.
-pub(super) const BODY_TYPES: [MediaType; 4] = [
+pub(super) const BODY_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
     MediaType::Xml,
     MediaType::TextXml,
+    MediaType::Csv,
 ];
 
 /// The content of the response.
@@ -61,9 +62,9 @@ impl ReportOrder {
     ) -> Result<ReportOrder, Problem> {
         let query = query_of(&parts.uri, parameters)?;
         refuse_count(&query, "report", format)?;
-        let wanted = match query.is_set_to("return", "cdm")? {
-            true => Wanted::Messages,
-            false => Wanted::Ids,
+        let wanted = match query.get("return") {
+            None => Wanted::Ids,
+            Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
         // A returned message contains its new id, which must not differ from an id that is already
@@ -71,6 +72,7 @@ impl ReportOrder {
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,
+            named_reach: Duration::ZERO,
         };
         let wanted = if is_partial(&query, wanted)? {
             Wanted::IdsOrProblems
@@ -80,10 +82,11 @@ impl ReportOrder {
         let media = match wanted {
             Wanted::IdsOrProblems => negotiate(&parts.headers, &[MediaType::Json])?,
             Wanted::Ids => negotiate_minted(&parts.headers, format)?,
-            Wanted::Messages => negotiate(
-                &parts.headers,
-                &[media_type_of_body(&parts.headers, !has_body, &BODY_TYPES)?],
-            )?,
+            Wanted::Messages => {
+                let body = media_type_of_body(&parts.headers, !has_body, &BODY_TYPES)?;
+                check_return(&query, body)?;
+                negotiate(&parts.headers, &[body])?
+            }
         };
         Ok(ReportOrder {
             wanted,
@@ -94,6 +97,23 @@ impl ReportOrder {
     }
 }
 
+/// Checks that the parameter `return` fits the media type of the body.
+fn check_return(query: &Query<'_>, body: MediaType) -> Result<(), Problem> {
+    let only = match body {
+        MediaType::Csv => "csv",
+        _ => "cdm",
+    };
+    match query.get("return").unwrap_or(only) {
+        given if given == only => Ok(()),
+        given => {
+            let body = body.essence();
+            let detail =
+                format!("return is {given:?}, but can only be {only} for a body of {body}");
+            Err(Problem::parameter("return", detail).limit(only))
+        }
+    }
+}
+
 /// `true` if an invalid report gets its own error and does not affect the other reports.
 fn is_partial(query: &Query<'_>, wanted: Wanted) -> Result<bool, Problem> {
     let refuse = |detail: String, limit| Err(Problem::parameter("partial", detail).limit(limit));
@@ -101,7 +121,7 @@ fn is_partial(query: &Query<'_>, wanted: Wanted) -> Result<bool, Problem> {
         None | Some("false") => Ok(false),
         Some("true") if wanted == Wanted::Ids => Ok(true),
         Some("true") => refuse(
-            "partial cannot be combined with return=cdm, which returns all messages".to_owned(),
+            "partial cannot be combined with return, which returns all messages".to_owned(),
             "false",
         ),
         Some(other) => refuse(

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Response};
 use bytes::Bytes;
 
 use super::report_answers::{
@@ -24,9 +26,9 @@ use idmint_core::id::Format;
 use idmint_core::minting::Batch;
 use idmint_core::time::UnixTime;
 use idmint_records::conjunction::{
-    ExternalId, GroupedMinter, ReadRule, Report, Reports, SentReport, SortedReports,
+    ExternalId, GroupedMinter, NotedRule, ReadRule, Report, Reports, SentReport, SortedReports,
 };
-use idmint_service::{GroupFailure, GroupedReports, ServedFormat, Service};
+use idmint_service::{Conjunctions, GroupFailure, GroupedReports, ServedFormat, Service};
 use idmint_wire::ReportRequest;
 
 /// The maximum number of reports in a request whose reports are refused one by one. A problem can
@@ -78,6 +80,10 @@ pub(crate) async fn mint_reports(
         batch_max
     };
     let (objects, note) = (service.object_rules(), service.note());
+    let analysis_reach = match service.conjunctions() {
+        Conjunctions::Pure => None,
+        Conjunctions::Stored { analysis_reach, .. } => Some(analysis_reach),
+    };
     let read = move || {
         read_reports(
             bytes,
@@ -88,6 +94,7 @@ pub(crate) async fn mint_reports(
                 note,
                 is_partial,
             },
+            analysis_reach.is_some(),
         )
     };
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
@@ -97,6 +104,7 @@ pub(crate) async fn mint_reports(
         minter,
         order,
         way,
+        analysis_reach: analysis_reach.unwrap_or_default(),
     };
     if is_partial {
         let each = grouping.look_at_each(read).await?;
@@ -146,6 +154,8 @@ struct Grouping {
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
     way: Way,
+    /// The maximum distance in time at which an analysis joins the conjunction that it names.
+    analysis_reach: Duration,
 }
 
 /// Reports that are accepted or refused together.
@@ -159,6 +169,7 @@ struct AllOrNone {
 /// Reports that are accepted or refused one by one.
 struct OneByOne {
     sorted: SortedReports,
+    are_analyses: bool,
     warnings: Warnings,
 }
 
@@ -219,6 +230,7 @@ impl Grouping {
             let reports = read()?;
             Ok::<_, Problem>(OneByOne {
                 sorted: reports.sort_out(&minter, encoding),
+                are_analyses: reports.are_analyses(),
                 warnings: reports.warnings(),
             })
         };
@@ -246,7 +258,8 @@ impl Grouping {
             externals,
             warnings,
         } = all;
-        let found = self.group(&sent_reports, &externals).await;
+        let are_analyses = reports.are_analyses();
+        let found = self.group(&sent_reports, &externals, are_analyses).await;
         let (
             format,
             ReportOrder {
@@ -275,15 +288,14 @@ impl Grouping {
                         .iter()
                         .map(|one| encoding.to_text(one.id))
                         .collect();
-                    warned(
-                        minted(
-                            media,
-                            &format,
-                            count,
-                            messages.annotate(&sent_reports, &ids),
-                        ),
-                        &warnings,
-                    )
+                    let annotated = messages.annotate(&sent_reports, &ids);
+                    let mut answer = minted(media, &format, count, annotated);
+                    if messages.is_utf16() {
+                        let text = format!("{}; charset=utf-16", media.essence());
+                        let text = HeaderValue::try_from(text).expect("a media type is ASCII");
+                        answer.headers_mut().insert(CONTENT_TYPE, text);
+                    }
+                    warned(answer, &warnings)
                 }
                 (_, MediaType::Json) => {
                     let details = details(&format, encoding, &found).enumerate();
@@ -318,20 +330,21 @@ impl Grouping {
                     externals,
                     refused,
                 },
+            are_analyses,
             warnings,
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
         // Grouping refuses none of these reports, because each of them was checked before.
-        let found =
-            self.group(&sent_reports, &externals)
-                .await
-                .map_err(|failure| match failure {
-                    GroupFailure::Report(refusal) => {
-                        Problem::new(Slug::InvalidReport, refusal.to_string())
-                    }
-                    GroupFailure::Service(error) => Problem::from(error),
-                })?;
+        let found = self
+            .group(&sent_reports, &externals, are_analyses)
+            .await
+            .map_err(|failure| match failure {
+                GroupFailure::Report(refusal) => {
+                    Problem::new(Slug::InvalidReport, refusal.to_string())
+                }
+                GroupFailure::Service(error) => Problem::from(error),
+            })?;
         self.service.counters().count_refused_reports(refused.len());
         let (
             format,
@@ -353,14 +366,22 @@ impl Grouping {
         &self,
         sent_reports: &[SentReport],
         externals: &[(usize, ExternalId)],
+        are_analyses: bool,
     ) -> Result<GroupedReports, GroupFailure> {
+        let named_reach = match are_analyses {
+            true => self.analysis_reach,
+            false => Duration::ZERO,
+        };
         self.service
             .group(
                 &self.served,
                 &self.minter,
                 sent_reports,
                 externals,
-                self.order.noted_rule,
+                NotedRule {
+                    named_reach,
+                    ..self.order.noted_rule
+                },
             )
             .await
     }

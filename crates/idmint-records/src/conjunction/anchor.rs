@@ -123,7 +123,12 @@ impl Tca {
     /// Returns the range of anchor times that a report at this time can join. It extends one second
     /// in both directions.
     pub fn reach(self) -> RangeInclusive<Tca> {
-        Tca(self.0.saturating_sub(REACH_MICROS))..=Tca(self.0.saturating_add(REACH_MICROS))
+        self.within(REACH_MICROS.unsigned_abs())
+    }
+
+    /// Returns the times at most `micros` microseconds before or after this time.
+    pub fn within(self, micros: u64) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub_unsigned(micros))..=Tca(self.0.saturating_add_unsigned(micros))
     }
 
     /// Returns the times from two seconds before to two seconds after this time. For a report at

@@ -1,7 +1,9 @@
 //! Groups reports into conjunctions. Each report joins an existing conjunction or begins a new one.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::anchor::{Anchor, AnchorPlan, Pair, Tca};
 use super::grouped_minter::GroupedMinter;
@@ -120,6 +122,16 @@ impl Keyed {
             tca,
             noted: noted.transpose()?,
         })
+    }
+
+    /// Returns the times at which an anchor has the attached id of this report and is at most
+    /// `reach` from the report. Returns `None` if there are none.
+    fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
+        let noted = self.noted?;
+        let micros = u64::try_from(reach.as_micros()).unwrap_or(u64::MAX);
+        let (from, to) = self.tca.within(micros).into_inner();
+        let times = noted.first.max(from)..=noted.last.min(to);
+        (!times.is_empty()).then_some(times)
     }
 
     /// Returns the times around which stored anchors must be looked up for this report.
@@ -298,7 +310,13 @@ impl GroupRequest {
                     grouped.push(self.group(index, report, anchor.tca, Some(false))?);
                     continue;
                 }
-                Choice::Own => (report.tca, vec![report.tca.reach()]),
+                Choice::Own => {
+                    // Another node may store the conjunction that the report names before this plan
+                    // is written. The report must then join that conjunction.
+                    let named = report.named_times(self.noted_rule.named_reach);
+                    let reach = std::iter::once(report.tca.reach());
+                    (report.tca, reach.chain(named).collect())
+                }
                 Choice::Adopted(noted) => {
                     // Every time in one tick gives the attached id. Require only the times within
                     // the neighbourhood to be free of anchors, because the stored anchors were
@@ -347,7 +365,9 @@ impl GroupRequest {
     ///
     /// Anchors that are added later do not change the decision for the same report, because they
     /// have a greater rank than existing anchors within two seconds. A report that takes its
-    /// attached id creates the anchor of that id, so the anchor exists from then on.
+    /// attached id creates the anchor of that id, so the anchor exists from then on. If a report
+    /// joins the anchor that it names at a distance, however, an anchor that is added within one
+    /// second of the report changes the decision.
     fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
         let known = report.noted.and_then(|noted| noted.find(anchors));
         if let Some(noted) = report.noted.filter(|_| self.noted_rule.keep) {
@@ -355,6 +375,12 @@ impl GroupRequest {
         }
         if let Some(oldest) = Anchor::find(report.tca, anchors) {
             return Choice::Joined(oldest);
+        }
+        let named = report.named_times(self.noted_rule.named_reach);
+        if let Some(anchor) =
+            known.filter(|anchor| named.is_some_and(|times| times.contains(&anchor.tca)))
+        {
+            return Choice::Joined(anchor);
         }
         let is_adopted =
             |noted: &NotedAnchor| known.is_none() && report.tca.is_within_reach_of(noted.nearest);

@@ -260,10 +260,12 @@ fn noting(delta: i64, seconds: i64) -> SentReport {
 const TELL: NotedRule = NotedRule {
     keep: false,
     must_agree: false,
+    named_reach: Duration::ZERO,
 };
 const KEEP: NotedRule = NotedRule {
     keep: true,
     must_agree: false,
+    named_reach: Duration::ZERO,
 };
 
 /// Groups a single report. Returns the time of its anchor in microseconds after the base time,
@@ -422,6 +424,75 @@ fn what_a_plan_to_adopt_rests_on_is_looked_at_again() {
             vec![free(400_000)..=free(2_400_000), tick]
         )
     );
+}
+
+/// The rule for an analysis: it joins the conjunction that it names up to ten minutes away.
+const ANALYSIS: NotedRule = NotedRule {
+    named_reach: Duration::from_secs(600),
+    ..TELL
+};
+
+#[test]
+fn an_analysis_joins_the_conjunction_that_it_names_within_its_reach_unless_one_is_within_a_second()
+{
+    let reach = 600_000_000;
+    let named = anchor(900_000, 7);
+    for (delta, expected) in [
+        (2_000_000, (900_000, false, false)),
+        (900_000 + reach, (900_000, false, false)),
+        (900_000 - reach, (900_000, false, false)),
+        (900_001 + reach, (900_001 + reach, true, true)),
+        (899_999 - reach, (899_999 - reach, true, true)),
+    ] {
+        assert_eq!(
+            match_noted(ANALYSIS, noting(delta, 0), &[named]),
+            expected,
+            "{delta}"
+        );
+        let off = match_noted(TELL, noting(delta, 0), &[named]);
+        assert_eq!(off, (delta, true, true), "{delta}, as any other report");
+    }
+    let other = anchor(60_000_000, 9);
+    assert_eq!(
+        match_noted(ANALYSIS, noting(61_000_000, 0), &[named, other]),
+        (60_000_000, false, true),
+        "a conjunction within a second comes first"
+    );
+    assert_eq!(
+        match_noted(ANALYSIS, noting(61_000_001, 0), &[named, other]),
+        (900_000, false, false)
+    );
+    assert_eq!(
+        match_noted(ANALYSIS, noting(60_000_000, 0), &[]),
+        (60_000_000, true, true),
+        "an unknown id is adopted only within a second"
+    );
+    assert_eq!(
+        match_noted(ANALYSIS, noting(1_500_000, 0), &[]),
+        (999_999, true, false)
+    );
+}
+
+#[test]
+fn a_plan_for_an_analysis_rests_on_the_named_conjunction_being_unknown() {
+    let free = |from, to| Tca(BASE + from)..=Tca(BASE + to);
+    let plan_of = |rule, delta, stored: &[Anchor]| {
+        let request = request_of(&[noting(delta, 0)]).with_noted_rule(rule);
+        let stored = [Vec::new(), stored.to_vec()];
+        let decided = request.decide(&stored, &mut NewAnchors::default());
+        decided.expect("free").1.remove(0).free
+    };
+    let reach = |delta: i64| free(delta - 1_000_000, delta + 1_000_000);
+    let within = plan_of(ANALYSIS, 90_000_000, &[]);
+    assert_eq!(within, [reach(90_000_000), free(0, 999_999)]);
+    assert_eq!(plan_of(TELL, 90_000_000, &[]), [reach(90_000_000)]);
+    let beyond = plan_of(ANALYSIS, 700_000_000, &[]);
+    assert_eq!(beyond, [reach(700_000_000)]);
+
+    // The named conjunction is known, but just too far away. The plan must not require that it is
+    // unknown, because such a plan could never be written.
+    let partly = plan_of(ANALYSIS, 600_500_000, &[anchor(499_999, 0)]);
+    assert_eq!(partly, [reach(600_500_000), free(500_000, 999_999)]);
 }
 
 /// A simplified model of a service that stores anchors, so that reports can be grouped one after
@@ -621,6 +692,7 @@ fn a_report_that_must_agree_stops_its_whole_request() {
     let rule = NotedRule {
         keep: false,
         must_agree: true,
+        named_reach: Duration::ZERO,
     };
     let naming = |seconds| {
         request_of(&[sent_report(5_000_000, 1, 2), noting(500_000, seconds)]).with_noted_rule(rule)

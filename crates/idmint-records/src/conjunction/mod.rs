@@ -55,5 +55,5 @@ pub use grouped_minter::{GroupedMinter, PairOrder};
 pub use object_rules::ObjectRules;
 pub use report::{Report, ReportError, Role};
 pub use report_count::{ReportCount, Seen};
-pub use reports::{PlainReport, Reports, ReportsError, SortedReports, WrittenReport};
+pub use reports::{PlainKind, PlainReport, Reports, ReportsError, SortedReports, WrittenReport};
 pub use sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, NotedRule, SentReport};

@@ -7,8 +7,8 @@ use super::cdm::{CdmError, CdmForm, Document, ReadRule};
 use super::external_id::ExternalId;
 use super::group_request::{GroupError, GroupRefusal, GroupRequest};
 use super::grouped_minter::GroupedMinter;
-use super::report::{Report, ReportError};
-use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted};
+use super::report::{Report, ReportError, Role};
+use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted, read_own};
 use idmint_core::id::Encoding;
 
 /// The reports of one text. There is at least one report, unless invalid ones were left out.
@@ -20,6 +20,8 @@ pub enum Reports<B> {
     Plain {
         /// The reports, in the order in which they were sent.
         reports: Vec<PlainReport>,
+        /// The form in which the reports are written.
+        kind: PlainKind,
         /// `true` if the reports came as a list. An error then says the index of its report.
         is_list: bool,
         /// The errors of the reports that were left out. Each error comes with the position of its
@@ -28,6 +30,48 @@ pub enum Reports<B> {
     },
     /// Conjunction Data Messages, which can be returned with their ids.
     Messages(Document<B>),
+}
+
+/// A form of reports that are not Conjunction Data Messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainKind {
+    /// The JSON reports of idmint.
+    Own,
+    /// The files of analysts.
+    Analysis {
+        /// `true` if an `event_id` that is no id of the report's objects is kept as the id of another
+        /// originator. Otherwise it refuses the report, because nothing is stored.
+        keeps_foreign: bool,
+    },
+}
+
+/// The kind of analyses of a service that stores conjunctions.
+const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
+    keeps_foreign: true,
+};
+
+impl PlainKind {
+    /// Returns the name of the member with the attached id.
+    const fn noted(self) -> &'static str {
+        match self {
+            PlainKind::Own => EVENT_ID_KEY,
+            PlainKind::Analysis { .. } => "event_id",
+        }
+    }
+
+    /// Returns the name of the member with the invalid value, unless the error names it itself.
+    fn member_of(self, error: &ReportError) -> Option<&'static str> {
+        match (self, error) {
+            (
+                PlainKind::Analysis { .. },
+                ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. },
+            ) => Some(match role {
+                Role::Primary => "primary_object.norad_id",
+                Role::Secondary => "secondary_object.norad_id",
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A report that is not part of a Conjunction Data Message.
@@ -74,15 +118,17 @@ pub enum ReportsError {
     #[error(transparent)]
     Message(#[from] CdmError),
     /// The values of a plain report are invalid, or no id can be made for it.
-    #[error("{}{error}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    #[error("{}{}{error}", of_index(.index), .member.map(|member| format!("{member}: ")).unwrap_or_default())]
     Report {
         /// The index of the report in the list, from 0. `None` if the reports are not a list.
         index: Option<usize>,
+        /// The member with the invalid value, or `None` if the reason names it.
+        member: Option<&'static str>,
         /// The reason why the report gets no id.
         error: ReportError,
     },
     /// A plain report does not have the required form.
-    #[error("{}{message}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    #[error("{}{message}", of_index(.index))]
     Form {
         /// The index of the report in the list, from 0. `None` if the reports are not a list.
         index: Option<usize>,
@@ -90,10 +136,12 @@ pub enum ReportsError {
         message: String,
     },
     /// The id that the sender attached to a plain report does not belong to the report.
-    #[error("{}{EVENT_ID_KEY}: {text:?} {fault}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    #[error("{}{member}: {text:?} {fault}", of_index(.index))]
     Noted {
         /// The index of the report in the list, from 0. `None` if the reports are not a list.
         index: Option<usize>,
+        /// The member with the id.
+        member: &'static str,
         /// The id that the sender attached to the report, as text.
         text: String,
         /// The problem with the attached id.
@@ -134,6 +182,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// first. Otherwise returns the error of the first invalid report. If `is_partial` is `true`,
     /// invalid reports are left out instead.
     pub fn read_plain<'a>(
+        kind: PlainKind,
         given: impl ExactSizeIterator<Item = Result<WrittenReport<'a>, String>>,
         is_list: bool,
         most: u32,
@@ -147,7 +196,11 @@ impl<B: AsRef<[u8]>> Reports<B> {
             };
             let written = written.map_err(form)?;
             let report = Report::from_text(written.tca, written.primary, written.secondary);
-            let report = report.map_err(|error| refuse_plain(is_list, index, error))?;
+            let place = PlainPlace {
+                kind,
+                index: is_list.then_some(index),
+            };
+            let report = report.map_err(|error| place.refuse(error))?;
             Ok::<_, ReportsError>(PlainReport {
                 report,
                 noted: written.noted.map(str::to_owned),
@@ -163,6 +216,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
         Ok(Reports::Plain {
             reports,
+            kind,
             is_list,
             refused,
         })
@@ -283,7 +337,27 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 
     fn external(&self, index: usize, minter: &GroupedMinter) -> Option<ExternalId> {
-        self.messages()?.messages()[index].external(minter)
+        match self {
+            Reports::Messages(document) => document.messages()[index].external(minter),
+            Reports::Plain { reports, kind, .. } => {
+                let PlainReport { report, noted } = &reports[index];
+                let foreign = noted.as_ref().filter(|text| {
+                    *kind == FOREIGN_KEPT && read_own(text, minter, report).is_none()
+                });
+                ExternalId::new(foreign?)
+            }
+        }
+    }
+
+    /// Returns `true` if the reports are the files of analysts.
+    pub fn are_analyses(&self) -> bool {
+        matches!(
+            self,
+            Reports::Plain {
+                kind: PlainKind::Analysis { .. },
+                ..
+            }
+        )
     }
 
     /// Returns one report with its attached id. `position` counts all reports, including those that
@@ -297,16 +371,28 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ) -> Result<SentReport, ReportsError> {
         match self {
             Reports::Plain {
-                reports, is_list, ..
+                reports,
+                kind,
+                is_list,
+                ..
             } => {
                 let PlainReport { report, noted } = &reports[index];
-                let read = |text: &String| {
-                    let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
-                    read_noted(text, minter.format(), encoding).ok_or_else(no_id)
+                let place = PlainPlace {
+                    kind: *kind,
+                    index: is_list.then_some(position),
                 };
+                let read = |text: &String| {
+                    if *kind == FOREIGN_KEPT {
+                        return Ok(read_own(text, minter, report));
+                    }
+                    let noted = read_noted(text, minter.format(), encoding);
+                    let no_id = || place.refuse_noted(text, NotedFault::NoId);
+                    noted.map(Some).ok_or_else(no_id)
+                };
+                let noted = noted.as_ref().map(read).transpose()?;
                 Ok(SentReport {
                     report: *report,
-                    noted: noted.as_ref().map(read).transpose()?,
+                    noted: noted.flatten(),
                 })
             }
             Reports::Messages(document) => Ok(document.sent_report(index, minter, encoding)?),
@@ -325,24 +411,27 @@ impl<B: AsRef<[u8]>> Reports<B> {
         refusal: &GroupRefusal,
         encoding: &Encoding,
     ) -> ReportsError {
-        let (reports, is_list) = match self {
+        let (reports, place) = match self {
             Reports::Messages(document) => return document.explain(refusal, encoding).into(),
             Reports::Plain {
-                reports, is_list, ..
-            } => (reports, *is_list),
+                reports,
+                kind,
+                is_list,
+                ..
+            } => {
+                let index = is_list.then_some(position);
+                (reports, PlainPlace { kind: *kind, index })
+            }
         };
         let noted = || reports[refusal.index].noted.as_deref().unwrap_or_default();
         match &refusal.error {
-            GroupError::Report(error) => refuse_plain(is_list, position, error.clone()),
+            GroupError::Report(error) => place.refuse(error.clone()),
             GroupError::OtherObjects { .. } => {
-                refuse_noted(is_list, position, noted(), NotedFault::OtherObjects)
+                place.refuse_noted(noted(), NotedFault::OtherObjects)
             }
-            GroupError::OtherId { gets, .. } => refuse_noted(
-                is_list,
-                position,
-                noted(),
-                NotedFault::OtherId(encoding.to_text(*gets)),
-            ),
+            GroupError::OtherId { gets, .. } => {
+                place.refuse_noted(noted(), NotedFault::OtherId(encoding.to_text(*gets)))
+            }
         }
     }
 
@@ -368,17 +457,34 @@ impl ReportsError {
     }
 }
 
-fn refuse_noted(is_list: bool, index: usize, text: &str, fault: NotedFault) -> ReportsError {
-    ReportsError::Noted {
-        index: is_list.then_some(index),
-        text: text.to_owned(),
-        fault,
+/// The position of a plain report, for errors.
+#[derive(Clone, Copy)]
+struct PlainPlace {
+    kind: PlainKind,
+    /// The index of the report in the list. `None` if the reports are not a list.
+    index: Option<usize>,
+}
+
+impl PlainPlace {
+    fn refuse(self, error: ReportError) -> ReportsError {
+        ReportsError::Report {
+            index: self.index,
+            member: self.kind.member_of(&error),
+            error,
+        }
+    }
+
+    fn refuse_noted(self, text: &str, fault: NotedFault) -> ReportsError {
+        ReportsError::Noted {
+            index: self.index,
+            member: self.kind.noted(),
+            text: text.to_owned(),
+            fault,
+        }
     }
 }
 
-fn refuse_plain(is_list: bool, index: usize, error: ReportError) -> ReportsError {
-    ReportsError::Report {
-        index: is_list.then_some(index),
-        error,
-    }
+/// Returns the beginning of an error message about one report of a list.
+fn of_index(index: &Option<usize>) -> String {
+    index.map(|index| format!("[{index}].")).unwrap_or_default()
 }

@@ -1,5 +1,8 @@
 //! A report as it was sent, including the id that the sender may have attached to it.
 
+use std::time::Duration;
+
+use super::grouped_minter::GroupedMinter;
 use super::report::Report;
 use idmint_core::id::Format;
 
@@ -31,7 +34,8 @@ impl SentReport {
 /// new anchor.
 ///
 /// A report that is sent again therefore always gets the same response, whatever other reports
-/// arrive in between.
+/// arrive in between. There is one exception: an analysis that joined the conjunction of its
+/// attached id at a distance joins a later conjunction within one second of its own time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps its attached id. The report joins the anchor of that id, or
@@ -40,6 +44,10 @@ pub struct NotedRule {
     /// `true` if a report is refused when the id that it would get differs from its attached id.
     /// Otherwise the response only says that the ids differ.
     pub must_agree: bool,
+    /// The maximum distance in time, inclusive, at which a report joins the stored conjunction of
+    /// its attached id. It only matters if no conjunction is within one second of the report. It is
+    /// zero for all reports but analyses.
+    pub named_reach: Duration,
 }
 
 /// The name under which a conjunction id is attached to a report: in a comment or as a member.
@@ -81,4 +89,13 @@ pub(super) fn read_noted(text: &str, format: &Format, encoding: usize) -> Option
     asked_for
         .chain(&format.encodings)
         .find_map(|encoding| encoding.read(text).ok())
+}
+
+/// Parses an id of the two objects of `report`, in any encoding of the format. Returns `None` if the
+/// text is no such id. An id of another originator may also parse as an id of the format, but it is
+/// unlikely to name the same two objects.
+pub(super) fn read_own(text: &str, minter: &GroupedMinter, report: &Report) -> Option<u128> {
+    let encodings = minter.format().encodings.iter();
+    let mut ids = encodings.filter_map(|encoding| encoding.read(text).ok());
+    ids.find(|id| minter.anchors_of(*id, report).is_some())
 }

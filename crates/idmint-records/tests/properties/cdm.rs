@@ -13,7 +13,12 @@ use rand::{RngExt, SeedableRng};
 
 use crate::cdm_documents::{Made, annotate as annotate_read, noted as noted_text, random_document};
 
-const FORMS: [CdmForm; 3] = [CdmForm::Kvn, CdmForm::Xml, CdmForm::SpaceTrack];
+const FORMS: [CdmForm; 4] = [
+    CdmForm::Kvn,
+    CdmForm::Xml,
+    CdmForm::SpaceTrack,
+    CdmForm::Csv,
+];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(idmint_testing::ROOT).join("tests/cdm").join(name)
@@ -55,6 +60,12 @@ fn every_form_says_what_comes_close_and_when() {
         ("several.xml", vec![first, second]),
         ("cdm.json", vec![first]),
         ("cdm_public.json", vec![first, second]),
+        ("envelope.json", vec![first]),
+        ("leolabs.json", vec![first]),
+        ("other-names.json", vec![first, second]),
+        ("nested.json", vec![first]),
+        ("cdm_public.csv", vec![first, second]),
+        ("socrates.csv", vec![first, second]),
     ] {
         let document = bytes(name);
         let read = Document::read(CdmForm::of(&document), &document)
@@ -324,6 +335,7 @@ fn what_is_wrong_is_told_with_its_line_and_its_keyword() {
         let form = match Path::new(name).extension().unwrap().to_str().unwrap() {
             "kvn" => CdmForm::Kvn,
             "xml" => CdmForm::Xml,
+            "csv" => CdmForm::Csv,
             _ => CdmForm::SpaceTrack,
         };
         let error = Document::read(form, &document).map(|_| ()).expect_err(name);
@@ -395,8 +407,34 @@ fn without(form: CdmForm, document: &[u8], id: &str) -> Vec<u8> {
             let end = value + id.len() + 2;
             (text[..key].rfind(',').unwrap(), end)
         }
+        CdmForm::Csv => return without_cell(text, id).into_bytes(),
     };
     [&document[..begin], &document[end..]].concat()
+}
+
+/// Removes an id from annotated CSV. If the ids are in a new last column, this function removes the
+/// whole cell, and with the last id the name of the column.
+fn without_cell(text: &str, id: &str) -> String {
+    let heading_end = text.find(['\r', '\n']).unwrap();
+    let heading = text[..heading_end].trim_end_matches('"');
+    let cut = |text: &str, cell: &str, is_new: bool| {
+        let (mut begin, mut end) = (
+            text.find(cell).unwrap(),
+            text.find(cell).unwrap() + cell.len(),
+        );
+        if is_new {
+            let is_quoted = text[..begin].ends_with('"');
+            begin -= usize::from(is_quoted) + 1;
+            end += usize::from(is_quoted);
+        }
+        format!("{}{}", &text[..begin], &text[end..])
+    };
+    let is_new = heading.ends_with(EVENT_ID_KEY);
+    let without = cut(text, id, is_new);
+    match is_new && !without.contains("new-") {
+        true => cut(&without, EVENT_ID_KEY, true),
+        false => without,
+    }
 }
 
 /// Returns `true` if a message has this id in a comment or as the keyword CONJUNCTION_ID.
@@ -416,7 +454,7 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
     let random = &mut StdRng::seed_from_u64(508);
     let mut messages = 0;
     for number in 0..10_000 {
-        let form = FORMS[number % 3];
+        let form = FORMS[number % FORMS.len()];
         let Made {
             text,
             reports: expected,
@@ -487,7 +525,7 @@ fn a_damaged_document_is_refused_or_means_something() {
     let random = &mut StdRng::seed_from_u64(36);
     let mut refused = 0;
     for number in 0..30_000 {
-        let form = FORMS[number % 3];
+        let form = FORMS[number % FORMS.len()];
         let mut text = random_document(form, random).text;
         for _ in 0..random.random_range(1..4) {
             let (one, other) = (
@@ -601,6 +639,23 @@ fn a_document_of_the_greatest_length_is_read_in_time_that_grows_with_it() {
             .unwrap();
         let ids = vec!["id"; document.messages().len()];
         assert!(annotate_read(&document, &ids).len() > text.len());
+    }
+    let line = "2024-02-01 00:00:00,1,2,\"a\"\n";
+    let heading = "TCA,SAT_1_ID,SAT_2_ID,NAME\n";
+    for text in [
+        format!("{heading}{}", line.repeat(LEN / line.len())),
+        format!("{heading}{line}{}", "\n".repeat(LEN)),
+        format!("{heading}{}", line.replace('a', &"\"\"".repeat(LEN / 2))),
+    ] {
+        let document = Document::read(CdmForm::Csv, text.as_bytes()).unwrap();
+        let ids = vec!["id"; document.messages().len()];
+        assert!(annotate_read(&document, &ids).len() > text.len());
+    }
+    for text in [
+        format!("{heading}{}", ",".repeat(LEN)),
+        format!("{heading}\"{}", "a\n".repeat(LEN / 2)),
+    ] {
+        assert!(Document::read(CdmForm::Csv, text).is_err());
     }
     let deep = "<ndm>".to_owned() + &"<a>".repeat(LEN / 3);
     assert!(Document::read(CdmForm::Xml, deep).is_err());

@@ -62,6 +62,10 @@ pub(crate) fn random_document(form: CdmForm, random: &mut StdRng) -> Made {
         noted: Vec::new(),
     };
     let count = random.random_range(1..=4);
+    if form == CdmForm::Csv {
+        made.text = csv(count, &mut made, random).into_bytes();
+        return made;
+    }
     let texts: Vec<_> = (0..count)
         .map(|_| message(form, &mut made, random))
         .collect();
@@ -86,7 +90,15 @@ pub(crate) fn random_document(form: CdmForm, random: &mut StdRng) -> Made {
             )
         }
         CdmForm::SpaceTrack if count == 1 && one_of(random, 2) => texts[0].clone(),
-        CdmForm::SpaceTrack => format!("[{}]", texts.join(pick(random, &[",", " ,\r\n\t"]))),
+        CdmForm::SpaceTrack => {
+            let list = format!("[{}]", texts.join(pick(random, &[",", " ,\r\n\t"])));
+            match random.random_range(0..4) {
+                0 => format!("{{\"data\":{list},\"request_metadata\":{{\"Total\":1}}}}"),
+                1 => format!("{{ \"request_metadata\" : null,\n\"data\" :{list}}}"),
+                _ => list,
+            }
+        }
+        CdmForm::Csv => unreachable!("made above"),
     };
     made.text = format!("{bom}{text}").into_bytes();
     made
@@ -122,7 +134,8 @@ fn time(random: &mut StdRng) -> (UnixTime, String) {
     )
 }
 
-fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
+/// Draws the values of a message. Returns its time, the designators of its objects and its id.
+fn values(made: &mut Made, random: &mut StdRng) -> (String, [String; 2], Option<String>) {
     let (tca, tca_text) = time(random);
     let primary = random.random_range(1..4_194_304_u64);
     let secondary = primary % 4_194_303 + 1;
@@ -137,11 +150,118 @@ fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
         )
     };
     let objects = [zeros(random, primary), zeros(random, secondary)];
+    (tca_text, objects, noted)
+}
+
+fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
+    let (tca, objects, noted) = values(made, random);
     match form {
-        CdmForm::Kvn => kvn(&tca_text, &objects, noted.as_deref(), random),
-        CdmForm::Xml => xml(&tca_text, &objects, noted.as_deref(), random),
-        CdmForm::SpaceTrack => space_track(&tca_text, &objects, noted.as_deref(), random),
+        CdmForm::Kvn => kvn(&tca, &objects, noted.as_deref(), random),
+        CdmForm::Xml => xml(&tca, &objects, noted.as_deref(), random),
+        CdmForm::SpaceTrack if one_of(random, 4) => {
+            nested(&tca, &objects, noted.as_deref(), random)
+        }
+        CdmForm::SpaceTrack => space_track(&tca, &objects, noted.as_deref(), random),
+        CdmForm::Csv => unreachable!("its messages share the names of the columns"),
     }
+}
+
+/// The names of the objects in flat rows.
+const FLAT: [[&str; 2]; 5] = [
+    ["SAT_1_ID", "SAT_2_ID"],
+    ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"],
+    ["SAT1_ID", "SAT2_ID"],
+    ["OBJECT1_OBJECT_DESIGNATOR", "OBJECT2_OBJECT_DESIGNATOR"],
+    ["NORAD_CAT_ID_1", "NORAD_CAT_ID_2"],
+];
+
+/// Writes a time as databases do: with a blank instead of `T`.
+fn with_blank(tca: &str, random: &mut StdRng) -> String {
+    tca.replace('T', pick(random, &["T", " "]))
+}
+
+/// Generates a document whose messages are lines of CSV. If it has a column for the id, this column
+/// is not the last one.
+fn csv(count: usize, made: &mut Made, random: &mut StdRng) -> String {
+    let rows: Vec<_> = (0..count).map(|_| values(made, random)).collect();
+    let separator = pick(random, &[",", ";", "\t", "|"]);
+    let end = pick(random, &["\n", "\r\n", "\r"]);
+    let names = FLAT[random.random_range(0..FLAT.len())];
+    let has_ids = made.noted.iter().any(Option::is_some) || one_of(random, 4);
+    let mut columns = vec!["TCA", names[0], names[1], "NAME", "CONJUNCTION_ID"];
+    columns.extend(has_ids.then_some(EVENT_ID_KEY));
+    for at in (1..columns.len()).rev() {
+        columns.swap(at, random.random_range(0..=at));
+    }
+    columns.push("PC");
+    let is_quoting = one_of(random, 2);
+    let line = |cells: Vec<String>, random: &mut StdRng| {
+        let cell = |cell: String| {
+            let is_special = cell.contains([',', ';', '\t', '|', '"', '\r', '\n']);
+            match is_special || is_quoting && random.random_range(0..3) > 0 {
+                true => format!("\"{}\"", cell.replace('"', "\"\"")),
+                false => cell,
+            }
+        };
+        cells
+            .into_iter()
+            .map(cell)
+            .collect::<Vec<_>>()
+            .join(separator)
+    };
+    let heading = columns.iter().map(|name| (*name).to_owned()).collect();
+    let mut lines = vec![line(heading, random)];
+    for (tca, objects, noted) in &rows {
+        let value = |name: &&str| match *name {
+            "TCA" => with_blank(tca, random),
+            name if name == names[0] => format!("{}{}", pick(random, &["", " "]), objects[0]),
+            name if name == names[1] => objects[1].clone(),
+            "NAME" => pick(random, &["", "A", "B, \"C\"", "é;\r\nTCA", " | "]).to_owned(),
+            "CONJUNCTION_ID" => pick(random, &["", "theirs", "7"]).to_owned(),
+            EVENT_ID_KEY => noted.clone().unwrap_or_default(),
+            _ => "4.8E-05".to_owned(),
+        };
+        let cells = columns.iter().map(value).collect();
+        lines.push(line(cells, random));
+    }
+    let bom = if one_of(random, 10) { "\u{feff}" } else { "" };
+    let last = if one_of(random, 2) { end } else { "" };
+    let between = if one_of(random, 5) {
+        end.repeat(2)
+    } else {
+        end.to_owned()
+    };
+    format!("{bom}{}{last}", lines.join(&between))
+}
+
+/// Generates a message in the nested JSON of brahe.
+fn nested(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRng) -> String {
+    let is_upper = one_of(random, 2);
+    let key = |name: &str| match is_upper {
+        true => name.to_ascii_uppercase(),
+        false => name.to_owned(),
+    };
+    let gap = pick(random, &["", "\n  "]);
+    let member = |name: &str, value: &str| format!("{gap}\"{}\": {value}", key(name));
+    let object = |at: usize| {
+        let designator = member("object_designator", &format!("\"{}\"", objects[at]));
+        let catalog = member("catalog_name", "\"SATCAT\"");
+        format!(
+            "\"object{}\":{{\"metadata\":{{{designator},{catalog}}},\"state_vector\":{{\"x\":1.5}}}}",
+            at + 1
+        )
+    };
+    let version = member("ccsds_cdm_vers", "1.0");
+    let header = format!("\"header\":{{{version},\"TCA\":7}}");
+    let time = member("tca", &format!("\"{tca}\""));
+    let theirs = member("conjunction_id", pick(random, &["null", "7", "\"theirs\""]));
+    let relative = format!("\"relative_metadata\":{{{time},{theirs}}}");
+    let mut members = vec![header, object(0), object(1), relative];
+    members.extend(noted.map(|id| format!("\"{EVENT_ID_KEY}\":\"{id}\"")));
+    for at in (1..members.len()).rev() {
+        members.swap(at, random.random_range(0..=at));
+    }
+    format!("{{{}{gap}}}", members.join(","))
 }
 
 const VERSIONS: [&str; 4] = ["1.0", "1.0", "2.0", "2.7"];
@@ -310,13 +430,9 @@ fn space_track(
     noted: Option<&str>,
     random: &mut StdRng,
 ) -> String {
-    let names = if one_of(random, 2) {
-        ["SAT_1_ID", "SAT_2_ID"]
-    } else {
-        ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"]
-    };
+    let names = FLAT[random.random_range(0..FLAT.len())];
     let mut members = vec![
-        ("TCA".to_owned(), format!("\"{tca}\"")),
+        ("TCA".to_owned(), format!("\"{}\"", with_blank(tca, random))),
         (names[0].to_owned(), format!("\"{}\"", objects[0])),
         (
             names[1].to_owned(),
@@ -332,6 +448,10 @@ fn space_track(
         ),
     ];
     members.extend(noted.map(|id| (EVENT_ID_KEY.to_owned(), format!("\"{id}\""))));
+    if one_of(random, 4) {
+        let theirs = pick(random, &["null", "7", "{}", "\"theirs\"", "\"\""]);
+        members.push((CONJUNCTION_ID_KEY.to_owned(), theirs.to_owned()));
+    }
     for at in (1..members.len()).rev() {
         members.swap(at, random.random_range(0..=at));
     }

@@ -8,11 +8,11 @@ use super::insertion::Insertion;
 use super::outcomes::Outcomes;
 use super::outcomes::ReadRule;
 use super::transcoded::{Origin, transcode};
-use super::{kvn, space_track, xml};
+use super::{csv, kvn, space_track, xml};
 use crate::conjunction::group_request::{GroupError, GroupRefusal};
 use crate::conjunction::grouped_minter::GroupedMinter;
 use crate::conjunction::object_rules::ObjectRules;
-use crate::conjunction::sent_report::{NotedFault, SentReport};
+use crate::conjunction::sent_report::{EVENT_ID_KEY, NotedFault, SentReport};
 use idmint_core::id::Encoding;
 
 /// One or more Conjunction Data Messages (CDM) in one text.
@@ -41,6 +41,8 @@ pub struct Document<B> {
     /// The document converted to UTF-8, or `None` if the original document is in UTF-8.
     decoded: Option<String>,
     origin: Origin,
+    /// The place to insert the heading of the column with the ids, if the document needs a new column.
+    heading: Option<Insertion>,
     messages: Vec<Message>,
     refused: Vec<(usize, CdmError)>,
 }
@@ -71,29 +73,36 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// messages, only errors that concern the document as a whole are returned.
     pub fn read_by(rule: ReadRule<'_>, form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
         let bytes = source.as_ref();
-        let (decoded, origin) = if form == CdmForm::Xml {
-            transcode(bytes)?
-        } else {
-            (None, Origin::UTF_8)
+        // JSON is always in UTF-8 (RFC 8259).
+        let (decoded, origin) = match form {
+            CdmForm::Kvn | CdmForm::Xml | CdmForm::Csv => transcode(bytes)?,
+            CdmForm::SpaceTrack => (None, Origin::UTF_8),
         };
+        let text = decoded.as_ref().map_or(bytes, String::as_bytes);
         let Outcomes {
-            messages, refused, ..
+            messages,
+            refused,
+            heading,
+            ..
         } = match form {
-            CdmForm::Kvn => kvn::read(bytes, rule),
-            CdmForm::Xml => xml::read(
-                decoded.as_ref().map_or(bytes, String::as_bytes),
-                origin,
-                rule,
-            ),
-            CdmForm::SpaceTrack => space_track::read(bytes, rule),
+            CdmForm::Kvn => kvn::read(text, rule),
+            CdmForm::Xml => xml::read(text, origin, rule),
+            CdmForm::SpaceTrack => space_track::read(text, rule),
+            CdmForm::Csv => csv::read(text, rule),
         }?;
         Ok(Document {
             source,
             decoded,
             origin,
+            heading,
             messages,
             refused,
         })
+    }
+
+    /// Returns `true` if the document is in UTF-16.
+    pub fn is_utf16(&self) -> bool {
+        self.origin.is_utf16()
     }
 
     /// Returns the messages that were read, in document order.
@@ -184,14 +193,16 @@ impl<B: AsRef<[u8]>> Document<B> {
         let messages = self.messages.iter().zip(sent_reports).zip(ids);
         let without_id = messages.filter(|((_, sent_report), _)| sent_report.noted.is_none());
         let without_id = without_id.map(|((message, _), id)| (&message.insertion, id.as_ref()));
+        let heading = self.heading.iter().map(|place| (place, EVENT_ID_KEY));
+        let insertions = heading.chain(without_id);
         if let Some(decoded) = &self.decoded {
-            return self.annotate_decoded(decoded, without_id);
+            return self.annotate_decoded(decoded, insertions);
         }
         // Reserve enough memory for a comment with its keyword and its id in each message.
         let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
         let mut out = Vec::with_capacity(source.len() + room);
         let mut written = 0;
-        for (insertion, id) in without_id {
+        for (insertion, id) in insertions {
             let at = insertion.at();
             out.extend_from_slice(&source[written..at]);
             insertion.write(source, id, &mut out);

@@ -9,7 +9,9 @@ use crate::conjunction::external_id::ExternalId;
 use crate::conjunction::grouped_minter::GroupedMinter;
 use crate::conjunction::object_rules::ObjectFault;
 use crate::conjunction::report::{Report, ReportError, Role};
-use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted};
+use crate::conjunction::sent_report::{
+    CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted, read_own,
+};
 use idmint_core::id::Format;
 use idmint_core::time::UnixTime;
 
@@ -76,7 +78,7 @@ impl Message {
 
     /// Returns the attached id, which is the conjunction id that idmint wrote into the message
     /// earlier. It is taken from the comment, or else from the keyword CONJUNCTION_ID. The keyword
-    /// is ignored if its value is not an id of idmint.
+    /// is ignored if its value is not an id of idmint, or if the message is JSON or CSV.
     ///
     /// The encoding with the index `encoding` is tried first for the id in the comment.
     ///
@@ -84,7 +86,9 @@ impl Message {
     /// Returns [`CdmError`] if the id in the comment is not an id of the format, or if the keyword
     /// has a different id of idmint.
     pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
-        let keyword = self.own_keyword(minter);
+        // In forms other than those of CCSDS 508.0, idmint writes its id only into a member of its own,
+        // and CONJUNCTION_ID belongs to another originator.
+        let keyword = self.own_keyword(minter).filter(|_| self.names == &CCSDS);
         let Some(existing) = &self.existing_id else {
             return Ok(keyword.map(|(id, _)| id));
         };
@@ -98,14 +102,10 @@ impl Message {
         }
     }
 
-    /// Returns the value of the keyword CONJUNCTION_ID if it is an id of idmint. An id of another
-    /// originator may also parse as an id of the format, but it is unlikely to name the two objects
-    /// of this message.
+    /// Returns the value of the keyword CONJUNCTION_ID if it is an id of idmint.
     fn own_keyword(&self, minter: &GroupedMinter) -> Option<(u128, &ExistingId)> {
         let keyword = self.conjunction_id.as_ref()?;
-        let encodings = minter.format().encodings.iter();
-        let mut ids = encodings.filter_map(|encoding| encoding.read(&keyword.text).ok());
-        let own = ids.find(|id| minter.anchors_of(*id, &self.report).is_some());
+        let own = read_own(&keyword.text, minter, &self.report);
         own.map(|id| (id, keyword))
     }
 
@@ -214,6 +214,9 @@ struct ObjectDraft {
     /// The line number at which the object's block begins. `None` if the block has not begun, or if
     /// this form has no blocks of objects.
     begun: Option<u64>,
+    /// The catalogue number that stands beside the designator. It applies if the designator itself
+    /// is no number of an accepted catalogue.
+    number: Option<u64>,
 }
 
 /// A message that is still being read, so some values may be missing.
@@ -337,6 +340,12 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Records the catalogue number that a row has beside an object's designator. It must be
+    /// recorded before the designator and the catalogue.
+    pub(super) fn set_number(&mut self, role: Role, number: u64) {
+        self.objects[index_of(role)].number = Some(number);
+    }
+
     /// Returns the catalogue number of an object and the line of its designator. Returns `None` if
     /// the designator was not read yet.
     fn number_of(&self, role: Role) -> Result<Option<(u64, u64)>, CdmError> {
@@ -351,16 +360,22 @@ impl<'a> Draft<'a> {
             Err(CdmError::of(line, name, reason, message))
         };
         let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
-        match self.rule.objects.resolve(designator, catalog) {
-            Ok(number) => Ok(Some((number, line))),
-            Err(ObjectFault::Catalog(what)) => {
+        match (
+            self.rule.objects.resolve(designator, catalog),
+            object.number,
+        ) {
+            (Ok(number), _)
+            | (Err(ObjectFault::Catalog(_) | ObjectFault::NoNumber(_)), Some(number)) => {
+                Ok(Some((number, line)))
+            }
+            (Err(ObjectFault::Catalog(what)), None) => {
                 let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
                 let message = format!("{} {what}", quote(catalog.unwrap_or_default()));
                 let name = self.names.catalogs[at];
                 Err(CdmError::of(line, name, "another_catalog", message))
             }
-            Err(ObjectFault::NoNumber(what)) => refuse("wrong_type", &what),
-            Err(ObjectFault::TooGreat) => {
+            (Err(ObjectFault::NoNumber(what)), None) => refuse("wrong_type", &what),
+            (Err(ObjectFault::TooGreat), _) => {
                 refuse("out_of_range", "is greater than any catalogue number")
             }
         }

@@ -1,7 +1,8 @@
 //! The forms in which a message can be written.
 
 use super::lines::without_bom;
-use super::space_track;
+use super::transcoded::first_of_utf16;
+use super::{csv, space_track};
 
 /// The form in which a Conjunction Data Message is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -10,29 +11,36 @@ pub enum CdmForm {
     Kvn,
     /// XML, with the same content as KVN: CCSDS 508.0-B-1, section 4.
     Xml,
-    /// The JSON of space-track.org, with the member names of its class `cdm` or `cdm_public`.
+    /// The JSON of space-track.org, with the member names of its class `cdm` or `cdm_public`, and
+    /// other JSON with the keywords of CCSDS 508.0.
     SpaceTrack,
+    /// CSV with the names of space-track.org or SOCRATES in its first line.
+    Csv,
 }
 
 impl CdmForm {
-    /// Determines the form of a document by its first character. XML begins with `<`, and JSON with
-    /// a bracket or brace. Any other document counts as KVN.
+    /// Determines the form of a document by its beginning. XML begins with `<`, and JSON with a
+    /// bracket or brace. The first line of CSV has a separator and no `=`. Any other document counts
+    /// as KVN.
     ///
     /// ```
     /// use idmint_records::conjunction::cdm::CdmForm;
     ///
     /// assert_eq!(CdmForm::of(b"CCSDS_CDM_VERS = 1.0\n"), CdmForm::Kvn);
     /// assert_eq!(CdmForm::of(b"\n<cdm version=\"1.0\">"), CdmForm::Xml);
+    /// assert_eq!(CdmForm::of(b"TCA,SAT_1_ID,SAT_2_ID\n"), CdmForm::Csv);
     /// assert_eq!(CdmForm::of(b"[{\"TCA\":\"2024-02-01T00:00:00\"}]"), CdmForm::SpaceTrack);
     /// ```
     pub fn of(document: &[u8]) -> CdmForm {
-        // This is a byte order mark of UTF-16. Only XML documents can be in UTF-16.
-        if document.starts_with(&[0xff, 0xfe]) || document.starts_with(&[0xfe, 0xff]) {
-            return CdmForm::Xml;
+        match first_of_utf16(document) {
+            Some('<') => return CdmForm::Xml,
+            Some(_) => return CdmForm::Kvn,
+            None => {}
         }
         match without_bom(document).trim_ascii_start().first() {
             Some(b'<') => CdmForm::Xml,
             Some(b'{' | b'[') => CdmForm::SpaceTrack,
+            _ if csv::has_heading(without_bom(document)) => CdmForm::Csv,
             _ => CdmForm::Kvn,
         }
     }

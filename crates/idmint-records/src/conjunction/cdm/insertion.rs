@@ -31,6 +31,13 @@ pub(super) enum Insertion {
         gap: Range<usize>,
         colon: Range<usize>,
     },
+    /// The id is inserted into CSV, either as a new cell after this separator or into an empty cell.
+    Cell {
+        at: usize,
+        separator: Option<u8>,
+        is_quoted: bool,
+        is_inside_quotes: bool,
+    },
 }
 
 impl Insertion {
@@ -39,7 +46,8 @@ impl Insertion {
         match self {
             Insertion::Line { at, .. }
             | Insertion::Element { at, .. }
-            | Insertion::Member { at, .. } => *at,
+            | Insertion::Member { at, .. }
+            | Insertion::Cell { at, .. } => *at,
         }
     }
 
@@ -89,6 +97,21 @@ impl Insertion {
             Insertion::Member { gap, colon, .. } => {
                 append(out, &[b",", part(gap), b"\"", key, b"\"", part(colon)]);
                 serde_json::to_writer(out, id).expect("a text always serializes");
+            }
+            Insertion::Cell {
+                separator,
+                is_quoted,
+                is_inside_quotes,
+                ..
+            } => {
+                let is_special = id.contains([',', ';', '\t', '|', '"', '\r', '\n']);
+                let quote: &[u8] = match (*is_quoted || is_special) && !is_inside_quotes {
+                    true => b"\"",
+                    false => b"",
+                };
+                let id = id.replace('"', "\"\"");
+                out.extend(separator);
+                append(out, &[quote, id.as_bytes(), quote]);
             }
         }
     }

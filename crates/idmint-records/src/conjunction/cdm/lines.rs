@@ -59,7 +59,8 @@ fn line_end_len(rest: &[u8]) -> usize {
     }
 }
 
-fn is_line_end(byte: u8) -> bool {
+/// `true` if the byte is a part of a line end.
+pub(super) fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 

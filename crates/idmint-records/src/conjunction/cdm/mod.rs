@@ -4,9 +4,11 @@
 //! Only four parts of a message are interpreted: the time of closest approach, the two objects, and
 //! an existing id. All other bytes stay unchanged.
 
+mod csv;
 mod document;
 mod draft;
 mod error;
+mod flat;
 mod form;
 mod insertion;
 mod kvn;

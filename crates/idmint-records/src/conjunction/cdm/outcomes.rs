@@ -2,6 +2,7 @@
 
 use super::draft::Message;
 use super::error::CdmError;
+use super::insertion::Insertion;
 use super::version::NoteForm;
 use crate::conjunction::object_rules::ObjectRules;
 
@@ -13,6 +14,8 @@ pub(super) struct Outcomes<'a> {
     /// The errors of the refused messages. Each error comes with the position of its message among
     /// all messages of the document, from 0.
     pub(super) refused: Vec<(usize, CdmError)>,
+    /// The place to insert the heading of a new column, before the first message.
+    pub(super) heading: Option<Insertion>,
 }
 
 impl<'a> Outcomes<'a> {
@@ -21,6 +24,7 @@ impl<'a> Outcomes<'a> {
             rule,
             messages: Vec::new(),
             refused: Vec::new(),
+            heading: None,
         }
     }
 

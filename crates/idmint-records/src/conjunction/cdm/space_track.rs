@@ -1,14 +1,16 @@
-//! Reads messages from the JSON of space-track.org. The JSON is an object or a list of objects, and
-//! nearly all values are strings.
+//! Reads messages from JSON: an object or a list of objects. Nearly all values are strings.
 //!
-//! The class `cdm` is for operators. It uses the keywords of CCSDS 508.0, with `SAT1_` or `SAT2_`
-//! before the keywords of an object. The class `cdm_public` has a few names of its own. Source: the
-//! field lists (`modeldef`) of both classes at <https://www.space-track.org/documentation#api>,
-//! which are visible only with an account, and rows of both classes in published clients.
+//! Most objects are flat rows with the names of space-track.org ([`flat`](super::flat)). Its class
+//! `cdm` is for operators, and uses the keywords of CCSDS 508.0 with `SAT1_` or `SAT2_` before the
+//! keywords of an object. The class `cdm_public` has a few names of its own. With
+//! `metadata=true` the rows are in the member `data` of an object.
+//!
+//! The Python package brahe nests the objects of CCSDS 508.0, with member names in lower or upper
+//! case: `relative_metadata`, and `metadata` in `object1` and `object2`.
 //!
 //! Until about 2020, `cdm` split a time into a `TCA` that contains a blank, and `TCA_FRACTION`. The
 //! field list does not define the unit of `TCA_FRACTION`. Such a row is refused, because its time
-//! could be wrong.
+//! could be wrong. A blank in a `TCA` without `TCA_FRACTION` stands for `T`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,35 +20,34 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::draft::{Draft, Message, Names};
+use super::draft::{Draft, Message};
 use super::error::{CdmError, quote};
+use super::flat::{self, CDM, FlatNames, MIXED, NESTED, Part, TCA_FRACTION};
 use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
 use super::outcomes::Outcomes;
 use super::outcomes::ReadRule;
 use super::version::CdmVersion;
-use crate::conjunction::report::Role;
 use crate::conjunction::sent_report::EVENT_ID_KEY;
-
-/// The member names in space-track.org's class `cdm`.
-const OF_OPERATORS: Names = Names {
-    tca: "TCA",
-    objects: ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"],
-    catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"],
-};
-
-/// The member names in space-track.org's class `cdm_public`. This class has no catalogues, so the
-/// catalogue names are those of `cdm`. They apply to rows that combine both classes.
-const OF_THE_PUBLIC: Names = Names {
-    tca: "TCA",
-    objects: ["SAT_1_ID", "SAT_2_ID"],
-    catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"],
-};
 
 /// The member names in idmint's own JSON reports.
 const OURS: [&str; 3] = ["tca", "primary", "secondary"];
 
-const TCA_FRACTION: &str = "TCA_FRACTION";
+/// The members of an object around the rows of space-track.org.
+const ENVELOPE: [&str; 2] = [ROWS, "request_metadata"];
+const ROWS: &str = "data";
+
+/// The member with the time in nested JSON.
+const RELATIVE_METADATA: &str = "relative_metadata";
+
+/// The members of nested JSON, in lower case, whose members are read.
+const CONTAINERS: [&str; 5] = [
+    RELATIVE_METADATA,
+    "object1",
+    "object2",
+    "object1.metadata",
+    "object2.metadata",
+];
 
 /// Reads every message of a JSON text.
 pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
@@ -57,13 +58,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
         lines: LineCounter::default(),
         rule,
     };
-    let is_list = text.trim_ascii_start().starts_with('[');
-    let values: Result<Vec<&RawValue>, _> = if is_list {
-        serde_json::from_str(text)
-    } else {
-        serde_json::from_str(text).map(|value| vec![value])
-    };
-    let values = values.map_err(|error| rows.not_json(text, &error))?;
+    let values = values_of(text).map_err(|error| rows.not_json(text, &error))?;
     if values.is_empty() {
         return Err(CdmError::at(
             1,
@@ -78,8 +73,31 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
+/// Returns the JSON values that are messages: the values of a list, the values of the list in an
+/// envelope, or the whole text.
+fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
+    if text.trim_ascii_start().starts_with('[') {
+        return serde_json::from_str(text);
+    }
+    let value: &RawValue = serde_json::from_str(text)?;
+    if !value.get().starts_with('{') {
+        return Ok(vec![value]);
+    }
+    let Members(members) = serde_json::from_str(value.get())?;
+    let is_envelope = members
+        .iter()
+        .all(|member| ENVELOPE.contains(&member.name.as_ref()));
+    let lists = members
+        .iter()
+        .filter(|member| member.name == ROWS && member.value.starts_with('['));
+    match lists.collect::<Vec<_>>()[..] {
+        [rows] if is_envelope => serde_json::from_str(rows.value),
+        _ => Ok(vec![value]),
+    }
+}
+
 /// Returns `true` if the object, or the first object of the list, has a member name of
-/// space-track.org.
+/// space-track.org or of nested JSON.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;
@@ -88,10 +106,22 @@ pub(super) fn has_their_names(json: &[u8]) -> bool {
 }
 
 /// One member of a JSON object.
+#[derive(Clone)]
 struct Member<'a> {
     name: Cow<'a, str>,
     /// The value as written, including any quotes.
     value: &'a str,
+}
+
+impl Member<'_> {
+    fn is_relative_metadata(&self) -> bool {
+        self.name.eq_ignore_ascii_case(RELATIVE_METADATA) && self.value.starts_with('{')
+    }
+
+    /// Returns the value as a catalogue number, with or without quotes.
+    fn number(&self) -> Option<u64> {
+        flat::number(self.value.trim_matches('"'))
+    }
 }
 
 /// The members of a JSON object, in order. If a member is repeated, all occurrences are included.
@@ -114,17 +144,26 @@ impl<'a> Rows<'a> {
         }
         let Members(members) =
             serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
-        let is_public = members
-            .iter()
-            .any(|member| OF_THE_PUBLIC.objects.contains(&member.name.as_ref()));
-        let names = if is_public {
-            &OF_THE_PUBLIC
+        let mut flat = Vec::with_capacity(members.len());
+        let is_nested = members.iter().any(Member::is_relative_metadata);
+        let kind = if is_nested {
+            self.flatten("", &members, &mut flat)?;
+            &NESTED
         } else {
-            &OF_OPERATORS
+            flat.extend(members.iter().cloned());
+            FlatNames::of(members.iter().map(|member| member.name.as_ref())).unwrap_or(&CDM)
         };
-        let mut draft = Draft::new(line, CdmVersion::V1, names, self.rule);
-        for member in &members {
-            self.read_member(member, names, &mut draft)?;
+        let mut draft = Draft::new(line, CdmVersion::V1, &kind.names, self.rule);
+        for member in &flat {
+            if let (Some(Part::Number(role)), Some(number)) =
+                (kind.part(&member.name), member.number())
+            {
+                draft.set_number(role, number);
+            }
+        }
+        let is_split = flat.iter().any(|member| member.name == TCA_FRACTION);
+        for member in &flat {
+            self.read_member(member, kind, is_split, &mut draft)?;
         }
         let mut seen: Vec<&str> = members.iter().map(|member| member.name.as_ref()).collect();
         seen.sort_unstable();
@@ -140,19 +179,42 @@ impl<'a> Rows<'a> {
         draft.finish(insertion, None)
     }
 
+    /// Appends the members of nested JSON to `flat`. Each name becomes a path in lower case, except
+    /// that the names of the outermost members that are no containers stay as they are.
+    fn flatten(
+        &mut self,
+        path: &str,
+        members: &[Member<'a>],
+        flat: &mut Vec<Member<'a>>,
+    ) -> Result<(), CdmError> {
+        for member in members {
+            let inner = format!("{path}{}", member.name.to_ascii_lowercase());
+            if CONTAINERS.contains(&inner.as_str()) && member.value.starts_with('{') {
+                let Members(members) = serde_json::from_str(member.value)
+                    .map_err(|error| self.not_json(member.value, &error))?;
+                self.flatten(&format!("{inner}."), &members, flat)?;
+                continue;
+            }
+            let name = match path {
+                "" => member.name.clone(),
+                _ => Cow::Owned(inner),
+            };
+            flat.push(Member { name, ..*member });
+        }
+        Ok(())
+    }
+
     fn read_member(
         &mut self,
         member: &Member<'a>,
-        names: &Names,
+        kind: &FlatNames,
+        is_split: bool,
         draft: &mut Draft<'_>,
     ) -> Result<(), CdmError> {
         let name = member.name.as_ref();
-        let is_ours = OURS.contains(&name);
-        let is_of_the_others = [&OF_OPERATORS, &OF_THE_PUBLIC]
-            .iter()
-            .any(|others| others.objects.contains(&name))
-            && !names.objects.contains(&name);
-        if !is_ours && !is_of_the_others && !self.is_read(name, names) {
+        let (is_ours, is_of_others) = (OURS.contains(&name), kind.is_of_other_class(name));
+        let part = kind.part(name);
+        if !is_ours && !is_of_others && part.is_none() {
             return Ok(());
         }
         let line = self.line_of(member.value);
@@ -162,30 +224,25 @@ impl<'a> Rows<'a> {
                         `secondary`, or TCA with the names of their objects";
             return refuse("report_form", what);
         }
-        if is_of_the_others {
-            return refuse(
-                "report_form",
-                "the object mixes names of `cdm` and `cdm_public`",
-            );
-        }
-        if name == TCA_FRACTION {
-            let is_none = matches!(member.value, "null" | "0" | "\"\"" | "\"0\"");
-            return if is_none {
-                Ok(())
-            } else {
-                refuse(
-                    "bad_timestamp",
-                    "the unit of this value is unknown; add the value to TCA",
-                )
-            };
-        }
-        let is_number = member.value.bytes().all(|byte| byte.is_ascii_digit());
-        if member.value == "null" && names.catalogs.contains(&name) {
+        let Some(part) = part else {
+            return refuse("report_form", MIXED);
+        };
+        let takes_null = matches!(
+            part,
+            Part::Catalog(_) | Part::TcaFraction | Part::ConjunctionId
+        );
+        if member.value == "null" && takes_null {
             return Ok(());
         }
+        let is_number = member.value.bytes().all(|byte| byte.is_ascii_digit());
+        let takes_number = matches!(part, Part::Designator(_) | Part::ConjunctionId);
         let text = match serde_json::from_str::<Text<'_>>(member.value) {
             Ok(Text(text)) => text,
-            Err(_) if is_number && names.objects.contains(&name) => Cow::Borrowed(member.value),
+            Err(_) if is_number && takes_number => Cow::Borrowed(member.value),
+            Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
+            // Only TCA and the objects decide about a report, so another originator's id in another
+            // form does not refuse it.
+            Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(
                     "wrong_type",
@@ -193,19 +250,7 @@ impl<'a> Rows<'a> {
                 );
             }
         };
-        match name {
-            EVENT_ID_KEY => draft.event_id(line, &text),
-            name if name == names.tca => draft.tca(line, &text),
-            name if name == names.objects[0] => draft.object(Role::Primary, line, &text),
-            name if name == names.catalogs[0] => draft.catalog(Role::Primary, line, &text),
-            name if name == names.catalogs[1] => draft.catalog(Role::Secondary, line, &text),
-            _ => draft.object(Role::Secondary, line, &text),
-        }
-    }
-
-    fn is_read(&self, name: &str, names: &Names) -> bool {
-        let of_an_object = names.objects.contains(&name) || names.catalogs.contains(&name);
-        name == names.tca || of_an_object || name == EVENT_ID_KEY || name == TCA_FRACTION
+        flat::take(draft, part, line, &text, is_split)
     }
 
     /// Creates the insertion of a conjunction id after the last member, with the same spacing as
@@ -302,8 +347,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// `true` if the object has a member name in upper case. All names of space-track.org are in upper
-/// case. The only such name of idmint is `CONJUNCTION_EVENT_ID`, which does not count.
+/// `true` if the object has a member name in upper case, a list of rows, or nested members. All names
+/// in the rows of space-track.org are in upper case. The only such name of idmint is
+/// `CONJUNCTION_EVENT_ID`, which does not count.
 struct HasTheirNames(bool);
 
 impl<'de> Deserialize<'de> for HasTheirNames {
@@ -323,7 +369,12 @@ impl<'de> Visitor<'de> for NamesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<HasTheirNames, A::Error> {
         let mut found = false;
-        while let Some((Text(name), IgnoredAny)) = members.next_entry::<Text<'de>, IgnoredAny>()? {
+        while let Some((Text(name), value)) = members.next_entry::<Text<'de>, &'de RawValue>()? {
+            let value = value.get();
+            let member = Member { name, value };
+            found |= member.is_relative_metadata()
+                || member.name == ROWS && member.value.starts_with('[');
+            let name = member.name;
             let is_capital = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
             // Ignore `CONJUNCTION_EVENT_ID`, because idmint's own JSON reports may also have this
             // member.

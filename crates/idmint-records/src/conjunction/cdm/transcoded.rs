@@ -1,8 +1,8 @@
 //! Converts a document in another character encoding to UTF-8, and converts inserted text back to
 //! the original encoding.
 //!
-//! An XML document in UTF-16 begins with a byte order mark. An XML document in ISO-8859-1 says so
-//! in its XML declaration.
+//! A document in UTF-16 begins with a byte order mark. An XML document in ISO-8859-1 says so in its
+//! XML declaration.
 
 use super::error::{CdmError, quote};
 
@@ -33,6 +33,11 @@ impl Origin {
         charset: None,
         begin: 0,
     };
+
+    /// `true` if the document is in UTF-16.
+    pub(super) fn is_utf16(self) -> bool {
+        matches!(self.charset, Some(Charset::Utf16Le | Charset::Utf16Be))
+    }
 
     /// Returns the length in bytes of `part` in the original document. `part` is a part of the
     /// converted text.
@@ -85,7 +90,24 @@ impl Origin {
     }
 }
 
-/// Converts an XML document to UTF-8. Returns the converted text and the original encoding. The
+/// Returns the first character of a document in UTF-16 that is not white space. A document without
+/// any such character begins with a space. Returns `None` if the document is not in UTF-16.
+pub(super) fn first_of_utf16(document: &[u8]) -> Option<char> {
+    let (unit_of, bytes): (fn([u8; 2]) -> u16, _) = match document {
+        [0xff, 0xfe, bytes @ ..] => (u16::from_le_bytes, bytes),
+        [0xfe, 0xff, bytes @ ..] => (u16::from_be_bytes, bytes),
+        _ => return None,
+    };
+    let units = bytes.as_chunks().0.iter().map(|pair| unit_of(*pair));
+    let mut letters = char::decode_utf16(units).map(|letter| letter.unwrap_or_default());
+    Some(
+        letters
+            .find(|letter| !letter.is_whitespace())
+            .unwrap_or(' '),
+    )
+}
+
+/// Converts a document to UTF-8. Returns the converted text and the original encoding. The
 /// text is `None` if the document already is in UTF-8.
 ///
 /// # Errors

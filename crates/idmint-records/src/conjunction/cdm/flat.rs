@@ -1,0 +1,199 @@
+//! The names of values in flat rows, which are JSON objects and lines of CSV. A flat row has the
+//! values of both objects side by side, so their names say which object they belong to.
+//!
+//! Sources: the field lists (`modeldef`) of space-track.org for its classes `cdm` and `cdm_public`,
+//! the header of SOCRATES at <https://celestrak.org/SOCRATES/>, and rows in published clients.
+
+use std::borrow::Cow;
+
+use super::draft::{Draft, Names};
+use super::error::CdmError;
+use crate::conjunction::report::Role;
+use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
+
+/// The names in one kind of flat rows.
+#[derive(Debug)]
+pub(super) struct FlatNames {
+    pub(super) names: Names,
+    conjunction_id: &'static str,
+    /// The names of catalogue numbers that stand beside the designators, such as
+    /// `SAT1_COMMENT_NORAD_ID`.
+    numbers: [&'static str; 2],
+}
+
+const fn flat_names(
+    objects: [&'static str; 2],
+    catalogs: [&'static str; 2],
+    numbers: [&'static str; 2],
+) -> FlatNames {
+    let names = Names {
+        tca: "TCA",
+        objects,
+        catalogs,
+    };
+    FlatNames {
+        names,
+        conjunction_id: CONJUNCTION_ID_KEY,
+        numbers,
+    }
+}
+
+/// The names in the nested JSON of the Python package brahe. Each name is a path of members, in
+/// lower case.
+pub(super) const NESTED: FlatNames = FlatNames {
+    names: Names {
+        tca: "relative_metadata.tca",
+        objects: [
+            "object1.metadata.object_designator",
+            "object2.metadata.object_designator",
+        ],
+        catalogs: [
+            "object1.metadata.catalog_name",
+            "object2.metadata.catalog_name",
+        ],
+    },
+    conjunction_id: "relative_metadata.conjunction_id",
+    numbers: [
+        "object1.metadata.comment_norad_id",
+        "object2.metadata.comment_norad_id",
+    ],
+};
+
+/// The catalogues and numbers of space-track.org's class `cdm`. They also apply to rows that
+/// combine this class with other names of the objects.
+const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
+const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
+
+/// The names in space-track.org's class `cdm`.
+pub(super) const CDM: FlatNames = flat_names(
+    ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"],
+    CATALOGS,
+    NUMBERS,
+);
+
+/// The kinds of flat rows: space-track.org's classes `cdm_public` and `cdm`, two spellings of other
+/// programs, and SOCRATES. If a row has names of several kinds, the first kind applies.
+const KINDS: [FlatNames; 5] = [
+    flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
+    CDM,
+    flat_names(["SAT1_ID", "SAT2_ID"], CATALOGS, NUMBERS),
+    flat_names(
+        ["OBJECT1_OBJECT_DESIGNATOR", "OBJECT2_OBJECT_DESIGNATOR"],
+        ["OBJECT1_CATALOG_NAME", "OBJECT2_CATALOG_NAME"],
+        ["OBJECT1_COMMENT_NORAD_ID", "OBJECT2_COMMENT_NORAD_ID"],
+    ),
+    flat_names(["NORAD_CAT_ID_1", "NORAD_CAT_ID_2"], CATALOGS, NUMBERS),
+];
+
+/// The second part of a time that space-track.org split in two until about 2020.
+pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
+
+/// The error message for a row for which [`FlatNames::is_of_other_class`] is true of a name.
+pub(super) const MIXED: &str = "the row mixes names of `cdm` and `cdm_public`";
+
+/// A value of a flat row that is interpreted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Tca,
+    TcaFraction,
+    Designator(Role),
+    Catalog(Role),
+    Number(Role),
+    EventId,
+    ConjunctionId,
+}
+
+impl FlatNames {
+    /// Returns the kind of a row that has the given names, or `None` if it names no object.
+    pub(super) fn of<'n>(
+        given: impl Iterator<Item = &'n str> + Clone,
+    ) -> Option<&'static FlatNames> {
+        KINDS.iter().find(|kind| {
+            let mut given = given.clone();
+            given.any(|name| kind.names.objects.contains(&name))
+        })
+    }
+
+    /// Returns the part of the row that has this name.
+    pub(super) fn part(&self, name: &str) -> Option<Part> {
+        let role_in = |names: [&str; 2]| {
+            let at = names.iter().position(|known| *known == name)?;
+            Some([Role::Primary, Role::Secondary][at])
+        };
+        match name {
+            EVENT_ID_KEY => Some(Part::EventId),
+            TCA_FRACTION => Some(Part::TcaFraction),
+            name if name == self.conjunction_id => Some(Part::ConjunctionId),
+            name if name == self.names.tca => Some(Part::Tca),
+            _ => role_in(self.names.objects)
+                .map(Part::Designator)
+                .or_else(|| role_in(self.names.catalogs).map(Part::Catalog))
+                .or_else(|| role_in(self.numbers).map(Part::Number)),
+        }
+    }
+
+    /// Returns the parts that every row must have, each with its name.
+    pub(super) fn required(&self) -> [(Part, &'static str); 3] {
+        let [primary, secondary] = self.names.objects;
+        [
+            (Part::Tca, self.names.tca),
+            (Part::Designator(Role::Primary), primary),
+            (Part::Designator(Role::Secondary), secondary),
+        ]
+    }
+
+    /// `true` if the name is that of an object in the other class of space-track.org, `cdm` or
+    /// `cdm_public`.
+    pub(super) fn is_of_other_class(&self, name: &str) -> bool {
+        let mut classes = KINDS[..2].iter();
+        !self.names.objects.contains(&name)
+            && classes.any(|class| class.names.objects.contains(&name))
+    }
+}
+
+/// Adds a value to the draft of a row. `is_split` says that the row has a `TCA_FRACTION`.
+///
+/// A number beside a designator must have been added with [`Draft::set_number`] before.
+///
+/// # Errors
+/// Returns [`CdmError`] if the value is invalid.
+pub(super) fn take(
+    draft: &mut Draft<'_>,
+    part: Part,
+    line: u64,
+    text: &str,
+    is_split: bool,
+) -> Result<(), CdmError> {
+    match part {
+        Part::Tca if is_split => draft.tca(line, text),
+        Part::Tca => draft.tca(line, &with_t(text)),
+        Part::TcaFraction if matches!(text, "" | "0") => Ok(()),
+        Part::TcaFraction => Err(CdmError::of(
+            line,
+            TCA_FRACTION,
+            "bad_timestamp",
+            "the unit of this value is unknown; add the value to TCA",
+        )),
+        Part::Designator(role) => draft.object(role, line, text),
+        Part::Catalog(role) => draft.catalog(role, line, text),
+        Part::Number(_) => Ok(()),
+        Part::EventId => draft.event_id(line, text),
+        Part::ConjunctionId if text.is_empty() => Ok(()),
+        Part::ConjunctionId => draft.conjunction_id(line, text),
+    }
+}
+
+/// Replaces the blank between the date and the time of day, as databases write it, with `T`.
+fn with_t(text: &str) -> Cow<'_, str> {
+    match text.split_once(' ') {
+        Some((day, time)) if !text.contains('T') => Cow::Owned(format!("{day}T{time}")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// Returns the catalogue number that stands beside a designator, or `None` if the text is none.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_digits.then(|| text.parse().ok()).flatten();
+    number.filter(|number| *number > 0)
+}
