@@ -6,7 +6,11 @@ use std::fmt::Write;
 use idmint_core::id::{FieldKind, Format, SqlDialect};
 use idmint_core::time::UnixTime;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
 use crate::databases::{Server, duckdb, sqlite};
+use idmint_testing::any_id::any_id;
 use idmint_testing::service::{Home, Service, until};
 
 /// The number of ids that are minted of each format.
@@ -80,6 +84,22 @@ impl Sample {
         Sample { format, ids, at }
     }
 
+    /// Returns a sample of ids of conjunctions over the whole range of their times and objects.
+    fn of_conjunctions() -> Sample {
+        let format = Format::built_in("conjunction").unwrap();
+        let mut random = StdRng::seed_from_u64(77);
+        let ids: Vec<u128> = (0..IDS).map(|_| any_id(&format, &mut random)).collect();
+        let times = ids[..20]
+            .iter()
+            .map(|id| format.split(*id).unwrap().time.unwrap());
+        let at = times.flat_map(|time| {
+            [-1_000_000, -1, 0, 1, 500, 999_999, 1_000_000, 2_000_000]
+                .map(|micros| moved(time, micros))
+        });
+        let at = at.collect();
+        Sample { format, ids, at }
+    }
+
     /// Returns the script of one session. Each line of its output has the name of a check, and the
     /// number of rows for which the function and the library differ.
     fn script(&self, dialect: SqlDialect) -> String {
@@ -98,7 +118,7 @@ impl Sample {
         };
         writeln!(
             script,
-            "CREATE TABLE ids (id {column}, moment {instant}, worker bigint, letters {text});"
+            "CREATE TABLE ids (id {column}, moment {instant}, worker bigint, letters {text}, object1 bigint, object2 bigint);"
         )
         .unwrap();
         writeln!(
@@ -133,6 +153,15 @@ impl Sample {
         if named.has("worker") {
             count("worker", "ids", &named.call("worker", "id"), "worker");
         }
+        if named.has("primary") {
+            count("primary", "ids", &named.call("primary", "id"), "object1");
+            count(
+                "secondary",
+                "ids",
+                &named.call("secondary", "id"),
+                "object2",
+            );
+        }
         if named.has("text") {
             count("text", "ids", &named.call("text", "id"), "letters");
             count("number", "ids", &named.call("number", "letters"), "id");
@@ -155,7 +184,12 @@ impl Sample {
             literal_instant(parts.time.unwrap(), dialect),
             self.format.canonical().to_text(id),
         );
-        format!("({}, {at}, {worker}, '{letters}')", named.literal(id))
+        let fields = parts.layout.fields().iter().zip(&parts.values);
+        let mut objects = fields.filter(|(field, _)| field.kind == FieldKind::Object);
+        let mut object = || objects.next().map_or(0, |(_, value)| *value);
+        let (primary, secondary) = (object(), object());
+        let id = named.literal(id);
+        format!("({id}, {at}, {worker}, '{letters}', {primary}, {secondary})")
     }
 
     /// Returns SQL values for an instant, the first id at or after it, and the last id before it.
@@ -277,8 +311,9 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
     let service = Service::start(home.serve());
     service.wait_until_ready();
     let (mut rows, mut checks) = (0, 0);
-    for order in ORDERS {
-        let sample = Sample::minted(&service, order);
+    let samples = ORDERS.map(|order| (order, Sample::minted(&service, order)));
+    let conjunctions = ("conjunction", Sample::of_conjunctions());
+    for (order, sample) in samples.into_iter().chain([conjunctions]) {
         for line in run(&sample.script(dialect)) {
             let (what, count) = line
                 .split_once(['|', '\t', ','])
@@ -301,10 +336,10 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
         "{}: {rows} ids, {checks} functions, no difference",
         dialect.name()
     );
-    // Each format has three functions. Six formats also have one for the worker, and `payment` has
-    // two for its text.
+    // Each format has three functions. Six formats also have one for the worker, `payment` has two for
+    // its text, and `conjunction` has three and one for each object.
     assert!(
-        rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8,
+        rows >= (ORDERS.len() + 1) * IDS && checks >= 3 * ORDERS.len() + 8 + 5,
         "{rows} ids, {checks} functions"
     );
 }

@@ -42,17 +42,19 @@ impl Database {
             (Database::PostgreSql, Stored::Bytes(_)) => "bytea".to_owned(),
             (Database::Sqlite, Stored::Bytes(_)) => "BLOB".to_owned(),
             (_, Stored::Bytes(bytes)) => format!("binary({bytes})"),
-            (_, Stored::Text(encoding)) => self.text_column(encoding),
+            (_, Stored::Text(encoding)) => match encoding.fixed_len() {
+                Some(len) => self.text_column(&format!("char({len})")),
+                None => self.text_column(&format!("varchar({})", encoding.len_max())),
+            },
+            (_, Stored::ShortText(encoding)) => {
+                self.text_column(&format!("varchar({})", encoding.len_max()))
+            }
         }
     }
 
-    /// Returns the type of a column for texts in this encoding. The database compares the texts
+    /// Returns the type of a column for texts of the type `letters`. The database compares the texts
     /// byte by byte.
-    fn text_column(self, encoding: &Encoding) -> String {
-        let letters = match encoding.fixed_len() {
-            Some(len) => format!("char({len})"),
-            None => format!("varchar({})", encoding.len_max()),
-        };
+    fn text_column(self, letters: &str) -> String {
         match self {
             Database::PostgreSql => format!(r#"{letters} COLLATE "C""#),
             Database::MySql | Database::MariaDb => {
@@ -67,7 +69,9 @@ impl Database {
     pub(super) fn literal(self, stored: Stored<'_>, id: u128) -> String {
         match stored {
             Stored::Number => id.to_string(),
-            Stored::Uuid(encoding) | Stored::Text(encoding) => self.quote(&encoding.to_text(id)),
+            Stored::Uuid(encoding) | Stored::Text(encoding) | Stored::ShortText(encoding) => {
+                self.quote(&encoding.to_text(id))
+            }
             Stored::Bytes(bytes) => {
                 let digits = format!("{id:0width$x}", width = 2 * bytes);
                 match self {
@@ -103,6 +107,8 @@ pub enum Stored<'a> {
     Bytes(usize),
     /// The id's text in this encoding.
     Text(&'a Encoding),
+    /// The id's canonical text, which does not sort, in a column of variable length.
+    ShortText(&'a Encoding),
 }
 
 impl Stored<'_> {
@@ -112,7 +118,7 @@ impl Stored<'_> {
             Stored::Number => "number",
             Stored::Uuid(_) => "uuid",
             Stored::Bytes(_) => "bytes",
-            Stored::Text(_) => "text",
+            Stored::Text(_) | Stored::ShortText(_) => "text",
         }
     }
 
@@ -120,7 +126,7 @@ impl Stored<'_> {
     pub fn is_sorted(self) -> bool {
         match self {
             Stored::Number | Stored::Uuid(_) | Stored::Bytes(_) => true,
-            Stored::Text(encoding) => encoding.is_sortable(),
+            Stored::Text(encoding) | Stored::ShortText(encoding) => encoding.is_sortable(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::database::{Database, Stored};
 use crate::id::encoding::{Encoding, EncodingKind};
-use crate::id::format::Format;
+use crate::id::format::{Format, Rule};
 use crate::id::layout::Field;
 
 /// One way to store the ids of a format in one database.
@@ -20,7 +20,9 @@ impl Format {
     /// Returns the recommended ways to store ids of this format.
     ///
     /// There are two ways for each database: the most compact column that sorts like the ids, and a
-    /// readable column. The advice depends on the greatest id and the encodings of the format.
+    /// readable column that sorts if possible. A grouped format has a third way if its canonical
+    /// text, the short id for people, does not sort. The advice depends on the greatest id and the
+    /// encodings of the format.
     ///
     /// ```
     /// use idmint_core::id::{Database, Format};
@@ -32,8 +34,12 @@ impl Format {
     /// ```
     pub fn storage_advice(&self) -> Vec<StorageAdvice<'_>> {
         let advise = |database| {
-            let ways = [self.compact_in(database), Stored::Text(self.text_to_keep())];
-            ways.map(|stored| StorageAdvice {
+            let kept = self.text_to_keep();
+            let short = Some(self.canonical())
+                .filter(|short| self.rule == Rule::Grouped && short.name() != kept.name());
+            let ways = [self.compact_in(database), Stored::Text(kept)];
+            let ways = ways.into_iter().chain(short.map(Stored::ShortText));
+            ways.map(move |stored| StorageAdvice {
                 database,
                 stored,
                 format: self,
@@ -146,7 +152,9 @@ impl StorageAdvice<'_> {
             Stored::Bytes(bytes) => {
                 format!("{bytes} bytes, big-endian, as in application/octet-stream")
             }
-            Stored::Text(encoding) => format!("the encoding {}", encoding.name()),
+            Stored::Text(encoding) | Stored::ShortText(encoding) => {
+                format!("the encoding {}", encoding.name())
+            }
         }
     }
 
@@ -174,7 +182,7 @@ impl StorageAdvice<'_> {
     }
 
     fn note_on_sort(&self) -> Option<String> {
-        let Stored::Text(encoding) = self.stored else {
+        let (Stored::Text(encoding) | Stored::ShortText(encoding)) = self.stored else {
             return None;
         };
         let sorts = if encoding.is_sortable() {
@@ -374,6 +382,22 @@ mod tests {
             "{:?}",
             text.notes()
         );
+    }
+
+    #[test]
+    fn the_short_id_of_a_conjunction_has_a_column_of_its_own() {
+        assert_eq!(
+            columns(&preset("conjunction"), 2),
+            [
+                r#"varchar(22) COLLATE "C""#,
+                "varchar(22) CHARACTER SET ascii COLLATE ascii_bin",
+                "varchar(22) CHARACTER SET ascii COLLATE ascii_bin",
+                "varchar(22) COLLATE Latin1_General_BIN2",
+                "TEXT"
+            ]
+        );
+        let advice = |name| preset(name).storage_advice().len();
+        assert_eq!([advice("conjunction"), advice("snowflake")], [15, 10]);
     }
 
     #[test]

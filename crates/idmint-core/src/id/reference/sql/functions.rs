@@ -3,7 +3,7 @@
 
 use super::dialect::{SqlDialect, quoted};
 use crate::id::encoding::EncodingKind;
-use crate::id::format::Format;
+use crate::id::format::{Format, Rule};
 use crate::id::layout::{Field, FieldKind, Layout};
 use crate::time::Tick;
 
@@ -53,7 +53,8 @@ impl Format {
     /// Returns SQL statements that create the functions of this format in a database.
     ///
     /// The functions are `NAME_time`, `NAME_min` and `NAME_max`. If ids have a worker number,
-    /// `NAME_worker` is added. If ids are integers and the canonical text is a number of fixed
+    /// `NAME_worker` is added. Grouped formats have `NAME_primary` and
+    /// `NAME_secondary`. If ids are integers and the canonical text is a number of fixed
     /// length, `NAME_number` and `NAME_text` are added. No function mints ids, because no horizon
     /// on disk would cover the time of such ids.
     ///
@@ -125,6 +126,12 @@ impl Functions<'_> {
         ];
         if let Some(worker) = self.layout.field_of(FieldKind::Worker) {
             statements.push(function("worker", id, "bigint", &self.value_of(worker)));
+        }
+        if self.format.rule == Rule::Grouped {
+            let objects = self.layout.fields_of(FieldKind::Object);
+            for (name, object) in ["primary", "secondary"].into_iter().zip(objects) {
+                statements.push(function(name, id, "bigint", &self.value_of(object)));
+            }
         }
         if let Some((letters, len)) = self.digits_of_text() {
             let text_type = format!("char({len})");
