@@ -1,21 +1,33 @@
 //! The command `idmint mint`, which mints ids.
 
-use std::io::{self, Write};
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use clap::Args;
+use prometheus::Registry;
 
 use super::conjunction::GroupedOffline;
 use super::exit::{Exit, Failure};
 use super::running_service::{AccessArgs, ask_once, service_url};
 use super::settings::Settings;
+use crate::server::assemble;
 use crate::server::config::ConjunctionMode;
 use idmint_client::MintQuery;
+use idmint_core::id::{Encoding, Format, PrefixError, Rule};
+use idmint_core::minting::{Denied, Randomness};
+use idmint_core::time::Clock;
 use idmint_records::conjunction::{Report, ReportError};
+use idmint_service::ServedFormat;
 use idmint_wire::ReportRequest;
+
+/// The number of ids that are written at once.
+const BLOCK_LEN: usize = 1_024;
 
 /// Mint ids at a running service, one per line.
 ///
-/// With conjunction.mode = "pure" the id follows from the report alone, and without --server no service is used.
+/// Ids of random formats, such as flax, need no service (--offline). With conjunction.mode = "pure" the id follows from the report alone, and without --server no service is used.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
@@ -37,6 +49,9 @@ pub(super) struct Mint {
     domain: Option<String>,
     #[command(flatten)]
     report: Option<ReportArgs>,
+    /// Mint ids of a random format without a service.
+    #[arg(long, conflicts_with_all = ["server", "tca", "domain"])]
+    offline: bool,
     /// The address of the service; on this machine if absent.
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
@@ -67,9 +82,12 @@ impl Mint {
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
-    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, and
-    /// 78 if the configuration is invalid.
+    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, 69 if
+    /// the format cannot express the time of the clock, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.offline {
+            return self.mint_random();
+        }
         if let (None, Some(report)) = (&self.server, &self.report)
             && let Some(id) = self.mint_offline(report)?
         {
@@ -103,6 +121,95 @@ impl Mint {
         // The reader of the output may have closed the pipe, which is not an error.
         let _ = io::stdout().write_all(&ids);
         Ok(())
+    }
+
+    /// Mints ids of a random format without a service. Such ids need no worker number and no horizon.
+    fn mint_random(&self) -> Result<(), Failure> {
+        let usage = |error: &dyn Display| Failure::new(Exit::Usage, error);
+        let config = self.settings.load(toml::Table::new())?;
+        let clock = Arc::new(Clock::system());
+        let service = assemble(&config, clock, &Randomness::Thread, &Registry::new())?;
+        let is_random = |served: &&Arc<ServedFormat>| {
+            served.format().rule == Rule::Random && served.minter().is_some()
+        };
+        let random: Vec<_> = service.formats().iter().filter(is_random).collect();
+        let named = random
+            .iter()
+            .find(|served| served.format().name == self.format);
+        let served = named.ok_or_else(|| {
+            let names = random.iter().map(|served| served.format().name.as_str());
+            let (given, names) = (&self.format, names.collect::<Vec<_>>().join(", "));
+            usage(&format_args!(
+                "--offline mints only random formats, and {given} is not one; choose from {names}"
+            ))
+        })?;
+        let (format, minter) = (served.format(), served.minter().expect("seen above"));
+        let index_of = |name: &String| {
+            format.encoding_index(name).ok_or_else(|| {
+                let names = format.encoding_names();
+                usage(&format_args!(
+                    "--encoding {name} is unknown; choose from {names}"
+                ))
+            })
+        };
+        let encoding = self.encoding.as_ref().map_or(Ok(0), index_of)?;
+        let encoding = &format.encodings[encoding];
+        let prefix = self
+            .prefix_of(format, encoding)
+            .map_err(|error| usage(&error))?;
+        let count = self.count.unwrap_or(1);
+        let count =
+            NonZeroU32::new(count).ok_or_else(|| usage(&"--count is 0, but must be 1 or more"))?;
+        let of_type = self
+            .of_type
+            .as_deref()
+            .filter(|_| !format.prefixes.are_types());
+        let request = minter
+            .request(count, of_type)
+            .map_err(|error| usage(&error))?;
+        let mut batch = match minter.reserve(&request) {
+            Ok(granted) => granted.batch,
+            Err(Denied::Refused(refusal)) => return Err(Failure::new(Exit::Unavailable, refusal)),
+            Err(Denied::Horizon { .. }) => unreachable!("a random format has no horizon"),
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut room = [0; BLOCK_LEN];
+        let mut lines = Vec::new();
+        loop {
+            let block = batch.next_block(&mut room);
+            if block.is_empty() {
+                break;
+            }
+            lines.clear();
+            encoding.write_block_behind(&prefix, block, *b"\n", &mut lines);
+            // The reader of the output may have closed the pipe, which is not an error.
+            if out.write_all(&lines).is_err() {
+                break;
+            }
+        }
+        let _ = out.flush();
+        Ok(())
+    }
+
+    /// Returns the prefix of each id, as the service would write it.
+    fn prefix_of(&self, format: &Format, encoding: &Encoding) -> Result<String, PrefixError> {
+        let is_canonical = encoding.name() == format.canonical().name();
+        let prefix = match &self.prefix {
+            Some(prefix) => {
+                let written = (!is_canonical).then(|| encoding.name());
+                format.prefix(prefix, written)?
+            }
+            None if format.prefixes.are_types() => {
+                format.prefix_of_type(self.of_type.as_deref().unwrap_or_default())?
+            }
+            None => return Ok(String::new()),
+        };
+        // A type is always checked, but only canonical text contains it.
+        Ok(if is_canonical {
+            prefix.as_str().to_owned()
+        } else {
+            String::new()
+        })
     }
 
     /// Mints the id of a report without a service. Returns `None` if the service stores

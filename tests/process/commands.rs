@@ -1,6 +1,7 @@
 //! Checks the output and the exit codes of all commands except `serve`.
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
@@ -60,6 +61,83 @@ fn mint_prints_one_id_a_line() {
     let ended = run_idmint(&[&["mint", "conjunction", "--server", &url], &report[..]].concat());
     ended.assert(0, &[]);
     assert_eq!(ended.out, "zwwqlzz-pjjmxmd-lkpvwq\n");
+}
+
+#[test]
+fn random_ids_are_minted_offline() {
+    let home = Home::new();
+    for (args, len, count) in [
+        (&["flax"] as &[_], 16, 1),
+        (&["flax", "-n", "5000"], 16, 5_000),
+        (&["ulid", "-n", "3", "--encoding", "uuid"], 36, 3),
+        (&["typeid", "--type", "user", "-n", "2"], 31, 2),
+    ] {
+        let ended = run_idmint(&[&["mint", "--offline"], args].concat());
+        ended.assert(0, &[]);
+        let ids: HashSet<&str> = ended.out.lines().collect();
+        assert_eq!(ids.len(), count, "{args:?}");
+        assert!(
+            ids.iter().all(|id| id.len() == len),
+            "{args:?}: {}",
+            ended.out
+        );
+        let decoded = run_idmint(&["decode", ids.iter().next().unwrap()]);
+        decoded.assert(0, &[]);
+    }
+    // Only random formats need no worker number and no horizon.
+    for (args, named) in [
+        (&["snowflake"] as &[_], "snowflake is not one; choose from"),
+        (&["nothing"], "nothing is not one; choose from"),
+        (&["flax", "-n", "0"], "--count is 0"),
+        (
+            &["flax", "--encoding", "roman"],
+            "--encoding roman is unknown",
+        ),
+        (&["flax", "--prefix", "a_"], "prefix"),
+        (&["flax", "--type", "user"], "has no types"),
+        (&["flax", "--server", "http://127.0.0.1:1"], "--server"),
+    ] {
+        run_idmint(&[&["mint", "--offline"], args].concat()).assert(64, &[named]);
+    }
+    let config = home.path("own.toml");
+    let own = "[formats.own]\nsummary = 'Random'\nrule = 'random'\n\
+        fields = [{ name = 'random', kind = 'random', bits = 60 }]\nencodings = ['hex_padded']\n";
+    fs::write(&config, own).unwrap();
+    let config = config.to_str().unwrap();
+    let ended = run_idmint(&["mint", "own", "--offline", "--config", config]);
+    ended.assert(0, &[]);
+    assert_eq!(ended.out.len(), 16, "{}", ended.out);
+}
+
+#[test]
+fn encode_siq_takes_the_name_of_a_domain() {
+    let home = Home::new();
+    let local = home.path("local.toml");
+    fs::write(&local, "siq.local_id = 1\n").unwrap();
+    for (args, hash) in [
+        (&["domain=example.com"] as &[_], "2261653831"),
+        (&["domain=2261653831"], "2261653831"),
+        (
+            &["domain=example.com", "--config", local.to_str().unwrap()],
+            "30284103",
+        ),
+        (&["domain=0"], "0"),
+    ] {
+        let ended = run_idmint(&[&["encode", "siq", "type=message"], args].concat());
+        ended.assert(0, &[]);
+        let number = format!("\"domain\":{hash}");
+        let text = format!("\"domain\":\"{hash}\"");
+        assert!(
+            ended.out.contains(&number) || ended.out.contains(&text),
+            "{}",
+            ended.out
+        );
+    }
+    for domain in ["Example.com", "größe.de", "two words"] {
+        run_idmint(&["encode", "siq", &format!("domain={domain}")])
+            .assert(64, &["`domain` is", "lower-case ASCII"]);
+    }
+    run_idmint(&["encode", "siq", "domain="]).assert(64, &["`domain`"]);
 }
 
 #[test]

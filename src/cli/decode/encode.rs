@@ -9,7 +9,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server;
-use idmint_core::id::{FieldKind, Format};
+use idmint_core::id::{DomainHash, FieldKind, Format};
 use idmint_core::time::Clock;
 use idmint_wire::{Style, ruler};
 
@@ -18,7 +18,8 @@ use idmint_wire::{Style, ruler};
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent.
+    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent. The `domain` of siq is a
+    /// name or the number of its hash.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
     /// The number of ids, with ascending sequences; with --vectors, the number of ids with random fields.
@@ -61,6 +62,14 @@ impl Encode {
             return print(format_args!("{vectors:#}\n"));
         }
         let given = self.given()?;
+        let hash = domain_hash(format, &given, config.siq.local_id)?;
+        let given: Vec<(&str, &str)> = given
+            .into_iter()
+            .map(|(name, value)| match &hash {
+                Some(hash) if name == DOMAIN => (name, hash.as_str()),
+                _ => (name, value),
+            })
+            .collect();
         let sequence = match self.count {
             1 => None,
             count => Some(sequence_of(format, &given, count)?),
@@ -103,6 +112,38 @@ impl Encode {
             .collect::<Result<_, _>>()
             .map_err(|message| Failure::new(Exit::Usage, message))
     }
+}
+
+/// The field with the hash of a domain.
+const DOMAIN: &str = "domain";
+
+/// Returns the number of the domain's hash if the format has domains and the value is not a number
+/// already. `local_id` is the one of this installation.
+fn domain_hash(
+    format: &Format,
+    given: &[(&str, &str)],
+    local_id: Option<u16>,
+) -> Result<Option<String>, Failure> {
+    let has_domain = format.has_types() && format.field_names().contains(&DOMAIN);
+    let named = given.iter().find(|(name, _)| *name == DOMAIN);
+    let Some((_, domain)) = named.filter(|_| has_domain) else {
+        return Ok(None);
+    };
+    if domain.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(None);
+    }
+    let is_lower = domain
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase());
+    let hash = DomainHash::of(domain, local_id).ok().filter(|_| is_lower);
+    let refuse = || {
+        let message = format!(
+            "`domain` is {domain:?}, but must be in lower-case ASCII (international ones as xn--), or the number of a hash"
+        );
+        Failure::new(Exit::Usage, message)
+    };
+    let hash = hash.ok_or_else(refuse)?;
+    Ok(Some(hash.get().to_string()))
 }
 
 /// Returns the name of the sequence field, and its value in the first id. In each further id, the

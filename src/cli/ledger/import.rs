@@ -17,7 +17,8 @@ use idmint_wire::LedgerInfo;
 ///
 /// The whole chain is checked first, offline; nothing of an invalid chain is sent. If the service already has the
 /// ledger, its head must be an event of the chain, and the import continues after it, so repeat the command to finish
-/// an interrupted import. Later events in the service are allowed. Any other head is a fork, and is refused.
+/// an interrupted import. Later events in the service are allowed. Any other head is a fork, and is refused. Chains by
+/// the rules of Evently before 2022 are verified (`idmint ledger verify`), but neither imported nor continued.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The events, one JSON object a line, each with its timestamp and its eventId.
