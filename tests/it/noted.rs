@@ -388,7 +388,7 @@ async fn an_analysis_joins_the_conjunction_that_it_names_up_to_the_configured_re
             send(&service, "", "application/json", &body).await.json()["details"][0].clone()
         };
         for (tca, distance_s) in [
-            ("2024-02-01T00:00:45.9", 45),
+            ("2024-02-01T00:00:45.9", 45_i32),
             ("2024-02-01T00:01:30.9", 90),
             ("2024-02-01T00:10:00.9", 600),
             ("2024-01-31T23:50:00.9", -600),

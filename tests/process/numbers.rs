@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::backup::floor;
-use idmint_testing::http1::{Client, request};
+use idmint_testing::http1::{Answer, Client, request};
 use idmint_testing::numbering::{Callers, Orders, listed};
 use idmint_testing::service::{Home, Service, idmint, run};
 
@@ -308,6 +308,16 @@ fn every_number_keeps_its_first_text_while_the_template_changes_through_kills() 
         .map(|it| it["text"].as_str().unwrap())
         .collect();
     assert_eq!(of_list, texts.into_values().collect::<Vec<_>>());
+}
+
+/// Sends a request with this idempotency key, or without a key if it is empty.
+fn post(service: &Service, target: &str, key: &str, body: &str) -> Answer {
+    let header = match key {
+        "" => String::new(),
+        key => format!("idempotency-key: {key}\r\n"),
+    };
+    let request = request(&format!("POST {target}"), &header, body);
+    Client::connect(service.address()).exchange(request)
 }
 
 #[test]

@@ -396,7 +396,6 @@ fn outcome_of(error: &RecordError) -> &'static str {
         | RecordError::Group(_)
         | RecordError::Number(
             NumberRefusal::BeginsBelow { .. }
-            | NumberRefusal::NotAdmitted(_)
             | NumberRefusal::SeriesEnded { .. }
             | NumberRefusal::Closed(_)
             | NumberRefusal::NotAdmitted(_)
