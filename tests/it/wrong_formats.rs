@@ -118,7 +118,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "value = 1",
         "value = 4",
-        "field `site`: a constant needs a `value` of at most 3",
+        "field `site`: a field of kind constant needs a `value` of at most 3",
     ),
     (
         "bits = 2, value",

@@ -694,7 +694,12 @@ fn a_text_has_parts_of_the_name_and_only_listed_periods_get_numbers() {
     let refused = next(&service, "acme-2062", "b");
     refused.assert(1, &["\"2062\" is not in numbers.inv.periods (2025, 2026)"]);
     for text in ["INV%20acme%20%E2%84%96%2026%2F0001", "acme-2026:1"] {
-        let numbers = &service.get(&format!("/decode/{text}")).json()["numbers"];
+        let request = request(
+            &format!("GET /decode/{text}"),
+            "accept: application/json\r\n",
+            "",
+        );
+        let numbers = &Client::connect(service.address()).exchange(request).json()["numbers"];
         assert_eq!(
             (&numbers[0]["series"], &numbers[0]["number"]),
             (&json!("acme-2026"), &json!("1"))

@@ -18,8 +18,8 @@ use idmint_wire::{Style, ruler};
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent. The `domain` of siq is a
-    /// name or the number of its hash.
+    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent. The
+    /// `domain` of siq is a name or the number of its hash.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
     /// The number of ids, with ascending sequences; with --vectors, the number of ids with random fields.

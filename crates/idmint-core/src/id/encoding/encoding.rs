@@ -578,7 +578,7 @@ mod tests {
                 r#"{ kind = "hashids", min_length = 12, groups = [4, 4] }"#,
                 1
             ),
-            "encoding hashids: groups = [4, 4], must add up to 12 letters"
+            "encoding hashids: groups is [4, 4], but must add up to 12 letters"
         );
         assert!(
             error_of(r#"{ kind = "radix", radix = 63 }"#, 1)

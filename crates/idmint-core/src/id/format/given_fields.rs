@@ -563,7 +563,7 @@ mod tests {
         let unknown = refusal("payment", &[("shard", "1")]);
         assert_eq!(
             unknown,
-            "`shard` is not a field of payment, which has time, time_ticks, worker, sequence"
+            "`shard` is not a field of payment; its fields are time, time_ticks, worker, sequence"
         );
         assert!(refusal("payment", &[("worker", "1"), ("worker", "1")]).contains("more than once"));
         assert!(

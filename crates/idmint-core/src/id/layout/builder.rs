@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(seven.unpack(0x80), Err(Rejection::OutOfRange));
         assert_eq!(
             layout(16).expect_err("four bits end at 15").to_string(),
-            "field `time`: max = 16 does not fit into 4 bits"
+            "field `time`: max = 16 does not fit into 4 bits; lower max, or widen the field"
         );
     }
 }
