@@ -907,10 +907,7 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
             continue; // One of its times is before this epoch.
         }
         let headers = format!("content-type: {media}\r\n");
-        let target = match *media {
-            "text/csv" => "/ids/odd?return=csv",
-            _ => "/ids/odd?return=cdm",
-        };
+        let target = &format!("/ids/odd{}", returning(media));
         let back = service
             .exchange(&post_request(target, &headers, &fixture(name)))
             .await;

@@ -584,7 +584,7 @@ mod tests {
             error_of(r#"{ kind = "radix", radix = 63 }"#, 1)
                 .contains("radix is 63, but must be 2 to 62")
         );
-        assert!(error_of(r#""radix""#, 1).contains("radix = nothing"));
+        assert!(error_of(r#""radix""#, 1).contains("radix is missing"));
         assert!(
             error_of(r#"{ kind = "radix", radix = 62, case = "upper" }"#, 1)
                 .contains("above radix 36")
