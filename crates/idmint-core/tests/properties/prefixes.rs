@@ -259,11 +259,11 @@ fn prefixes_that_could_be_mistaken_are_refused_with_what_is_wrong() {
     for (refusal, named) in [
         (
             random(&format!("{decimal}\nprefixes = ['pi_', 'ch_', 'i']")),
-            &["begins like the prefix of hex"][..],
+            &["begins like the prefix of the encoding hex"][..],
         ),
         (
             random(&format!("{decimal}\nprefixes = ['inv_']")),
-            &["`inv_` begins like the prefix of hex"],
+            &["`inv_` begins like the prefix of the encoding hex"],
         ),
         (
             random(&format!("{decimal}\nprefixes = ['pi_', 'p1']")),
