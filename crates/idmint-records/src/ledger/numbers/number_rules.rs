@@ -124,7 +124,7 @@ pub struct NumberRulesError {
     /// The invalid setting of the rule.
     pub key: &'static str,
     /// A text with two readings, if that is the reason.
-    pub conflict: Option<TextConflict>,
+    pub conflict: Option<Box<TextConflict>>,
     problem: String,
 }
 
@@ -206,7 +206,7 @@ impl NumberRule {
         conflict: TextConflict,
     ) -> NumberRulesError {
         NumberRulesError {
-            conflict: Some(conflict.clone()),
+            conflict: Some(Box::new(conflict.clone())),
             ..self.refuse(key, format!("{reason}: {conflict}"))
         }
     }
