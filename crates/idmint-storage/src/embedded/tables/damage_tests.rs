@@ -125,7 +125,7 @@ fn a_table_of_a_later_version_is_refused_and_not_ignored() {
     };
     database.attempt(add).expect("the database works");
     for _ in 0..2 {
-        assert_written_later(&database, "the table \"later\"");
+        assert_written_later(&database, "the unknown table \"later\"");
     }
 }
 

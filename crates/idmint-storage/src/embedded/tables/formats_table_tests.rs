@@ -84,7 +84,7 @@ fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
         error.to_string(),
         "format \"snowflake\" has changed since it minted its first ids:\n  \
          epoch: stored 2015-01-01T00:00:00Z, configured 2016-01-01T00:00:00Z\n  \
-         fields: kept time 42 bits x4194304, now (nothing)\n  \
+         fields: stored time 42 bits x4194304, configured (nothing)\n  \
          rule: stored (nothing), configured sequenced\n\
          give the changed format a new name, or undo the change"
     );
