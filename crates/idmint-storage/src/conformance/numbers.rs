@@ -512,7 +512,9 @@ pub fn a_closed_series_gives_no_number_and_keeps_those_it_has(records: &dyn Reco
         .expect("a number of a closed series can be void");
 
     let close = close_plan(&unbegun, None);
-    records.write(std::slice::from_ref(&close)).expect("nothing was given");
+    records
+        .write(std::slice::from_ref(&close))
+        .expect("nothing was given");
     assert_stale(records, &[given_plan(&unbegun, 1, "a", None)]);
     assert_stale(records, &[close]);
     assert_eq!(head_of(numbers, &unbegun), None);
