@@ -38,6 +38,7 @@ MESSAGE = {
     "text/plain": (MESSAGES / "one.kvn").read_text(),
     "application/xml": (MESSAGES / "one.xml").read_text(),
     "text/xml": (MESSAGES / "several.xml").read_text(),
+    "text/csv": (MESSAGES / "cdm_public.csv").read_text(),
 }
 
 # Names that mean something to the service. Made-up ones alone would nearly all end at the first that is unknown.
@@ -89,13 +90,13 @@ def json_lines(context, value):
     return json.dumps(value if value == "" else [value]).encode()
 
 
-@schemathesis.serializer("application/xml", "text/xml")
+@schemathesis.serializer("application/xml", "text/xml", "text/csv")
 def xml(context, value):
     """A text as it is: the schema of a message is only that it is one."""
     return (value if isinstance(value, str) else json.dumps(value)).encode()
 
 
-@schemathesis.deserializer("application/xml", "text/xml")
+@schemathesis.deserializer("application/xml", "text/xml", "text/csv")
 def xml_text(context, response):
     return response.text
 
@@ -107,8 +108,8 @@ def before_call(context, case, kwargs):
     answer = described.get("responses", {}).get("200", {})
     if "$ref" in answer:
         answer = case.operation.schema.raw_schema["components"]["responses"][answer["$ref"].rpartition("/")[2]]
-    # Messages come back as they were sent and in no other way; XML is nothing else.
-    accepted = ["*/*", *(media for media in answer.get("content", {}) if not media.endswith("/xml"))]
+    # Messages come back as they were sent and in no other way; XML and CSV are nothing else.
+    accepted = ["*/*", *(media for media in answer.get("content", {}) if not media.endswith(("/xml", "/csv")))]
     number = drawn((case.path_parameters, case.query, case.headers.get("X-Request-Id")))
     case.headers["Accept"] = accepted[number % len(accepted)]
     # Reports one by one are told of in JSON alone.
