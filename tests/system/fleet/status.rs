@@ -141,7 +141,7 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
     let knows_nothing = status_by(&homes[0], &homes[2], &[]);
     println!("{}", knows_nothing.out);
     let likely = [
-        "of 2 nodes that hold a slot 2 do not renew it",
+        "2 of the 2 nodes that hold a slot do not renew it",
         "idmint fleet fence-restore",
         "check that the node runs",
     ];
