@@ -172,8 +172,10 @@ fn an_etcd_without_space_is_bridged_for_forty_seconds_then_told_and_nodes_go_on_
             ..Transaction::default()
         })
     };
+    // On a busy machine, a large write may get no response in time.
+    let is_answered = |error: &CoordinatorError| !matches!(error, CoordinatorError::NoAnswer(_));
     let full = (0..64)
-        .find_map(|at| fill(at).err())
+        .find_map(|at| fill(at).err().filter(is_answered))
         .expect("it is full at last");
     assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
     let begun = Instant::now();
