@@ -112,7 +112,9 @@ func (e *Error) again(outcomeUnknown bool) *Error {
 	return &again
 }
 
-func closed() *Error { return &Error{Kind: ErrClosed, message: "this Ids is closed; create another one"} }
+func closed() *Error {
+	return &Error{Kind: ErrClosed, message: "this Ids is closed; create another one"}
+}
 
 // Ids are ids of one format.
 type Ids struct {

@@ -89,7 +89,7 @@ impl Sample {
         let format = Format::built_in("conjunction").unwrap();
         let mut random = StdRng::seed_from_u64(77);
         let ids: Vec<u128> = (0..IDS).map(|_| any_id(&format, &mut random)).collect();
-        let times = ids[..20]
+        let times = ids[..40]
             .iter()
             .map(|id| format.split(*id).unwrap().time.unwrap());
         let at = times.flat_map(|time| {
