@@ -8,7 +8,7 @@ use super::etcd_cluster::EtcdCluster;
 use super::nodes::{Minter, assert_all_different, serve, until_within};
 use idmint_fleet::{Coordinator, CoordinatorError, MemberState, Space, Transaction, Write};
 use idmint_testing::http1::{Answer, Client, post_json};
-use idmint_testing::service::{Home, Service};
+use idmint_testing::service::{Home, Service, until};
 
 /// The space quota of the etcd member in bytes. The node gets it from its configuration, because
 /// this version of etcd does not report its quota.
@@ -40,7 +40,10 @@ fn report(node: &Service, second: u64) -> Answer {
 }
 
 pub(super) fn state_of(client: &dyn Coordinator) -> MemberState {
-    client.members().remove(0).state.unwrap()
+    // On a busy machine, a member may not respond in time.
+    until("the first member responds", || {
+        client.members().remove(0).state.ok()
+    })
 }
 
 /// Writes data that uses up a part of the quota. Every write uses the same keys, so the earlier
