@@ -192,14 +192,13 @@ pub trait NumberStore {
     fn agree_on_templates(&self, rules: &NumberRules) -> Result<AgreedRules, StoreError> {
         loop {
             let (before, now) = (self.templates()?, KeptTemplates::of_rules(rules));
-            let (first, last) = (before.first(), before.last());
-            let first = first.unwrap_or_else(|| now.clone());
+            let first = before.first().unwrap_or(&now).clone();
             let Some(history) = before.after_start(&now) else {
                 let changes = Vec::new();
                 return Ok(AgreedRules { first, changes });
             };
             self.check_former(rules, &before)?;
-            let changes = match &last {
+            let changes = match before.last() {
                 Some(last) => self.template_changes(last, rules)?,
                 None => Vec::new(),
             };
@@ -222,7 +221,7 @@ pub trait NumberStore {
     ) -> Result<(), StoreError> {
         for former in history.all() {
             let Some(FormerConflict { rule, conflict }) =
-                rules.conflict_with(std::slice::from_ref(&former))
+                rules.conflict_with(std::slice::from_ref(former))
             else {
                 continue;
             };

@@ -42,8 +42,8 @@ impl NumberStore for FleetRecords {
 
     fn templates(&self) -> Result<TemplateHistory, StoreError> {
         let row = self.store.read_key(self.store.keys.number_templates())?;
-        let history = row.map(|row| map_of(&row).map(TemplateHistory)).transpose();
-        Ok(history?.unwrap_or_default())
+        let history = row.map(|row| history_of(&row)).transpose()?;
+        Ok(history.unwrap_or_default())
     }
 
     fn keep_templates(
@@ -54,11 +54,11 @@ impl NumberStore for FleetRecords {
         let key = self.store.keys.number_templates();
         let row = self.store.read_key(key.clone())?;
         let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.modified);
-        let there = row.map(|row| map_of(&row)).transpose()?;
-        if there.unwrap_or_default() != before.0 {
+        let there = row.map(|row| history_of(&row)).transpose()?;
+        if there.unwrap_or_default() != *before {
             return Ok(false);
         }
-        let text = serde_json::to_vec(&history.0).expect("texts are JSON");
+        let text = serde_json::to_vec(&history.to_texts()).expect("texts are JSON");
         let transaction = Transaction {
             compare: vec![Compare::Modified(key.clone(), revision)],
             write: vec![Write::put(key.clone(), sealed(&key, text))],
@@ -364,6 +364,11 @@ impl SharedStore {
 fn map_of(row: &KeyValue) -> Result<BTreeMap<String, String>, StoreError> {
     let map = opened(&row.key, &row.value).and_then(|text| serde_json::from_slice(text).ok());
     map.ok_or_else(|| unreadable(&row.key, &row.value))
+}
+
+fn history_of(row: &KeyValue) -> Result<TemplateHistory, StoreError> {
+    let history = TemplateHistory::from_texts(&map_of(row)?);
+    history.ok_or_else(|| unreadable(&row.key, &row.value))
 }
 
 /// Parses the row of a series.

@@ -11,17 +11,17 @@ use super::series_name::SeriesName;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates with which a store was started, in the order of the starts. An entry has a line
-/// for each template.
+/// The templates with which a store was started, in the order of the starts.
 ///
 /// The first entry decides how numbers are written that were issued before forms were stored with
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TemplateHistory(pub BTreeMap<String, String>);
+pub struct TemplateHistory(Vec<KeptTemplates>);
 
 impl KeptTemplates {
     /// Returns the templates of these rules.
     pub fn of_rules(rules: &NumberRules) -> KeptTemplates {
+        let by_line = |template: &FormerTemplate| template.to_string();
         let gapless = rules
             .rules()
             .filter(|rule| rule.kind == NumberKind::Gapless);
@@ -32,7 +32,9 @@ impl KeptTemplates {
             years: rule.years,
             bounds: rule.bounds,
         });
-        KeptTemplates(template.collect())
+        let mut templates: Vec<FormerTemplate> = template.collect();
+        templates.sort_by_cached_key(by_line);
+        KeptTemplates(templates)
     }
 
     /// Returns the templates.
@@ -52,9 +54,7 @@ impl KeptTemplates {
     }
 
     fn to_text(&self) -> String {
-        let mut lines: Vec<String> = self.0.iter().map(|it| format!("{it}\n")).collect();
-        lines.sort();
-        lines.concat()
+        self.0.iter().map(|it| format!("{it}\n")).collect()
     }
 
     fn from_text(text: &str) -> Option<KeptTemplates> {
@@ -64,40 +64,48 @@ impl KeptTemplates {
 }
 
 impl TemplateHistory {
+    /// Parses the texts of all entries, which have ascending names. Returns `None` if a line is not
+    /// a template, for example because a later version has written it. Without that template, a
+    /// start could write earlier numbers in another way, so a store must refuse the history.
+    pub fn from_texts(texts: &BTreeMap<String, String>) -> Option<TemplateHistory> {
+        let entries = texts.values().map(|text| KeptTemplates::from_text(text));
+        Some(TemplateHistory(entries.collect::<Option<_>>()?))
+    }
+
+    /// Returns the texts of all entries, with ascending names. A text has a line for each template.
+    pub fn to_texts(&self) -> BTreeMap<String, String> {
+        let entries = self.0.iter().enumerate();
+        entries
+            .map(|(at, entry)| (format!("{at:010}"), entry.to_text()))
+            .collect()
+    }
+
     /// Returns the templates of the first start, or `None` if no start has stored any.
-    pub fn first(&self) -> Option<KeptTemplates> {
-        KeptTemplates::from_text(self.0.values().next()?)
+    pub fn first(&self) -> Option<&KeptTemplates> {
+        self.0.first()
     }
 
     /// Returns the templates of the last start, or `None` if no start has stored any.
-    pub fn last(&self) -> Option<KeptTemplates> {
-        KeptTemplates::from_text(self.0.values().next_back()?)
+    pub fn last(&self) -> Option<&KeptTemplates> {
+        self.0.last()
     }
 
     /// Returns all templates with which the store was started.
-    pub fn all(&self) -> impl Iterator<Item = FormerTemplate> {
-        let entries = self
-            .0
-            .values()
-            .filter_map(|text| KeptTemplates::from_text(text));
-        entries.flat_map(|kept| kept.0)
+    pub fn all(&self) -> impl Iterator<Item = &FormerTemplate> {
+        self.0.iter().flat_map(|kept| &kept.0)
     }
 
     /// Returns the history after a start with these templates, or `None` if the last start had the
     /// same ones. Apart from the first entry, each entry is stored once, so that a configuration
     /// that changes back and forth does not fill the store.
     pub fn after_start(&self, templates: &KeptTemplates) -> Option<TemplateHistory> {
-        let now = templates.to_text();
-        if self.0.values().next_back() == Some(&now) {
+        if self.last() == Some(templates) {
             return None;
         }
-        let first = self.0.values().take(1);
-        let others = self.0.values().skip(1).filter(|entry| **entry != now);
-        let all = first.chain(others).cloned().chain([now.clone()]);
-        let all = all
-            .enumerate()
-            .map(|(at, entry)| (format!("{at:010}"), entry));
-        Some(TemplateHistory(all.collect()))
+        let first = self.0.iter().take(1);
+        let others = self.0.iter().skip(1).filter(|entry| *entry != templates);
+        let all = first.chain(others).chain([templates]);
+        Some(TemplateHistory(all.cloned().collect()))
     }
 }
 
@@ -122,10 +130,12 @@ mod tests {
     #[test]
     fn templates_are_kept_as_they_were_and_the_first_ones_stay_first() {
         let series = SeriesName::from_text("acme-2026").expect("a name");
-        let text = |kept: Option<KeptTemplates>| kept.map(|kept| kept.form(&series).text(7));
+        let text = |kept: Option<&KeptTemplates>| kept.map(|kept| kept.form(&series).text(7));
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
+            // A start only warns about these equal texts if series have numbers already.
+            ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);
         let mut history = TemplateHistory::default();
@@ -134,9 +144,14 @@ mod tests {
             history = history.after_start(kept).expect("the templates differ");
             assert_eq!(history.after_start(kept), None);
             assert_eq!(history.0.len(), len);
-            assert_eq!(text(history.first()), text(Some(one.clone())));
-            assert_eq!(text(history.last()), text(Some(kept.clone())));
+            assert_eq!(text(history.first()), text(Some(&one)));
+            assert_eq!(text(history.last()), text(Some(kept)));
+            let texts = history.to_texts();
+            assert_eq!(TemplateHistory::from_texts(&texts).as_ref(), Some(&history));
         }
+        let mut texts = history.to_texts();
+        texts.insert("9".to_owned(), "acme-*\t{later}\n".to_owned());
+        assert_eq!(TemplateHistory::from_texts(&texts), None);
         let none = history.after_start(&templates(&[])).expect("they differ");
         assert_eq!(text(none.last()).as_deref(), Some("7"));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redb::{ReadableTable, Table, TableDefinition};
 use sha2::{Digest, Sha256};
 
-use super::database::{Database, DatabaseError, if_there};
+use super::database::{Database, DatabaseError, if_there, unreadable};
 use crate::failure::StoreError;
 use crate::kept_formats::{Difference, FormatsError, KeptFormat, differences};
 use idmint_records::ledger::{NumberKinds, TemplateHistory};
@@ -108,8 +108,12 @@ impl FormatsTable<'_> {
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
     pub(crate) fn number_templates(&self) -> Result<TemplateHistory, DatabaseError> {
-        let history = self.of_numbers(TEMPLATES_ROW, "its templates of numbers are corrupted")?;
-        Ok(TemplateHistory(history.unwrap_or_default()))
+        let texts = self.of_numbers(TEMPLATES_ROW, "its templates of numbers are corrupted")?;
+        let history = TemplateHistory::from_texts(&texts.unwrap_or_default());
+        self.database.attempt(|_| {
+            let what = "the templates of numbers are";
+            history.clone().ok_or_else(|| unreadable(true, what))
+        })
     }
 
     /// Stores the templates of all starts. They are durable when this method returns.
@@ -120,7 +124,7 @@ impl FormatsTable<'_> {
         &self,
         history: &TemplateHistory,
     ) -> Result<(), DatabaseError> {
-        self.keep_of_numbers(TEMPLATES_ROW, &history.0)
+        self.keep_of_numbers(TEMPLATES_ROW, &history.to_texts())
     }
 
     fn of_numbers(

@@ -263,3 +263,25 @@ fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_p
         refused + seen
     );
 }
+
+#[test]
+fn templates_of_a_later_version_are_refused_and_not_ignored() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    let keep = |line: &str| {
+        let texts = BTreeMap::from([("0000000000".to_owned(), format!("{line}\n"))]);
+        table
+            .keep_of_numbers(TEMPLATES_ROW, &texts)
+            .expect("the database works");
+    };
+    keep("acme-*\tA/{series}/{n}\t-\t-\t1-99");
+    let history = table.number_templates().expect("this version has it");
+    assert_eq!(history.all().count(), 1);
+    keep("acme-*\tA/{later}/{n}\t-\t-\t1-99");
+    let error = StoreError::from(table.number_templates().expect_err("nobody can read it"));
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    assert!(
+        error.to_string().contains("the templates of numbers"),
+        "{error}"
+    );
+}
