@@ -275,19 +275,26 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
 }
 
 #[test]
-fn the_changelog_begins_with_what_is_unreleased() {
+fn the_changelog_describes_the_version_of_the_crates_or_a_later_one() {
     let changelog = read("CHANGELOG.md");
-    let mut sections = changelog.split("\n## ").skip(1);
-    let first = sections.next().expect("a section");
-    assert!(
-        first.starts_with("[Unreleased]"),
-        "the first section is {}",
-        first.lines().next().unwrap_or_default()
-    );
-    assert!(
-        first.lines().any(|line| line.starts_with("- ")),
-        "nothing is said of what is unreleased"
-    );
+    let mut sections = changelog.split("\n## ").skip(1).peekable();
+    let is_unreleased = |section: &mut &str| section.starts_with("[Unreleased]\n");
+    let unreleased = sections.next_if(is_unreleased);
+    let newest = sections.next().expect("a version");
+    for section in unreleased.iter().chain([&newest]) {
+        assert!(
+            section.lines().any(|line| line.starts_with("- ")),
+            "{section} names no change"
+        );
+    }
+    let (version, date) = newest
+        .lines()
+        .next()
+        .and_then(|heading| heading.strip_prefix('[')?.split_once("] - "))
+        .expect("a heading such as [0.1.0] - 2026-11-29");
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+    date.parse::<jiff::civil::Date>()
+        .unwrap_or_else(|error| panic!("{version} has the date {date:?}: {error}"));
 }
 
 #[tokio::test]
