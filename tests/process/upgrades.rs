@@ -59,6 +59,17 @@ fn post(service: &Service, target: &str, key: &str, body: &Value) -> (u16, Value
     (answer.status, answer.json())
 }
 
+/// Requests numbers of a series.
+fn take(service: &Service, series: &str, count: u64, key: &str) -> (u16, Value) {
+    let asked = request(
+        &format!("POST /numbers/{series}?count={count}"),
+        &format!("idempotency-key: {key}\r\n"),
+        "",
+    );
+    let answer = Client::connect(service.address()).exchange(asked);
+    (answer.status, answer.json())
+}
+
 /// Returns the events that were appended with one idempotency key.
 fn events(count: &Value) -> Value {
     (0..count.as_u64().unwrap())
@@ -120,15 +131,11 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         );
         assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
     }
-    // These folders contain no series of numbers, so a new series must begin at 1.
-    let asked = request(
-        "POST /numbers/after",
-        &format!("idempotency-key: round-{round}\r\n"),
-        "",
-    );
-    let given = Client::connect(service.address()).exchange(asked);
+    assert_numbers_kept(service, kept);
+    // A series that is in no folder must begin at 1.
+    let (status, given) = take(service, "after", 1, &format!("round-{round}"));
     assert_eq!(
-        (given.status, &given.json()["number"]),
+        (status, &given["number"]),
         (201, &json!((round + 1).to_string()))
     );
     for report in kept["reports"].as_array().unwrap() {
@@ -143,6 +150,37 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         listed["conjunctions"].as_array().unwrap().len(),
         kept["reports"].as_array().unwrap().len()
     );
+}
+
+/// Asserts that each key that got numbers still gets the same numbers, with the same texts.
+fn assert_numbers_kept(service: &Service, kept: &Value) {
+    for given in kept["numbers"].as_array().into_iter().flatten() {
+        let answer = &given["answer"];
+        let series = answer["series"].as_str().unwrap();
+        let count = answer["count"].as_u64().unwrap_or(1);
+        let again = take(service, series, count, given["key"].as_str().unwrap());
+        assert_eq!(again, (200, answer.clone()));
+    }
+}
+
+/// Asserts that each number of the folder keeps its text after the templates have changed, and that
+/// later numbers are written by the new templates.
+fn assert_texts_kept(home: &Home, kept: &Value) {
+    let Some(rules) = kept["rules"].as_str() else {
+        return;
+    };
+    let changed = rules.replace("text = \"", "text = \"new-");
+    let service = Service::start(home.serve_with(&changed));
+    service.wait_until_ready();
+    assert_numbers_kept(&service, kept);
+    for given in kept["numbers"].as_array().unwrap() {
+        let series = given["answer"]["series"].as_str().unwrap();
+        let (status, answer) = take(&service, series, 1, "later");
+        let is_new = answer["text"].as_str().unwrap().starts_with("new-");
+        assert_eq!(is_new, rules.contains(&series[..4]), "{answer}");
+        assert!([200, 201].contains(&status));
+    }
+    service.kill();
 }
 
 /// Asserts that new ids of each format are greater than those of the earlier build and those of
@@ -171,12 +209,13 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
             .iter()
             .map(|path| path.file_name().unwrap())
             .collect::<Vec<_>>(),
-        ["a157b41"]
+        ["a157b41", "e93a54d"]
     );
     for folder in folders {
         let (home, mut kept) = unpack(&folder);
+        let rules = kept["rules"].as_str().unwrap_or_default().to_owned();
         let serve = || {
-            let mut command = home.serve();
+            let mut command = home.serve_with(&rules);
             command.arg("--run-ahead");
             command
         };
@@ -207,6 +246,7 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
         // refused.
         run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
             .assert(78, &["\"payment\"", "epoch: stored"]);
+        assert_texts_kept(&home, &kept);
         println!(
             "{}: opened after 10 kills, and in 3 rounds",
             folder.display()
