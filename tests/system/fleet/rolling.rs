@@ -18,16 +18,24 @@ use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use super::nodes::{Minted, assert_all_different, serve, slot_of};
 use crate::appending::{Appender, Place, StopOnDrop, assert_all_is_kept, begin};
-use idmint_testing::http1::{Client, request};
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::numbering::Callers;
 use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 8;
 const CALLERS: usize = 3;
 const APPENDERS: usize = 2;
 
-/// The setting that delays a node's shutdown. The delay is longer than the balancer needs to notice
-/// that a node is no longer ready.
-const SETTINGS: &str = "http.drain_delay = '2s'";
+const NUMBER_CALLERS: usize = 3;
+const SERIES: usize = 4;
+
+/// The settings of all nodes. The delay of a node's shutdown is longer than the balancer needs to
+/// notice that the node is no longer ready.
+const SETTINGS: &str = "http.drain_delay = '2s'
+numbers.all = { pattern = 'series-*', text = '{series}:{n:03}' }";
+
+/// A series that the test closes.
+const YEARLY: &str = "yearly";
 
 /// The state of a load balancer: the address of each node, and its readiness at the last check.
 #[derive(Default)]
@@ -172,6 +180,18 @@ fn older_program() -> Option<OsString> {
     Some(older)
 }
 
+/// Requests a number of the series that the test closes.
+fn take_yearly(node: &Service, key: &str) -> Answer {
+    let headers = format!("idempotency-key: {key}\r\n");
+    let asked = request(&format!("POST /numbers/{YEARLY}"), &headers, "");
+    Client::connect(node.address()).exchange(asked)
+}
+
+fn close_yearly(node: &Service) -> Answer {
+    let asked = request(&format!("POST /numbers/{YEARLY}/close"), "", "");
+    Client::connect(node.address()).exchange(asked)
+}
+
 #[test]
 fn a_rolling_restart_of_three_nodes_fails_no_mint() {
     let (older, rounds) = (older_program(), short_or_whole(2, 6));
@@ -201,8 +221,15 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
         nodes.iter().map(Place::of).collect::<Vec<Place>>(),
     );
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let numbering = Callers::of(&nodes, SERIES, 3);
+    let number = take_yearly(&nodes[0], "first").json();
     let mut slots = Vec::new();
     let seen = thread::scope(|scope| {
+        let _stop = numbering.places.stop_at_the_end();
+        for caller in 0..NUMBER_CALLERS {
+            let numbering = &numbering;
+            scope.spawn(move || numbering.ask(caller));
+        }
         let appender = |number| {
             let appender = Appender::among(number, &places, &ledgers);
             scope.spawn(|| appender.run(&granted, &stop))
@@ -220,14 +247,21 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
                 balancer.minted.load(Ordering::Relaxed) > before,
                 "the others mint meanwhile"
             );
-            let begun = node_of(
-                program(older, restart / homes.len() + 1),
-                &homes[place],
-                &etcd,
-            );
+            let program_of_round = program(older, restart / homes.len() + 1);
+            let begun = node_of(program_of_round, &homes[place], &etcd);
+            let others_are_older = older.is_some() && place + 1 < homes.len();
+            if others_are_older && older != Some(program_of_round) {
+                let refused = close_yearly(&begun);
+                let text = refused.text();
+                assert!(
+                    refused.status == 503 && text.contains("update all nodes"),
+                    "{text}"
+                );
+            }
             until("time is reserved", || is_warm(&begun).then_some(()));
             balancer.add(place, &begun);
             places[place].move_to(begun.address());
+            numbering.places.move_place(place, begun.address());
             nodes.insert(place, begun);
         }
         drop(running);
@@ -262,4 +296,14 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
         slots.len()
     );
     assert_all_is_kept(&nodes[0], ledgers, seen);
+    for node in &nodes {
+        numbering.check(node, NUMBER_CALLERS);
+    }
+    if older.is_none() {
+        assert_eq!(close_yearly(&nodes[0]).status, 201);
+        for node in &nodes {
+            assert_eq!(take_yearly(node, "second").status, 409);
+            assert_eq!(take_yearly(node, "first").json(), number);
+        }
+    }
 }
