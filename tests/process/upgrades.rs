@@ -388,7 +388,12 @@ fn a_log_row_of_a_later_version_exits_78_and_a_flipped_bit_exits_65() {
 /// earlier version. The configuration names the address.
 fn check_and_start(home: &Home, toml: &str) -> [Ended; 2] {
     let file = home.path("old.toml");
-    fs::write(&file, toml).unwrap();
+    // Another process may listen at the default port.
+    let listen = match toml.contains("http.listen") {
+        true => "",
+        false => "http.listen = '127.0.0.1:0'\n",
+    };
+    fs::write(&file, format!("{listen}{toml}")).unwrap();
     let file = file.to_str().unwrap();
     let folder = home.path("new").display().to_string();
     [
