@@ -346,7 +346,7 @@ impl LeasedSlots {
 }
 
 impl HeldSlot {
-    /// `true` if no id can be minted and the next renewal is overdue.
+    /// `true` if the reserved time is used up and the next renewal is overdue.
     fn is_overdue(&self, now: UnixNanos) -> bool {
         now >= self.overdue_at()
     }

@@ -25,8 +25,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 /// faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A floor of the fleet that is further ahead is logged. No node with a correct clock founds or
-/// fences a fleet so far ahead.
+/// The thread logs a floor of the fleet that is further ahead of the clock than this. No node with
+/// a correct clock founds or fences a fleet so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. The thread begins and ends the mint's sessions, which are the
@@ -149,9 +149,9 @@ impl Reserver for SlotKeeper {
     /// slot's reserved time has passed.
     fn refill(&self) {}
 
-    /// Waits until the horizon of the slot reaches `needed`. Does not wait while this node mints
-    /// nothing. Always returns `true`, which means "try again", because without a slot the mint
-    /// itself refuses.
+    /// Waits until the horizon of the slot reaches `needed`. Returns at once if this node cannot
+    /// mint at the moment. Always returns `true`, which means "try again", because the mint itself
+    /// refuses requests while there is no slot.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
@@ -244,8 +244,8 @@ impl Shared {
 struct LackLog(Option<Discriminant<SlotLack>>);
 
 impl LackLog {
-    /// `true` if this reason is another one than the last. Times and durations do not make a
-    /// difference, because they change with each attempt.
+    /// `true` if this reason differs from the last one. Times and durations in the reason are
+    /// ignored, because they change with each attempt.
     fn is_new(&mut self, lack: &SlotLack) -> bool {
         let kind = mem::discriminant(lack);
         self.0.replace(kind) != Some(kind)

@@ -381,8 +381,8 @@ async fn without_the_coordinator_minting_goes_on_to_the_deadline_and_again_when_
     let slot = node.begin().await;
     node.pass_until(|node| node.keeper.counts().extended >= 15)
         .await;
-    // A renewal is due every 5 s and reserves time for 50 s. So at the latest, the renewal that is
-    // due now leaves more than 44 s.
+    // A renewal is due every 5 s and reserves time for 50 s. So more than 44 s are left after the
+    // renewal that is due now.
     let left = || node.usable_until().since(node.hand.wall());
     while left() < Duration::from_secs(44) {
         tokio::time::sleep(Duration::from_millis(1)).await;

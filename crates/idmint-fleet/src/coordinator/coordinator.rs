@@ -29,8 +29,8 @@ pub trait Coordinator: Debug + Send + Sync {
     /// lease expires, the keys under it are deleted.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if there is no response. The lease may exist nevertheless. Such
-    /// a lease then expires by itself, because no node keeps it alive.
+    /// Returns [`CoordinatorError`] if there is no response. The coordinator may still have created
+    /// the lease. That lease expires by itself, because no node keeps it alive.
     fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError>;
 
     /// Extends a lease by its full duration, counted from now. Returns `false` if the lease no

@@ -26,8 +26,8 @@ impl MemoryCoordinator {
         };
     }
 
-    /// Returns a coordinator over the same store whose commits call `commit`, with the store and
-    /// the transaction.
+    /// Returns a coordinator over the same store whose commits call `commit(store, transaction)`
+    /// instead. `commit` decides whether the store commits, and which outcome the caller sees.
     pub(crate) fn committed_by<F>(self: &Arc<Self>, commit: F) -> Arc<dyn Coordinator>
     where
         F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError>

@@ -12,8 +12,8 @@ use tonic::{Code, ConnectError, Status};
 
 use crate::coordinator::CoordinatorError;
 
-/// The errors of requests that were refused temporarily, before being proposed. The request may
-/// succeed at another member, or at the same member later.
+/// The errors with which a member refuses a request temporarily, before it proposes the request to
+/// the other members. The request may succeed at another member, or at the same member later.
 const NOT_PROPOSED: [&str; 2] = ["etcdserver: no leader", "etcdserver: too many requests"];
 
 /// The error of a request that was refused while applying it, because the space quota is used up.

@@ -219,8 +219,8 @@ fn connect_options(settings: &EtcdSettings) -> Result<ConnectOptions, StoreError
         .with_connect_timeout(CONNECT_MAX)
         .with_keep_alive(PING_EVERY, PONG_MAX)
         .with_keep_alive_while_idle(true)
-        // A member that has lost its connection to the others then fails at once, and the next
-        // member is tried.
+        // With this option, a member that has lost its connection to the leader fails the request
+        // at once, so the next member is tried.
         .with_require_leader(true);
     if let Some(access) = &settings.access {
         let file = String::from_utf8(read(&access.password_file)?);

@@ -66,13 +66,14 @@ impl ClockCheck {
         }
     }
 
-    /// `true` if the wall clock must have been set, because `wall` differs from the minting clock
-    /// `now` by more than a correct clock can.
+    /// `true` if the wall clock must have been set, because its time `wall` differs from the
+    /// minting clock's time `now` by more than `skew_max`.
     pub(crate) fn is_step(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         wall.since(now).max(now.since(wall)) > self.skew_max
     }
 
-    /// `true` if the fleet's clocks confirm the time `wall`.
+    /// `true` if at least two other nodes' clocks are known, and they do not prove that the time
+    /// `wall` is off by more than `skew_max`.
     pub(crate) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         self.clocks
             .skew_of(wall, now)

@@ -72,7 +72,7 @@ impl Reply {
 pub(crate) enum Step {
     /// Send this request, and pass its reply to the lease.
     Send(Request),
-    /// Wait until this instant, unless the mint needs a later horizon before that.
+    /// Wait until this instant, or until the mint needs a higher horizon, whichever is earlier.
     WaitUntil(UnixNanos),
     /// The lease has ended and will not take another slot.
     Ended,
@@ -98,7 +98,7 @@ pub(crate) enum Change {
     StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
-    /// The time in which the slot may be used was extended.
+    /// A renewal was acknowledged, so the slot may be used for longer.
     Extended(Reserved),
     /// The slot was lost: another node has taken the slot, or may take it.
     Fenced,

@@ -2,8 +2,8 @@
 //!
 //! Before a fleet exists, no node knows whose clock is right. But the clock of the node that founds
 //! the fleet determines the time from which the fleet mints. So each node that wants to found the
-//! fleet first announces its clock reading under a lease. If its clock is ahead of another such
-//! node's clock, it lets the other node found the fleet.
+//! fleet first announces its clock reading under a lease. A node whose clock is too far ahead of
+//! another announced clock waits, so that the other node can found the fleet.
 
 use std::time::Duration;
 

@@ -35,8 +35,8 @@ pub(super) struct Holding {
 enum SlotKey {
     /// The key exists, as far as this node knows.
     Held { created: Revision, lease: Lease },
-    /// The key is gone, because its lease has ended. The key will be written again under `lease`,
-    /// once that is granted.
+    /// The key is gone, because its lease has ended. The node asks for the new lease `lease`, and
+    /// then writes the key again under that lease.
     Gone { lease: Option<Lease> },
 }
 
@@ -81,8 +81,8 @@ impl Holding {
         self.revision
     }
 
-    /// Returns the key of the slot's horizon with the revision of the last acknowledged horizon. If
-    /// a renewal was sent since, also returns its value.
+    /// Returns the key of the slot's horizon, and the revision of the last acknowledged horizon. If
+    /// a renewal is still unanswered, also returns the value that the renewal writes.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -253,8 +253,8 @@ impl Holding {
         self.reserved
     }
 
-    /// Handles a refusal, which means that this copy of the transaction wrote nothing. `snapshot`
-    /// has the keys that the transaction compared.
+    /// Handles a failed comparison. This copy of the transaction wrote nothing, but an earlier copy
+    /// may have been committed. `snapshot` has the keys that the transaction compared.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -318,8 +318,8 @@ impl Holding {
         Ok(is_same)
     }
 
-    /// `true` if the pending transaction writes the slot's key again, under a new lease that may
-    /// have ended as well.
+    /// `true` if the pending transaction reclaims the slot under a new lease. If the coordinator
+    /// rejects that request, the new lease may have ended as well, and the slot counts as lost.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }

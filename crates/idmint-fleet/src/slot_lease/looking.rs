@@ -17,8 +17,9 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides the next phase from a read of all slots. If the node agrees with its fleet but has
-    /// to wait for a slot, it first rewrites its own key, at most once every [`RENEW_EVERY`].
+    /// Decides the next phase from a read of all slots. A node that agrees with its fleet but has
+    /// to wait for a slot rewrites its own key (`FleetKeys::waiting`), at most once every
+    /// [`RENEW_EVERY`].
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -133,11 +134,11 @@ impl SlotLease {
         }
     }
 
-    /// Founds the fleet, which did not exist at `missing_at`. If another node has already founded
-    /// the fleet, this node looks for a slot instead. If this node's clock is more than `skew_max`
-    /// ahead of the clock of another node that wants to found the fleet, this node waits and reads
-    /// again. Its own clock may be wrong, and a floor that is too high cannot be lowered while any
-    /// node mints above it.
+    /// Founds the fleet, which did not exist at `missing_at`. If another node has founded the fleet
+    /// in the meantime, this node looks for a slot instead. If this node's clock is more than
+    /// `skew_max` ahead of the clock of another node that wants to found the fleet, this node waits
+    /// and reads again. This node's clock may be wrong, and a floor that is too high cannot be
+    /// lowered while any node mints above it.
     pub(super) fn found(
         &mut self,
         missing_at: UnixNanos,
@@ -231,8 +232,8 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // If the store was restored since the last read, this node's own key has another
-                // revision there.
+                // If the store was restored since the last read, this node's own key has a
+                // different revision in the restored store, so the transaction fails.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

@@ -91,7 +91,8 @@ impl Pending {
     }
 }
 
-/// Returns the write that announces the names of the newer rows that this process can read.
+/// Returns the write that announces the rows that this process can read but some earlier versions
+/// cannot.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,

@@ -295,8 +295,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // This transaction reserves no time, so it can be given up, and planned anew after the
-            // next read. The lease of this node's announcement may have ended in the meantime.
+            // This transaction reserves no time, so it can be given up. The node starts again with
+            // a read, because the lease of its announcement may have ended in the meantime.
             Phase::Agreeing {
                 transaction,
                 founds,
@@ -306,7 +306,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::None
             }
-            // The next read of all slots shows whether the key was written.
+            // The next read of all slots shows whether this node's own key was written. An
+            // announcement is sent again under a new lease.
             Phase::Announcing { .. } | Phase::Waiting { .. } => {
                 self.phase = Phase::Looking;
                 Change::None

@@ -1,10 +1,12 @@
-//! Computes up to which time a node may have minted if only its configuration is known.
+//! Limits the time up to which nodes may have minted if their horizons are not in the store, for
+//! example because the store was wiped. The limit follows from the configuration of the nodes.
 
 use std::time::Duration;
 
 use idmint_core::time::UnixNanos;
 
-/// The limits on how far ahead a node may mint, if only its configuration is known.
+/// The configured limits of nodes whose horizons cannot be read: how far each node may have
+/// reserved time ahead of its clock, and how far that clock may be ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenNodes {
     /// The time that a node reserves ahead of its clock.
@@ -14,10 +16,10 @@ pub struct UnseenNodes {
 }
 
 impl UnseenNodes {
-    /// Returns an upper bound, exclusive, of the time that such a node may have reserved by `now`.
-    /// The bound is wrong only if the node's clock is ahead by more than `ahead_max`. The bound is
-    /// used as the floor of a fleet that is fenced, or that is founded while other nodes may still
-    /// be minting.
+    /// Returns an upper bound, exclusive, of the time that an unseen node may have reserved by
+    /// `now`. The bound is too low only if the node's clock is ahead by more than `ahead_max`. The
+    /// bound is used as the floor of a fleet that is fenced, or that is founded while other nodes
+    /// may still be minting.
     pub fn bound(self, now: UnixNanos) -> UnixNanos {
         now.after(self.window).after(self.ahead_max)
     }

@@ -27,9 +27,9 @@ pub(crate) struct FleetMeta {
     version: (),
     /// The fleet's current name. Every fence gives it a new one.
     pub(crate) fleet: Nonce,
-    /// The fleet's earlier names. Each was used until the next fence. If a fence finds no fleet and
-    /// knows no earlier name, it adds the new name instead. So the list is empty only before the
-    /// first fence.
+    /// The fleet's earlier names. Each name was used until the next fence. If a fence finds no
+    /// fleet in the store and knows no earlier name, it adds the fleet's new name instead. So the
+    /// list is empty only before the first fence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former: Vec<Nonce>,
     /// The number of slots.

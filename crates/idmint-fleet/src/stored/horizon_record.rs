@@ -16,7 +16,7 @@ pub(crate) struct HorizonRecord {
         deserialize_with = "value::skip_version"
     )]
     version: (),
-    /// The horizon: no node may have used this instant or a later one yet. A whole number of
+    /// The horizon: no node has used this instant or a later one yet. A whole number of
     /// milliseconds.
     #[serde(rename = "h_ms", with = "millis")]
     pub(crate) horizon: UnixNanos,
