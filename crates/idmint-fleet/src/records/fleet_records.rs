@@ -142,8 +142,9 @@ impl RecordStore for FleetRecords {
             return Err(WriteError::Stale);
         }
         let (transaction, era) = (round.transaction(), self.store.era());
-        // The predecessors are kept before the commit. Otherwise, if one node after another is
-        // killed right after its commit, no journal would have the commits in the middle.
+        // Journal the preceding rows before the commit. Suppose that three nodes append to a ledger
+        // one after the other, and each is killed right after its commit. Without this step, no
+        // journal would have any of the three commits.
         self.keep(era, round.predecessors());
         match self.store.write(transaction.clone(), |stored| {
             has_landed(&transaction, stored)

@@ -198,7 +198,8 @@ impl Keys {
         self.numbered("number-form/", series, from)
     }
 
-    /// Returns the range of the form that applies to this number of a series.
+    /// Returns the range with the form of this number of a series. This is the last form that
+    /// begins at the number or before it.
     pub(super) fn form_at(&self, series: &SeriesName, number: u64) -> Range {
         Range {
             count_max: 1,
@@ -249,7 +250,7 @@ impl Keys {
         format!("{}number-kinds", self.prefix)
     }
 
-    /// Returns the key that stores the templates of all starts.
+    /// Returns the key that stores the number templates of all starts of nodes.
     pub(super) fn number_templates(&self) -> Key {
         format!("{}number-templates", self.prefix)
     }

@@ -97,8 +97,8 @@ struct Known {
     /// The cluster that the responses came from, and its highest election term.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node must write an own key, a key that only this node rewrites. The flag
-    /// stays `true` while that key is not written yet.
+    /// `true` if this node rewrites an [`OwnKey`]. The flag is already `true` while that key is not
+    /// written yet.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -329,7 +329,8 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // The revisions of a fenced fleet start from the coordinator's current revision.
+        // A fence gives the fleet a new name. The highest revision from before the fence no longer
+        // counts, because the restored coordinator may be at a lower one.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {

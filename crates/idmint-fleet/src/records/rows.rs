@@ -99,7 +99,7 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Encodes a commit as the row that is named by its last event.
+/// Encodes a commit as a row. The checksum covers the id of the last event instead of the key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -236,8 +236,8 @@ pub(super) fn conjunction_to_bytes(
 }
 
 /// Decodes the row of `key` to the anchor's rank and report count. Returns `None` if the row is
-/// damaged or of a later version. If this is true only of the report count, returns `None` in its
-/// place.
+/// damaged or of a later version. If only the report count is damaged or of a later version,
+/// returns `None` in place of the count.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
     let rank = u32::from_be_bytes(opened(key, rank)?.try_into().ok()?);

@@ -161,8 +161,8 @@ impl<'a> AdoptedBatch<'a> {
         self.transaction.write.push(Write::put(key, value));
     }
 
-    /// Writes the rows that were put so far, if the next row and the lists of requests might not
-    /// fit into the same transaction.
+    /// Writes the rows that the batch has so far, unless another row of `len` bytes and the lists
+    /// of request keys fit into the same transaction.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -196,8 +196,8 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     })
 }
 
-/// Groups request keys by the day on which they were recorded. Each group also has an event, whose
-/// id becomes part of the key under which the day's list is stored.
+/// Groups request keys by the day on which they were recorded. Each group also has the id of an
+/// event, which makes the key of the group's list unique (`request-day/DAY/EVENT`).
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {

@@ -76,7 +76,8 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // A fleet that has continued the series further does not close it.
+        // If the fleet has already issued further numbers of the series, the series stays open in
+        // the fleet, even if it is closed in the folder.
         let last = summary.head().map(|head| head.last);
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
@@ -91,7 +92,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns changes of form as rows of the fleet, each with its key.
+/// Converts changes of form (how numbers are written, such as `INV-00042`) to rows of the fleet,
+/// each with its key.
 fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     let row = |change: &FormChange| {
         let key = keys.number_form(&change.series, change.from);
@@ -100,8 +102,9 @@ fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     forms.iter().map(row).collect()
 }
 
-/// Returns the form of the first numbers of a series if no form was stored with them. In the folder
-/// such numbers are written by the templates of its first start, which the fleet does not have.
+/// Returns the form to store with the first numbers of a gapless series, or `None` if the folder
+/// has already stored one. The folder writes numbers without a stored form by the templates of its
+/// first start, and the fleet does not have these templates.
 fn earlier_form(
     summary: &SeriesSummary,
     of: &dyn NumberStore,
@@ -124,7 +127,8 @@ fn earlier_form(
     }))
 }
 
-/// Returns issued numbers as rows of the fleet, each with its key.
+/// Converts issued numbers to rows of the fleet, each with its key: one row with the numbers, and
+/// one row for each request key.
 fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
     let commit = GivenCommit {
         attempt: ADOPTED,
@@ -142,8 +146,8 @@ fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u
         .collect()
 }
 
-/// Returns the void numbers `voids` as rows of the fleet, each with its key. `given` has the
-/// requests that these numbers were issued to.
+/// Converts the void numbers `voids` to rows of the fleet, each with its key. `given` has the
+/// requests to which these numbers were issued.
 fn void_rows_of(
     keys: &Keys,
     given: &[GivenNumbers],

@@ -1,5 +1,5 @@
-//! Imports rows from journals into a coordinator that lost them in a restore. A row is written
-//! unchanged, and only if it continues the stored data.
+//! Imports rows from journals into a coordinator that lost them in a restore. A row is written only
+//! if it continues the stored data. The events of ledgers are written unchanged.
 //!
 //! Each transaction writes commits of one ledger together with the ledger's new head (its last
 //! event), and compares the previous head. So no ledger has a gap even if the import is
@@ -36,8 +36,9 @@ const ROWS_READ_MAX: usize = 100;
 /// The maximum number of pairs of objects whose anchors are read in one request and then written.
 const PAIRS_MAX: usize = 20;
 
-/// The attempt number of rows that an import rebuilds, for pairs, issued numbers and void numbers.
-/// The number is constant, so a repeated write has the same bytes.
+/// The attempt number in the rows that an import encodes anew: the anchors of pairs, issued
+/// numbers, void numbers and closed series. The number is constant, so a repeated write has the
+/// same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
@@ -394,8 +395,9 @@ fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
 }
 
 /// Adds missing journalled anchors (first reports of conjunctions) to `there`, beginning with the
-/// latest era. Returns the anchors that cannot be added. An anchor cannot be added if another
-/// anchor is within its reach, unless both anchors were in the same journalled row.
+/// latest era. Returns the anchors that cannot be added, because another anchor is so close in time
+/// that both would be the same conjunction. Two such anchors are both added if they were in the
+/// same journalled row.
 fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anchor> {
     let mut lost = Vec::new();
     let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();

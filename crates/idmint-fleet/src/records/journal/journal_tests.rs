@@ -818,7 +818,8 @@ fn a_series_that_a_caller_knows_to_be_closed_is_closed_after_a_restore_unless_it
     let [acme, unbegun] = ["acme", "unbegun"].map(series);
     let given = give(&samples.node(0, FIRST), &acme, 3, "a");
     let backup = samples.store.copy();
-    // The node is killed before it journals the closing, and the other node tells a caller of it.
+    // Node 0 is killed before it journals that the series are closed. Then node 1 tells a caller
+    // that they are.
     let plans = [
         close_plan(&acme, Some(given.head())),
         close_plan(&unbegun, None),

@@ -65,12 +65,13 @@ impl NumberCopies {
         self.closed.push((closed, era));
     }
 
-    /// Returns the forms of journalled numbers of one series, which follow each other. A number has
-    /// no form here if it is written like the number before it.
+    /// Returns the form that was stored for each of the consecutive numbers `numbers` of a series,
+    /// or `None` for a number that is written like the number before it.
     ///
-    /// A change of form belongs to the request that got its first number. If a number is of an
-    /// earlier era than the number before it, the two come from before and after a restore. The form
-    /// of the number before does not apply then, but the last form of the earlier era.
+    /// A form is stored for the request that got the first number in this form. A number of an
+    /// earlier era than the number before it does not continue the form of that number, but the
+    /// last form of its own or an earlier era. For example, 4 and 5 were issued, a restore lost 4,
+    /// and a new 4 was issued. Then 5 keeps the form of the lost 4.
     pub(super) fn forms_of(
         &self,
         series: &SeriesName,

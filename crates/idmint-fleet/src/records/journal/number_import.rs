@@ -44,8 +44,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Closes a series again, unless it has numbers that were issued after an earlier restore had
-    /// opened it.
+    /// Closes a series again that was closed before the restore. The series stays open if it has
+    /// numbers above its last number at that closing, because these were issued after an earlier
+    /// restore had undone the closing.
     fn close(&self, closed: &ClosedSeries) -> Result<(), ImportError> {
         let (revision, there) = self.store.series_row(&closed.series)?;
         let last = there
@@ -173,7 +174,7 @@ impl JournalImport<'_> {
     }
 
     /// Voids each journalled void number again, if the number still belongs to the request that had
-    /// it when it was voided. Otherwise the reason for voiding the number does not apply.
+    /// it when it was voided. A number that was issued to another request since then stays valid.
     fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for journalled in &self.copies.numbers.voids {
             let VoidRow { of, void, .. } = &journalled.row;

@@ -211,7 +211,7 @@ impl History {
     }
 }
 
-/// Returns the series and the number for a request to void the number.
+/// Returns the key in `History::voids` for the first of these numbers.
 fn place(given: &GivenNumbers) -> (SeriesName, u64) {
     (given.series.clone(), given.first)
 }

@@ -1,9 +1,9 @@
 //! The check before a series is closed: every node with a slot must be able to read that the series
 //! is closed.
 //!
-//! The row of a closed series has a form that earlier versions cannot read, so they give no number
-//! of the series. But they would end with an error, so a series is closed only when none of them
-//! runs any more.
+//! Earlier versions cannot read the row of a closed series. They would issue no number of the
+//! series, but stop with an error. So a series is closed only when no node with a slot runs such a
+//! version.
 
 use crate::coordinator::KeyValue;
 use crate::records::fleet_records::FleetRecords;

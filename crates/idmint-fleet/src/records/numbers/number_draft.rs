@@ -281,7 +281,8 @@ impl NumberDraft {
                 close(keys, attempt, series, of_series, transaction);
                 continue;
             }
-            // After a correction the series begins with its new first number.
+            // If the transaction corrects a wrong first number, the series begins with the new
+            // first number.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {

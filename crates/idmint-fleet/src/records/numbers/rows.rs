@@ -47,8 +47,9 @@ impl GivenCommit {
     }
 }
 
-/// Encodes a series as the row of `key`. `attempt` is the transaction that writes the row. It is
-/// stored only if the series is closed, because earlier versions cannot read a longer row.
+/// Encodes a series as the row of `key`. `attempt` is the transaction that writes the row. The
+/// attempt is stored only if the series is closed, because earlier versions cannot read a longer
+/// row.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
     attempt: Attempt,
