@@ -11,8 +11,9 @@ use super::high_water::HighWater;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
-/// The maximum age of the file's content while the node renews its slot. A node that restarts may
-/// not detect data that was lost within this time.
+/// The maximum age of the file's content while the node renews its slot. After a restart, the node
+/// does not know the last writes that etcd acknowledged within this time, so it may not detect
+/// their loss.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
 /// The high water of a node (the highest values that its coordinator has acknowledged), stored in a

@@ -43,8 +43,8 @@ use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 /// planned if other writes come first. After that, the command gives up.
 const SENT_MAX: u32 = 10;
 
-/// The minimum distance above the highest horizon that a correct clock allows. A horizon at least
-/// this far above counts as the horizon of a wrong clock.
+/// A horizon counts as the horizon of a wrong clock if it is at least this far above the highest
+/// one that a correct clock can have reserved.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -945,8 +945,9 @@ mod tests {
     #[test]
     fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
         let year = 365 * 86_400;
-        // In each case the far horizon comes from another place: the store, the file of a node that
-        // has renewed its slot since, or a former floor that an earlier fence derived from it.
+        // The far horizon comes from the store, from the high water of a node that may have renewed
+        // its slot since, or from both. In the last case, an earlier fence has also set the floor
+        // that high.
         for (stored, known, former_floor) in [
             (Some(year), None, NOON),
             (None, Some(year), NOON),

@@ -231,9 +231,9 @@ impl Ledgers {
         self.swept += u64::from(records.forget_requests(since, 100).unwrap_or_default());
     }
 
-    /// Reads a ledger and appends to it at one node. `is_carried` is `true` if a restored
-    /// coordinator has reached the revisions that nodes had seen before. No read can detect such a
-    /// restore.
+    /// Reads a ledger and appends to it at one node. `is_carried` is `true` if the coordinator has
+    /// lost data, but later writes have raised its revision to what the node had seen. No read by
+    /// the node can detect such a loss.
     ///
     /// # Errors
     /// Returns an error if the response contradicts an acknowledged append.

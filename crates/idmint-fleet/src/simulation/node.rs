@@ -147,8 +147,8 @@ impl Node {
     /// no connections.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
-        // A node that has used all of its reserved time cannot mint an id twice, so it is not
-        // copied.
+        // A copy of a node without reserved time could mint no id that the node has also minted, so
+        // such a node is not copied.
         held.session
             .horizon()
             .get()

@@ -285,9 +285,9 @@ fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
         .expect("memory answers");
 }
 
-/// `true` if, after the copy was made, each node that has not ended wrote its own key and received
-/// the acknowledgement. The restored copy lacks that write. A node without such a write is
-/// suspended or new, and no guarantee holds for it.
+/// `true` if each node that has not ended has received an acknowledgement for a write of its own
+/// key since the copy was made. The restored copy lacks this write, so the node can detect the
+/// restore. A node without such a write is suspended or new, and no guarantee holds for it.
 fn is_known_by_all(backup: &Backup, nodes: &[Node]) -> bool {
     let mut there = nodes
         .iter()

@@ -234,7 +234,8 @@ fn run_share(
     Ok(world.minted)
 }
 
-/// Returns a clock reading that is sometimes wrong by up to days, as if that was not detected yet.
+/// Returns the clock reading `shows`, or one that is wrong by 36 hours or 400 days, like the
+/// reading of a clock whose error is not detected yet.
 fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
     const HOURS_36: Duration = Duration::from_hours(36);
     match dice.below(4) {

@@ -4,7 +4,8 @@
 /// never written.
 pub(crate) type Revision = u8;
 
-/// A point in time, for a process or the store. Each tick is also the only id of that tick.
+/// A point in time, for a process or the store. The slot has one id per tick, so the tick is also
+/// the id.
 pub(crate) type Tick = u8;
 
 /// The index of a process.

@@ -44,8 +44,8 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// The maximum time by which a node may have minted ahead of the clock without leaving a record
-    /// of its horizon.
+    /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption founds a
+    /// fleet, the fleet begins at least this long after `now`.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted in the namespace. The
     /// statement is used only if the namespace has no fleet yet.
@@ -61,8 +61,8 @@ pub enum AdoptionStep {
     Marked,
     /// The fleet's floor was raised. No slot is used below this instant.
     FloorRaised(UnixNanos),
-    /// Only this slot is not used below this instant, because the adopted node was far ahead of the
-    /// clock.
+    /// This slot alone is not used before this instant, because the adopted node was far ahead of
+    /// the clock.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -215,7 +215,7 @@ impl Adoption {
             return Ok(Some(progress.clone()));
         }
         // After a wipe, a fence knows the fleet's first name from the journals, but not all the
-        // names in between.
+        // names in between. So it suffices that the first name is the same.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -293,7 +293,8 @@ impl Adoption {
         Ok(Some((slot, horizon)))
     }
 
-    /// Raises the horizon of one slot, so that no node uses the slot before that instant.
+    /// Raises the horizon of one slot to `horizon`, so that no node uses the slot before that
+    /// instant.
     fn raise_slot(
         &self,
         slot: u32,
@@ -346,18 +347,18 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // Use the same margin as a node that starts without a record of its horizon: it assumes
-        // that any node that minted before was at most this far ahead.
+        // Use the same margin as a node that starts without a record of its horizon. Such a node
+        // assumes that other nodes have minted at most `ahead_max` ahead of the clock.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let least = far.map_or(folder.horizon(), |_| UnixNanos::default());
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats to the fleet, and raises a lower floor to the folder's horizon, so
-    /// that no slot is used below it. If the slot `far` alone takes over that horizon, the floor is
-    /// not raised to it. If the fleet does not exist, founds it. Returns
-    /// [`AdoptionError::Overtaken`] if other processes keep changing the fleet's agreement.
+    /// Adds the folder's formats to the fleet's agreement, and raises the floor at least to the
+    /// folder's horizon, so that no slot is used below that horizon. If the slot `far` alone takes
+    /// over the horizon, the floor is not raised. If the fleet does not exist, founds it. Returns
+    /// [`AdoptionError::Overtaken`] if other processes keep changing the agreement.
     fn raise_floor(
         &self,
         folder: &AdoptedFolder,
@@ -444,9 +445,9 @@ impl Adoption {
     }
 }
 
-/// Returns the time since which request keys must have been recorded to be adopted. The time is
-/// computed only from the last append of each ledger. Computing it from all appends could only make
-/// it later, so no key that is needed is left out.
+/// Returns the time before which request keys are too old to be adopted. The time is computed only
+/// from the last append of each ledger. All appends together could only give a later time, so no
+/// key that is needed is left out.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

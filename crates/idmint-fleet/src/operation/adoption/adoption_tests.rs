@@ -533,8 +533,8 @@ fn what_the_fleet_has_otherwise_is_named_and_the_folder_stays_as_it_was() {
         else {
             panic!("{key} is another's")
         };
-        // Test one row of each kind. The sound row of another record of that kind also counts as a
-        // difference.
+        // Change the last byte of one row of each kind. An intact row of another record would also
+        // count as a difference.
         if !["ledger", "event", "request", "conj"].contains(&kind) || !names.insert(kind) {
             continue;
         }
@@ -631,7 +631,7 @@ fn a_folder_goes_to_one_fleet_alone() {
     assert_all_is_there(&node, &store);
 }
 
-/// Fences as an operator does whose journals show this first name of the fleet.
+/// Fences like an operator whose journals show this first name of the fleet.
 fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
     let rule = FenceRule {
         share: share(8),
@@ -660,7 +660,7 @@ fn after_a_wipe_the_fleet_adopts_again_although_its_name_at_the_adoption_is_forg
     // The adoption ends under the name that this fence gives.
     fence(&store, None);
     run(&adoption, &node).expect("nothing is in the way");
-    // The control: journals of another fleet.
+    // The journals of another fleet, with the first name 2, are the control.
     for (origin, is_adopted) in [(2, false), (1, true)] {
         store.restore(&nothing);
         fence(&store, Some(Nonce::new(origin)));
