@@ -155,8 +155,9 @@ fn siq(row: &Value) -> Valid {
     }
 }
 
-/// Returns the id of a tweet for two formats: one with the machine number as a single field, and
-/// one with two fields.
+/// Returns the id of a Discord message for the format `snowflake`. Returns the id of a tweet for
+/// two formats: `twitter`, with the machine number as one field, and `twitter-halves`, with two
+/// fields.
 fn snowflakes(row: &Value) -> Vec<Valid> {
     let fields = &row["fields"];
     let of = |format: &str, workers: &[(&'static str, &str)]| {

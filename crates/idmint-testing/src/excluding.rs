@@ -22,8 +22,8 @@ pub struct Excluded {
     pub long_batches: usize,
 }
 
-/// Excludes one id of each worker number in every second millisecond from now on. Asserts that the
-/// service mints no id in an excluded tick.
+/// Excludes one id of each worker number in every second one of the next `milliseconds`
+/// milliseconds. Asserts that the service mints no id in an excluded tick.
 ///
 /// The service is killed `rounds` times. In each round, it mints for at least `minting`. In total,
 /// it mints at least `least` ids.

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A sequenced format, and where the time, the worker and the sequence are in its ids.
 #[derive(Debug)]
 pub struct Sequenced {
-    /// The format and the query of a request. The count can be appended.
+    /// The format and the query of a request, to which the count can be appended as `count=40`.
     pub order: &'static str,
     radix: u32,
     time_stride: u128,
@@ -81,8 +81,8 @@ impl Sequenced {
             .unwrap_or_else(|_| panic!("{text:?} is no id of {}", self.order))
     }
 
-    /// Returns the id with this tick, worker and sequence, without the lowest bits, which are the
-    /// same in all ids of the format.
+    /// Returns the id with this worker and sequence in the tick at `unix_ms`. The lowest bits,
+    /// which are the same in all ids of the format, are 0.
     pub fn id(&self, unix_ms: u128, worker: u128, sequence: u128) -> u128 {
         let tick = (unix_ms - self.epoch_unix_ms) * self.ticks_per_second / 1_000;
         tick * self.time_stride + worker * self.worker_stride + sequence * self.step

@@ -15,7 +15,7 @@ use crate::service::{Home, PREFER_TEXT};
 
 pub const CLIENTS: usize = 8;
 
-/// The batch sizes. Each caller uses one after another.
+/// The batch sizes, which each caller uses in turn.
 const COUNTS: [u32; 9] = [1, 1, 40, 1, 700, 3, 1, 5_000, 2];
 
 /// The maximum batch size for `payment`. A larger batch would only use up the 1296 ids that a

@@ -24,8 +24,8 @@ use idmint_testing::service::{Home, Service, idmint, run, until};
 /// has the worker number of one slot.
 pub(super) const SLOTS: u32 = 8;
 
-/// The time by which the single node mints ahead of the clock. A slot that did not begin after this
-/// time would mint the same ids again.
+/// The time by which the single node mints ahead of the clock. A slot of the fleet that started at
+/// its own clock would mint the same ids again.
 const AHEAD: Duration = Duration::from_secs(25);
 
 /// The number of ledgers that nobody uses. They make an adoption long enough to be interrupted.

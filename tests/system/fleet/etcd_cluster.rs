@@ -34,7 +34,7 @@ impl EtcdCluster {
     }
 
     /// Starts a cluster whose endpoints use `scheme`, with the additional arguments `args` for each
-    /// member. `etcdctl_args` are the arguments that etcdctl then needs.
+    /// member. `etcdctl_args` are the arguments with which etcdctl can reach these members.
     pub(crate) fn start_with(
         count: usize,
         scheme: &str,

@@ -36,8 +36,8 @@ pub(super) enum Weather {
 /// The delay of each chunk on a slow link.
 const SLOW_BY: Duration = Duration::from_millis(150);
 
-/// Two durations: the time from closing the connection until the append arrives, and then the time
-/// for etcd to commit the append.
+/// The time from closing the node's connection until the append is forwarded to etcd. The link then
+/// waits for the same time again, so that etcd can commit the append.
 const CUT_APART: Duration = Duration::from_millis(300);
 
 /// The bytes that identify an append. Only transactions with an append contain them, and no read
@@ -61,7 +61,7 @@ struct Shared {
     pieces_slowed: AtomicU64,
     looks_held: AtomicU64,
     connections_cut: AtomicU64,
-    /// The number of appends while the condition closes the connection at every second one.
+    /// The number of appends under the conditions that cut the connection at every second append.
     appends: AtomicU64,
 }
 

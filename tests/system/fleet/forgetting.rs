@@ -101,8 +101,8 @@ fn a_single_node_that_starts_once_400_days_ahead_forgets_no_conjunction() {
     let start = |ahead_s: i64| {
         wall.set(ahead_s);
         let mut command = home.serve_with(RETENTION);
-        // Allow the node to start although its clock is behind its records. The earlier start had a
-        // clock that was ahead.
+        // Allow the node to start although its records are ahead of its clock, because an earlier
+        // start had a clock that was ahead.
         command.arg("--run-ahead");
         let node = wall.start(command);
         node.wait_until_ready();

@@ -59,7 +59,8 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
     let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
     // Kill this etcd, so that the node cannot ask it whether minting is still allowed.
     lost.kill(0);
-    // For comparison, an operator says that this fleet is new, although it is not.
+    // For comparison, the operator of the second etcd says that the fleet is new, although it is
+    // not.
     let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
     let misled = starting(&homes[2], &wiped[1], SLOTS);
     misled.wait_until_ready();

@@ -148,8 +148,10 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
     });
     etcd.restart(leader);
 
-    // Start the first node again. Now two more nodes run than there are slots. One of these two can
-    // only get the slot of the node that is stopped next.
+    // Restart the first node. It takes the fourth slot, because the slot of its killed process is
+    // still leased. Then stop the second node and start two more. When the leases have expired, one
+    // of these two gets the slot of the killed process, and the other one gets the slot of the
+    // stopped node.
     one.kill();
     let one = node(&homes[0], &etcd, SLOTS);
     minters[0].turn_to(&one);
@@ -170,7 +172,7 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         "its slot was taken {:?} after it was stopped",
         stopped.elapsed()
     );
-    // End the other one of the two nodes, which frees a slot.
+    // End the node that has the slot of the killed process, which frees this slot.
     let [four, five] = [four, five];
     let (taker, other) = if of_killed == 0 {
         (four, five)

@@ -42,8 +42,8 @@ fn assert_each_answer(node: &Service, expected: &Expected<'_>) {
         status,
     } = expected;
     for poll in 0..POLLS {
-        // Retry if etcd does not respond in time, which is possible on a busy machine. All
-        // responses then report that instead.
+        // Retry while etcd does not respond in time, which is possible on a busy machine. Until
+        // etcd responds, the node reports this cause instead of the expected one.
         let (ready, for_records, ended) = until("etcd answers in time", || {
             let ready = node.get("/health/ready");
             let for_records = node.get("/health/ready?for=records");

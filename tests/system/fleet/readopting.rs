@@ -162,7 +162,8 @@ fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
         (home.path("idmint.toml"), ("--journal", home.data_dir()));
     let fence = || fence_restore(&config, [journal.clone()]);
     fence().assert(65, &["the fleet refuses records", "adopt"]);
-    // A caller with a new key gets no number, which would be that of another caller.
+    // A caller with a new key must get no number, because it could be a number that the single node
+    // has given to another caller.
     for nth in 0..12 {
         let eager = request("POST /numbers/inv", "idempotency-key: eager\r\n", "");
         let answer = Client::connect(first.address()).exchange(eager);

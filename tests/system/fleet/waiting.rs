@@ -1,5 +1,5 @@
-//! Checks a node that waits for a slot while etcd is restored. Other nodes have then continued to
-//! write to the restored etcd.
+//! Checks a node that waits for a slot while etcd is restored, and while other nodes write to the
+//! restored etcd.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An asynchronous client. For tests that run on the same thread as the server.
+//! An asynchronous client, for tests that run on the same thread as the server.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -71,8 +71,8 @@ impl Receiver {
             self.unread = 0..0;
         }
         if self.unread.end == self.buffer.len() {
-            // Move the bytes that are left to the beginning of the buffer. The remaining bytes are
-            // the beginning of an incomplete line.
+            // Move the unread bytes to the beginning of the buffer. Normally these are only the
+            // beginning of an incomplete head or line.
             self.buffer.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
             self.buffer.resize(self.unread.end + READ_LEN, 0);

@@ -112,7 +112,7 @@ fn problem_of(refusal: &Answer) -> String {
     problem
 }
 
-/// An acknowledged append, and the index of its events among the kept ones.
+/// An acknowledged append, and the index of its first event in the caller's `Seen::kept`.
 struct Answered {
     turn: usize,
     order: Order,

@@ -306,8 +306,8 @@ impl Fleet {
                 );
             }
         }
-        // Trust the clock of this machine, because the files of the first node show a time that is
-        // far in the future.
+        // Trust the clock of this machine, because the high-water file of the founder shows a time
+        // that is 400 days in the future.
         let fenced = fence_trusting_the_clock(&config, self.files());
         recovered += self.take_in(&fenced);
         if slip == Slip::WithoutJournals {
@@ -334,8 +334,8 @@ impl Fleet {
         adopted.assert(0, &[]);
     }
 
-    /// Writes records of the guests at a node. Their journal entries show a later fence what an
-    /// older backup lacks.
+    /// Writes more records of the guests at a node, which journals them. From this journal, a later
+    /// fence notices that an older backup lacks the adopted records.
     fn visit_guests(&mut self) {
         let node = self.nodes[0].service();
         self.guests
@@ -343,8 +343,8 @@ impl Fleet {
             .for_each(|guest| guest.go_on_at(node));
     }
 
-    /// Follows docs/FLEET.md after a restore to before adoptions: ends all nodes, adopts all folders
-    /// again, fences again and starts the nodes. Returns the number of recovered events.
+    /// Follows docs/FLEET.md after a restore to a time before adoptions: ends all nodes, adopts all
+    /// folders again, fences again and starts the nodes. Returns the number of recovered events.
     fn adopt_again(&mut self) -> u64 {
         let running: Vec<usize> = (0..NODES)
             .filter(|node| self.nodes[*node].service.is_some())

@@ -15,8 +15,9 @@ use idmint_testing::service::{Home, Service, Signal, idmint, until};
 /// The number of events and of numbers of a single node.
 const RECORDS: usize = 12;
 
-/// The clock of a single node is this far behind, and for each further one by [`APART_S`] more. At
-/// these times no node of the fleet has minted, and keys are not yet three days old.
+/// The clock of the first single node is this far behind, and the clock of each further one by
+/// [`APART_S`] more. No node of the fleet has minted at these times. They are less than three days
+/// ago, so their request keys are still remembered.
 const BEHIND_S: i64 = 86_400;
 const APART_S: i64 = 600;
 
@@ -39,7 +40,7 @@ impl Guest {
         wall.set(-BEHIND_S - APART_S * i64::try_from(nth).expect("a small number"));
         let service = wall.start(home.serve_with(settings));
         service.wait_until_ready();
-        // A format with a long tick may still wait for its first whole one.
+        // A format with a long tick may still wait for the start of its first whole tick.
         let is_minted = |format: &usize| minted.mint_one(service.address(), *format).is_none();
         let count = formats().into_iter().filter(is_minted).count();
         assert!(count >= 4, "only {count} formats are minted");
@@ -127,7 +128,7 @@ impl Guest {
                 self.name
             );
         }
-        // The repetitions have written nothing.
+        // The repeated requests have written nothing, so a new request gets the next number.
         let next = self.number(node, count);
         assert_eq!(next, count as u64 + 1, "{}", self.name);
         2 * count
