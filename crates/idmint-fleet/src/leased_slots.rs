@@ -21,8 +21,8 @@ use idmint_storage::FormatsError;
 /// take a slot at any time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A renewal becomes overdue at the earliest this long after the previous one. While it is overdue,
-/// callers are refused instead of waiting for it.
+/// The minimum time after a renewal before the next renewal counts as overdue. While a renewal is
+/// overdue, callers are refused instead of waiting for the renewal.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The slots that one process leases one after the other, with the sessions that mint in them.
@@ -32,12 +32,13 @@ pub(super) struct LeasedSlots {
     pub(super) lease: SlotLease,
     pub(super) entropy: Entropy,
     pub(super) held: Option<HeldSlot>,
-    /// `true` once this process has taken a slot. From then on the clock must not move back.
+    /// `true` once this process has taken a slot. From then on the clock must not move back,
+    /// because the process may have minted ids.
     pub(super) has_minted: bool,
     /// This node's knowledge of the fleet. Reads and writes of records use it and extend it.
     pub(super) known: Arc<KnownFleet>,
-    /// The value of [`KnownFleet::doubts`] when the last request was sent: the number of
-    /// inconsistent responses until then.
+    /// The value of [`KnownFleet::doubts`], the number of inconsistent responses, when the last
+    /// request was sent.
     pub(super) doubts: u64,
 }
 
@@ -243,7 +244,8 @@ impl LeasedSlots {
         self.lease.release();
     }
 
-    /// Pauses minting if a renewal is overdue. Callers are then refused at once instead of waiting.
+    /// Pauses minting if a renewal is overdue, so that callers are refused at once instead of
+    /// waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
         if self
             .held

@@ -22,11 +22,11 @@ pub struct Excluded {
     pub long_batches: usize,
 }
 
-/// Excludes one id of each worker number in every second one of the next `milliseconds`
+/// Excludes one id of each worker number in every second millisecond, for the next `milliseconds`
 /// milliseconds. Asserts that the service mints no id in an excluded tick.
 ///
-/// The service is killed `rounds` times. In each round, it mints for at least `minting`. In total,
-/// it mints at least `least` ids.
+/// The service is killed `rounds` times. In each round, the service mints for at least `minting`.
+/// In total, it mints at least `least` ids.
 pub fn mint_among_excluded_ids(
     milliseconds: u128,
     rounds: usize,

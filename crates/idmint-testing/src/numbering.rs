@@ -57,8 +57,8 @@ impl Places {
     }
 }
 
-/// A guard that stops the callers when it is dropped. The callers would otherwise run forever if
-/// the test fails.
+/// A guard that stops the callers when it is dropped. Without the guard, the callers would run
+/// forever after a failed assertion.
 pub struct StopAtTheEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtTheEnd<'_> {

@@ -21,8 +21,8 @@ pub(super) fn fence_restore(config: &Path, files: impl IntoIterator<Item = Given
     })
 }
 
-/// Runs the fence like [`fence_restore`], with `--trust-this-clock`. This says that the clock of
-/// the machine is right, although a file shows a later time.
+/// Runs the fence like [`fence_restore`], with `--trust-this-clock`. This option says that the
+/// clock of the machine is right, although a file shows a later time.
 pub(super) fn fence_trusting_the_clock(
     config: &Path,
     files: impl IntoIterator<Item = GivenFile>,

@@ -21,8 +21,8 @@ const RETENTION: &str = "conjunction.retention = '365d'";
 /// versions. In these versions, the sweep began right after a start.
 const A_WHILE: Duration = Duration::from_secs(6);
 
-/// Reports fifty conjunctions in the hour that begins at `hour_s`. Each time is `millis`
-/// milliseconds after its second. Returns the ids.
+/// Reports fifty conjunctions in the hour that begins at `hour_s`. Each conjunction is `millis`
+/// milliseconds after a whole second. Returns the ids.
 fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
     let mut client = Client::connect(node.address());
     let mut ids = Vec::new();

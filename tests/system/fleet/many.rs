@@ -1,5 +1,5 @@
-//! Compares all ids that three nodes can mint, and counts the requests to etcd in the meantime.
-//! `FLEET_IDS` sets the number of ids.
+//! Lets three nodes mint as fast as they can, compares all ids, and counts the requests to etcd in
+//! the meantime. `FLEET_IDS` sets the number of ids.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -222,7 +222,7 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     let service = node(&home, &etcd, 4);
     let minter = Minter::at(&service);
     // Wait until the node reserves its maximum time, which takes half a minute. From then on, only
-    // the lease of a minute limits how long it can mint without etcd.
+    // the lease of a minute limits how long the node can mint without etcd.
     until_within(Duration::from_secs(240), "a minute is reserved", || {
         (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });

@@ -63,7 +63,7 @@ pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), Coordinato
 }
 
 /// Writes like [`fill`], to an etcd that is not full yet. Ignores a timeout, which is possible on a
-/// busy machine. It does not matter then whether the write succeeded.
+/// busy machine. After a timeout, it does not matter whether the write succeeded.
 pub(super) fn fill_more(client: &dyn Coordinator, at: usize) {
     match fill(client, at) {
         Ok(()) | Err(CoordinatorError::NoAnswer(_)) => {}

@@ -41,7 +41,8 @@ impl MemoryCoordinator {
         })
     }
 
-    /// From now on, advances the callers' clock by `pause` with each response.
+    /// From now on, advances the callers' clock by `pause` before each response, as if the process
+    /// were suspended while it waits for the response.
     pub(crate) fn stand_still_behind_answers(&self, pause: Duration) {
         self.hand().pause = pause;
     }

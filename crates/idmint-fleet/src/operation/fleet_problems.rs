@@ -7,12 +7,12 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::ClockBounds;
 use crate::coordinator::Member;
 
-/// The clock error above which a problem is reported. This error is far below the error that stops
-/// a node.
+/// A clock error above this is reported as a problem. The error at which a node stops minting is
+/// far larger.
 const SKEW_MAX: Duration = Duration::from_millis(500);
 
-/// The delay above which successive late renewals are reported. The cause of such renewals is a
-/// clock that is behind, or a slow connection to etcd.
+/// Renewals are reported as late if one after the other is delayed by more than this. The cause is
+/// a clock that is behind, or a slow connection to etcd.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// A problem of a fleet.

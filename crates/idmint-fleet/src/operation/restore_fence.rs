@@ -39,8 +39,9 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The maximum number of times that a transaction is sent if no response arrives, and that it is
-/// planned if other writes come first. After that, the command gives up.
+/// The maximum number of times that a transaction without a response is sent. Also the maximum
+/// number of times that the fence is planned anew because another write came first. After that, the
+/// command gives up.
 const SENT_MAX: u32 = 10;
 
 /// A horizon counts as the horizon of a wrong clock if it is at least this far above the highest

@@ -61,12 +61,14 @@ pub(crate) struct AgreedMeta {
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// `true` if the last fence found that records are missing. Nodes then neither read nor write
-    /// records.
+    /// `true` if the last fence found that records are missing. Until the next fence, nodes neither
+    /// read nor write records.
     pub(crate) lacks_records: bool,
 }
 
-/// The horizon of this node's slot, or the key that the node rewrites while it has no slot.
+/// The key that this node rewrites every few seconds: the horizon of its slot, or a separate key
+/// while it has no slot. If the stored key is older than the last acknowledged write, the
+/// coordinator has lost data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnKey {
     /// The key.
@@ -284,7 +286,7 @@ impl KnownFleet {
         let Some(own) = &mut known.own_key else {
             return Ok(());
         };
-        // The response is older than the last acknowledged write of the own key.
+        // A response from before the last acknowledged write of the own key proves nothing.
         if at < own.revision {
             return Ok(());
         }
@@ -294,7 +296,8 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // This node has another own key by now. The refused write compared the previous one.
+            // This node rewrites a different own key by now, for example because it has taken a
+            // slot. The refused write compared the former one.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();

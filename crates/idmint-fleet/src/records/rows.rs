@@ -55,7 +55,7 @@ impl Commit {
     }
 }
 
-/// Encodes a ledger as the row of `key`.
+/// Returns the value to store under `key` for a ledger.
 pub(super) fn ledger_to_bytes(key: &str, ledger: &LedgerSummary) -> Vec<u8> {
     let LedgerSummary { genesis, head } = ledger;
     let ids = [genesis.value().to_be_bytes(), head.id.value().to_be_bytes()];
@@ -74,8 +74,8 @@ pub(super) fn ledger_to_bytes(key: &str, ledger: &LedgerSummary) -> Vec<u8> {
     )
 }
 
-/// Decodes the row of `key` to a ledger. Returns `None` if the row is damaged or of a later
-/// version.
+/// Decodes a ledger from the value that is stored under `key`. Returns `None` if the value is
+/// damaged or of a later version.
 pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> {
     let mut content = opened(key, bytes)?;
     let (genesis, id) = (take_id(&mut content)?, take_id(&mut content)?);
@@ -99,7 +99,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Encodes a commit as a row. The checksum covers the id of the last event instead of the key.
+/// Returns the value to store for a commit. The checksum covers the id of the last event instead of
+/// the key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -116,7 +117,7 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     sealed(&commit.head().id.to_string(), bytes)
 }
 
-/// Decodes the commit whose last event is `last`. Returns `None` if the row is damaged or of a
+/// Decodes the commit whose last event is `last`. Returns `None` if the value is damaged or of a
 /// later version.
 pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     let mut rest = opened(&last.to_string(), bytes)?;
@@ -142,7 +143,7 @@ pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     (!commit.appends.is_empty() && commit.head().id == last).then_some(commit)
 }
 
-/// Encodes a request as the row of `key`.
+/// Returns the value to store under `key` for a request.
 pub(super) fn request_to_bytes(key: &str, done: &DoneRequest) -> Vec<u8> {
     sealed(
         key,
@@ -154,8 +155,8 @@ pub(super) fn request_to_bytes(key: &str, done: &DoneRequest) -> Vec<u8> {
     )
 }
 
-/// Decodes the row of `key`, which is the row of the request with this hash. Returns `None` if the
-/// row is damaged or of a later version.
+/// Decodes the request with the key hash `hash` from the value that is stored under `key`. Returns
+/// `None` if the value is damaged or of a later version.
 pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option<DoneRequest> {
     let mut content = opened(key, bytes)?;
     let done = DoneRequest {
@@ -166,7 +167,7 @@ pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option
     content.is_empty().then_some(done)
 }
 
-/// Encodes a list of request keys as the row of `key`.
+/// Returns the value to store under `key` for a list of request keys.
 pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
     sealed(
         key,
@@ -177,8 +178,8 @@ pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
     )
 }
 
-/// Decodes the row of `key` to a list of request keys, which may be empty. Returns `None` if the
-/// row is damaged or of a later version.
+/// Decodes a list of request keys, which may be empty, from the value that is stored under `key`.
+/// Returns `None` if the value is damaged or of a later version.
 pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHash>> {
     let (hashes, []) = opened(key, bytes)?.as_chunks::<16>() else {
         return None;
@@ -191,7 +192,7 @@ pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHa
     )
 }
 
-/// Encodes the anchors of a pair as the row of `key`.
+/// Returns the value to store under `key` for the anchors of a pair.
 pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> Vec<u8> {
     let mut content = attempt.0.to_be_bytes().to_vec();
     for Anchor { tca, rank } in anchors {
@@ -201,8 +202,8 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
     sealed(key, content)
 }
 
-/// Decodes the row of `key` to the anchors of a pair. Returns `None` if the row is damaged or of a
-/// later version.
+/// Decodes the anchors of a pair from the value that is stored under `key`. Returns `None` if the
+/// value is damaged or of a later version.
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
@@ -219,7 +220,7 @@ pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     anchors.iter().map(anchor).collect()
 }
 
-/// Encodes one anchor as the row of `key`, in the list of anchors that is sorted by time. The
+/// Returns the value to store under `key` for one anchor in the list that is sorted by time. The
 /// report count has its own checksum, because a damaged count may be ignored.
 pub(super) fn conjunction_to_bytes(
     key: &str,
@@ -235,22 +236,22 @@ pub(super) fn conjunction_to_bytes(
     bytes
 }
 
-/// Decodes the row of `key` to the anchor's rank and report count. Returns `None` if the row is
-/// damaged or of a later version. If only the report count is damaged or of a later version,
-/// returns `None` in place of the count.
+/// Decodes an anchor's rank and report count from the value that is stored under `key`. Returns
+/// `None` if the value is damaged or of a later version. If this is true only of the report count,
+/// returns the rank without a count.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
     let rank = u32::from_be_bytes(opened(key, rank)?.try_into().ok()?);
     Some((rank, report_count_row::from_bytes(report_count)))
 }
 
-/// Encodes the external ids of an anchor as the row of `key`.
+/// Returns the value to store under `key` for the external ids of an anchor.
 pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8> {
     sealed(key, externals_row::to_bytes(externals))
 }
 
-/// Decodes the row of `key` to the external ids of an anchor. Returns `None` if the row is damaged
-/// or of a later version.
+/// Decodes the external ids of an anchor from the value that is stored under `key`. Returns `None`
+/// if the value is damaged or of a later version.
 pub(super) fn externals_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<ExternalId>> {
     externals_row::from_bytes(opened(key, bytes)?)
 }

@@ -214,12 +214,12 @@ impl SharedStore {
         Ok(self.read_range(Range::one(key))?.pop())
     }
 
-    /// Returns the time from which the age of stored data is computed. `now` is the reading of this
-    /// node's clock.
+    /// Returns the time that counts as now when the age of stored data is computed. `now` is the
+    /// reading of this node's clock.
     ///
     /// The result is the median of the clock readings that slot holders have written, or `now` if
     /// that is earlier. The lower of two middle readings counts as the median. Returns `None` while
-    /// this node has no slot, because it may have been refused one for its wrong clock.
+    /// this node has no slot, because it may have been refused a slot for its wrong clock.
     ///
     /// # Errors
     /// Returns the errors of [`SharedStore::read`].

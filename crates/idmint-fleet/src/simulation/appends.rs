@@ -53,7 +53,7 @@ pub(super) fn records_on(
     )
 }
 
-/// Returns the records of the store, for an observer who is no node.
+/// Returns records for checks that read the store directly, and not as one of the nodes.
 fn all_records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
     let namespace = Namespace::parse("simulation").expect("a name");

@@ -78,7 +78,7 @@ pub(crate) enum Step {
     Ended,
 }
 
-/// The time that the mint needs from the next renewal of the slot.
+/// The horizon that the mint needs from the next renewal of the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     /// The lowest horizon that is sufficient for the mint.

@@ -163,7 +163,8 @@ impl SlotLease {
             ));
         }
         // Compute the floor from `missing_at` and not from `now`. If the store was wiped, all
-        // reservations in it were acknowledged before `missing_at`.
+        // reservations in it were acknowledged before `missing_at`, so a higher floor is not
+        // needed.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout

@@ -53,8 +53,8 @@ pub(crate) struct FleetMeta {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
     /// `true` if a fence has held the numbers of all series, so that a node must be able to read
-    /// the row `number-hold`. The stored agreement then has version 2, which nodes that cannot read
-    /// that row refuse.
+    /// the row `number-hold`. In this case the stored agreement has version 2. Nodes that cannot
+    /// read that row refuse version 2.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each minted format, for comparison with the configuration of a node. Each

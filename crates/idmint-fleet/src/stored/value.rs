@@ -52,7 +52,7 @@ pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
     write_as(VERSION, value)
 }
 
-/// Serializes a value with this version. A program that knows only lower versions refuses it.
+/// Serializes a value with the version `v`. A program that knows only lower versions refuses it.
 pub(super) fn write_as(v: u32, value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Written { v, value }).expect("text and numbers can be written")
 }

@@ -16,7 +16,7 @@ pub(crate) type Place = u8;
 pub(crate) struct Snapshot {
     /// The first tick that no process may use.
     pub(crate) horizon: Tick,
-    /// The request that wrote the horizon, by its number.
+    /// The number of the request that wrote the horizon.
     pub(crate) attempt: u8,
     /// The write that last changed the horizon.
     pub(crate) horizon_revision: Revision,

@@ -1,5 +1,5 @@
-//! Callers of the campaign. They mint ids of all formats, append without a pause, and later repeat
-//! their appends.
+//! Callers of the campaign. They mint ids of all formats and append events all the time, and later
+//! repeat their appends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -87,7 +87,7 @@ pub enum Adopted {
 pub struct AdoptedRecords {
     /// The number of formats in the folder.
     pub formats: usize,
-    /// The counts of ledgers, their appends, and the request keys of their last day.
+    /// The counts of ledgers, their appends, and the request keys that are not too old.
     pub ledgers: AdoptedCount,
     /// The counts of pairs of objects, and their conjunctions.
     pub pairs: AdoptedCount,
@@ -336,8 +336,8 @@ impl Adoption {
     }
 
     /// Compares the folder's formats and horizon with the fleet's agreement. Returns the agreement,
-    /// or the transaction that must change it first. If `far` is set, this slot alone takes over
-    /// the folder's horizon.
+    /// or the transaction that must change it first. If `far` names a slot, that slot alone takes
+    /// over the folder's horizon.
     fn plan(
         &self,
         folder: &AdoptedFolder,

@@ -23,8 +23,8 @@ const BOUNDS: JournalBounds = JournalBounds {
 };
 
 /// The maximum number of remembered hashes of journalled rows. Each row has two hashes: one of its
-/// key, and one of its key with its value. They avoid that a row that is read repeatedly is
-/// journalled again each time.
+/// key, and one of its key with its value. Without the hashes, a row that is read repeatedly would
+/// be journalled each time.
 const KNOWN_MAX: usize = 200_000;
 
 /// The journal of a node, in files of its data folder. The journal contains the rows that etcd has

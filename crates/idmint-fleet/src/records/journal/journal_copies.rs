@@ -27,8 +27,8 @@ use idmint_storage::Namespace;
 pub struct JournalCopies {
     keys: Keys,
     files: Vec<PathBuf>,
-    /// For each given path, the first names of the fleets whose rows were found there, in the order
-    /// of the rows.
+    /// For each given path, the fleets whose rows were found there, in the order of the rows. A
+    /// fleet is identified by its first name, which no fence changes.
     origins: Vec<(PathBuf, Vec<u128>)>,
     /// The highest number of fences, the operations after a restore, that any of the journals
     /// shows.
@@ -312,8 +312,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // An unusable part of at most `ERA_LEN` bytes may have been the record of an era,
-            // because the record of a row is longer. The era of the following rows is then unknown.
+            // An unusable part of at most `ERA_LEN` bytes may be the damaged record of an era,
+            // because the record of a row is longer. So the era of the following rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }

@@ -216,8 +216,8 @@ fn place(given: &GivenNumbers) -> (SeriesName, u64) {
     (given.series.clone(), given.first)
 }
 
-/// Checks the numbers after an import. Each series must be a prefix of the original series. If all
-/// journals were imported, it must be complete.
+/// Checks the numbers after an import. Each series must be a prefix of the original series, or the
+/// whole series if all journals were imported.
 fn check_numbers(
     history: &History,
     truth: &BTreeMap<SeriesName, Vec<GivenNumbers>>,
@@ -279,8 +279,8 @@ fn check_numbers(
     }
 }
 
-/// Replays a history and its restore. Returns how many events were recovered and lost, and how many
-/// numbers.
+/// Replays a history and its restore. Returns the number of recovered events, lost events,
+/// recovered numbers and lost numbers.
 fn restore(seed: u64) -> [u64; 4] {
     let mut history = History::of(seed);
     let backed_up_at = history.dice.random_range(0..STEPS);

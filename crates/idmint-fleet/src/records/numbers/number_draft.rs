@@ -210,8 +210,8 @@ impl NumberDraft {
         Ok(())
     }
 
-    /// Adds issued numbers. Returns `false` if the stored rows differ from those that the plan is
-    /// based on, or if a hold on the series forbids the plan.
+    /// Adds the plan to issue numbers. Returns `false` if the stored rows differ from those that
+    /// the plan is based on, or if a hold on the series forbids the plan.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {

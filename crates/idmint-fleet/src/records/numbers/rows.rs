@@ -47,9 +47,9 @@ impl GivenCommit {
     }
 }
 
-/// Encodes a series as the row of `key`. `attempt` is the transaction that writes the row. The
-/// attempt is stored only if the series is closed, because earlier versions cannot read a longer
-/// row.
+/// Returns the value to store under `key` for a series. `attempt` is the transaction that writes
+/// the value. The attempt is stored only if the series is closed, because earlier versions cannot
+/// read a longer row.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
     attempt: Attempt,
@@ -73,8 +73,8 @@ pub(in crate::records) fn series_to_bytes(
     sealed(key, bytes)
 }
 
-/// Decodes the row of `key`, which is the row of this series. Returns `None` if the row is damaged
-/// or of a later version.
+/// Decodes a series from the value that is stored under `key`. Returns `None` if the value is
+/// damaged or of a later version.
 pub(in crate::records) fn series_of_bytes(
     key: &str,
     series: SeriesName,
@@ -103,13 +103,13 @@ pub(in crate::records) fn series_of_bytes(
     })
 }
 
-/// Encodes a change of form as the row of `key`.
+/// Returns the value to store under `key` for a change of form.
 pub(in crate::records) fn form_to_bytes(key: &str, change: &FormChange) -> Vec<u8> {
     sealed(key, number_rows::form_to_bytes(change))
 }
 
-/// Decodes the row of `key`, which is the form of the numbers of this series from `from` on. Returns
-/// `None` if the row is damaged.
+/// Decodes the form of the numbers of a series from `from` on, from the value that is stored under
+/// `key`. Returns `None` if the value is damaged.
 pub(in crate::records) fn form_of_bytes(
     key: &str,
     (series, from): (&SeriesName, u64),
@@ -118,7 +118,7 @@ pub(in crate::records) fn form_of_bytes(
     number_rows::form_of_bytes((series.as_str(), from), opened(key, bytes)?)
 }
 
-/// Encodes the numbers that a transaction issued as the row of `key`.
+/// Returns the value to store under `key` for the numbers that a transaction issued.
 pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.push(u8::from(commit.begins));
@@ -135,8 +135,8 @@ pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Ve
     sealed(key, bytes)
 }
 
-/// Decodes the row of `key`, which has the numbers of this series up to `last`. Returns `None` if
-/// the row is damaged or of a later version.
+/// Decodes the numbers that a transaction issued, with `last` as the last one, from the value that
+/// is stored under `key`. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn commit_of_bytes(
     key: &str,
     series: &SeriesName,
@@ -180,7 +180,7 @@ pub(super) fn key_of_bytes(series: &SeriesName, key: KeyHash, bytes: &[u8]) -> O
     number_rows::key_of_bytes((series.as_str(), key.0), bytes)
 }
 
-/// Encodes a void number as the row of `key`.
+/// Returns the value to store under `key` for a void number.
 pub(in crate::records) fn void_to_bytes(
     key: &str,
     VoidRow { attempt, of, void }: &VoidRow,
@@ -192,8 +192,8 @@ pub(in crate::records) fn void_to_bytes(
     )
 }
 
-/// Decodes the row of `key`, which is the row of this number. Returns `None` if the row is damaged
-/// or of a later version.
+/// Decodes a void number from the value that is stored under `key`. Returns `None` if the value is
+/// damaged or of a later version.
 pub(in crate::records) fn void_of_bytes(
     key: &str,
     (series, number): (&SeriesName, u64),
