@@ -313,7 +313,8 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node has taken the slot. The slot's writer thread has to report that.
+    // Another node has taken the slot. The write is refused, and the increased `doubts` make the
+    // slot's thread check the coordinator.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

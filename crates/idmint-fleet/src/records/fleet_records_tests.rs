@@ -99,8 +99,8 @@ fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns a coordinator, a node that uses it, the append that creates the node's ledger, and an
-/// append that follows.
+/// Returns a coordinator, a node that uses it, the append that has created a ledger, and the next
+/// append to that ledger, which is not written yet.
 fn bench() -> (Arc<Faulty>, FleetRecords, AppendPlan, AppendPlan) {
     let faulty = Arc::new(Faulty::default());
     let records = node(Arc::clone(&faulty) as Arc<dyn Coordinator>);

@@ -32,8 +32,8 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The prefixes of the keys for horizons and slot holders. In a key, this prefix follows the prefix
-/// of the fleet.
+/// The kinds of keys for horizons and slot holders. In a key, the kind follows the prefix of the
+/// fleet.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 

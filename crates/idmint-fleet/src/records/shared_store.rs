@@ -108,7 +108,8 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The request that proved this was sent at this time.
+    /// The transaction was committed. The value is the time at which the request that proved this
+    /// was sent.
     Committed(Asked),
     /// A comparison failed, so nothing was written.
     Stale,

@@ -51,7 +51,7 @@ pub(super) enum Disaster {
 /// The moment at which the backup was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backup {
-    /// The backup was saved before each node renewed its slot twice.
+    /// The backup is recent. Since it was saved, each node has only renewed its slot twice.
     New,
     /// The backup was saved before all mishaps since the last disaster.
     Older,

@@ -1,5 +1,5 @@
-//! Copies the numbers of a single node into a fleet. The row of a series is written last. Before
-//! that, the fleet issues no number of the series.
+//! Copies the numbers of a single node into a fleet. The row of a series is written last. Until
+//! that row exists, the fleet issues no number of the series.
 
 use super::adopted_batch::AdoptedBatch;
 use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};

@@ -27,8 +27,8 @@ use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
 };
 
-/// The fates of the next transactions. Each is a pair: `true` if the transaction is done, and
-/// `true` if it gets a response.
+/// The fates of the next transactions, such as `(true, false)`: the transaction is done, but gets
+/// no response.
 type Fates = Arc<Mutex<VecDeque<(bool, bool)>>>;
 
 /// A store that applies the given fates to transactions in order, and works normally afterwards.

@@ -19,9 +19,10 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
-    /// The changes of form of each series, each with the era in which a journal has it.
+    /// The changes of form (how numbers are written, such as `INV-00042`) of each series. Each
+    /// change has the era of the journalled row.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
-    /// The closed series, each with the era in which a journal has it.
+    /// The closed series, each with the era of the journalled row.
     pub(super) closed: Vec<(ClosedSeries, FleetEra)>,
 }
 

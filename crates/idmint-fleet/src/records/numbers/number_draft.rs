@@ -80,8 +80,8 @@ struct OfSeries {
     before: Option<SeriesSummary>,
     /// The first number that the transaction issues, or `None` if it only closes the series.
     first: Option<u64>,
-    /// The row with the form of the number before `first`, which no transaction changes unless it
-    /// also changes the row of the series.
+    /// The row with the form (how numbers are written) of the number before `first`. A transaction
+    /// that changes this row also changes the row of the series.
     form_row: Option<KeyValue>,
     /// The form of the last number, after the plans that were added so far.
     form: Option<NumberForm>,
