@@ -131,10 +131,11 @@ impl RecordStore for FleetRecords {
         {
             self.check_closing().map_err(WriteError::NotWritten)?;
         }
+        let era = self.store.era();
         let lacks = |key: &str| {
             self.journal
                 .as_ref()
-                .is_some_and(|journal| journal.lacks(key))
+                .is_some_and(|journal| journal.lacks(era, key))
         };
         let mut round = TransactionDraft::read(&self.store, self.attempt(), plans, &lacks)
             .map_err(WriteError::NotWritten)?;

@@ -61,6 +61,8 @@ struct OpenSegment {
 /// Hashes of the most recently written rows.
 #[derive(Default)]
 struct KnownRows {
+    /// The era in which the rows were written.
+    era: Option<FleetEra>,
     rows: HashSet<u64>,
     oldest_first: VecDeque<u64>,
 }
@@ -106,13 +108,14 @@ impl AppendJournal {
         AppendJournal { bounds, ..self }
     }
 
-    /// `true` if the journal may lack the row with this key.
-    pub(in crate::records) fn lacks(&self, key: &str) -> bool {
+    /// `true` if the journal may lack the row that has this key in this era.
+    pub(in crate::records) fn lacks(&self, era: FleetEra, key: &str) -> bool {
         !self
             .state
             .lock()
             .expect("no holder of this lock panics")
             .known
+            .of_era(era)
             .has(name_of(key, None))
     }
 
@@ -120,7 +123,8 @@ impl AppendJournal {
     /// which the rows were committed.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
-        let is_new = |(key, value): &&(&str, &[u8])| !state.known.has(name_of(key, Some(value)));
+        let known = state.known.of_era(era);
+        let is_new = |(key, value): &&(&str, &[u8])| !known.has(name_of(key, Some(value)));
         let rows: Vec<&(&str, &[u8])> = rows.iter().filter(is_new).collect();
         if rows.is_empty() {
             return;
@@ -199,6 +203,18 @@ impl OpenSegment {
 }
 
 impl KnownRows {
+    /// Returns the rows of this era, and forgets those of an earlier era. After a restore, a key
+    /// can get another value, such as a number that is issued again.
+    fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
+        if self.era != Some(era) {
+            *self = KnownRows {
+                era: Some(era),
+                ..KnownRows::default()
+            };
+        }
+        self
+    }
+
     fn has(&self, name: u64) -> bool {
         self.rows.contains(&name)
     }

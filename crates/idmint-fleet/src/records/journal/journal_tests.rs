@@ -788,6 +788,27 @@ fn after_a_damaged_record_in_the_middle_all_whole_rows_come_back_and_the_damage_
 }
 
 #[test]
+fn a_key_of_an_earlier_era_is_journalled_again_since_it_may_have_another_value() {
+    let samples = SampleNodes::of(1);
+    let journal = samples.journal(0);
+    let rows: [(&str, &[u8]); 2] = [("number/a/7", b"one"), ("number/a/8", b"two")];
+    journal.keep(FIRST, &rows[..1]);
+    assert!(!journal.lacks(FIRST, rows[0].0) && journal.lacks(FIRST, rows[1].0));
+    assert!(journal.lacks(FENCED, rows[0].0), "a restore may replace it");
+    let written = || {
+        let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
+        let segments = segments::list(&folder).unwrap();
+        let bytes = fs::read(&segments[0].path).unwrap();
+        bytes.windows(3).filter(|bytes| *bytes == b"one").count()
+    };
+    for _ in 0..2 {
+        journal.keep(FENCED, &rows);
+        assert_eq!(written(), 2, "once in each era");
+    }
+    assert!(!journal.lacks(FENCED, rows[0].0));
+}
+
+#[test]
 fn a_journal_that_cannot_be_written_stops_nobody_and_is_counted() {
     let samples = SampleNodes::of(1);
     let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
