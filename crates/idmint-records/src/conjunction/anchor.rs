@@ -43,8 +43,8 @@ pub struct Anchor {
 
 /// A plan to store a new anchor, the first report of a conjunction.
 ///
-/// The plan stays valid as long as the pair has no anchor at a time in `free`, and no nearby anchor
-/// has the same or a greater rank.
+/// The plan stays valid as long as the pair has no anchor at a time in `free`, and the rank of the
+/// new anchor is still one above the greatest rank within two seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
     /// The name of the format.

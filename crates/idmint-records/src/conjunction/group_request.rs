@@ -44,14 +44,15 @@ pub enum GroupError {
     /// No id can be made for the report.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The id that the sender attached to the report does not belong to the report's objects.
+    /// The sender attached an id of the format, but not of a conjunction of the report's two
+    /// objects.
     #[error("the sender attached the id {named}, which belongs to other objects")]
     OtherObjects {
         /// The id that the sender attached to the report.
         named: u128,
     },
-    /// The report would get an id that differs from its attached id, but the rule requires them to
-    /// be equal.
+    /// The report would get an id that differs from its attached id, but [`NotedRule::must_agree`]
+    /// requires them to be equal.
     #[error("the sender attached the id {named}, but the report gets the id {gets}")]
     OtherId {
         /// The id that the sender attached to the report.
@@ -124,8 +125,9 @@ impl Keyed {
         })
     }
 
-    /// Returns the times at which an anchor has the attached id of this report and is at most
-    /// `reach` from the report. Returns `None` if there are none.
+    /// Returns the anchor times that give the attached id of this report and are at most `reach`
+    /// before or after the report's time. Returns `None` if there are no such times or no attached
+    /// id.
     fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
         let noted = self.noted?;
         let micros = u64::try_from(reach.as_micros()).unwrap_or(u64::MAX);
@@ -147,7 +149,7 @@ enum Choice {
     /// The report begins a conjunction, and the time of the report becomes the anchor.
     Own,
     /// The report begins a conjunction that gets the report's attached id. The anchor is the
-    /// `nearest` time with that id.
+    /// [`nearest`](NotedAnchor::nearest) time that gives this id.
     Adopted(NotedAnchor),
 }
 
@@ -311,21 +313,22 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Another node may store the conjunction that the report names before this plan
-                    // is written. The report must then join that conjunction.
+                    // Another node may store the conjunction of the report's attached id before
+                    // this plan is written. The report would have to join that conjunction, so
+                    // require its times to be free of anchors too.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // Every time in one tick gives the attached id. Require only the times within
-                    // the neighbourhood to be free of anchors, because the stored anchors were
-                    // looked up only there.
+                    // Every time in the tick of the attached id gives this id. Require only the
+                    // times within the neighbourhood to be free of anchors, because stored anchors
+                    // were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within reach. In this case, the plan must not require the reach to be
-                    // free.
+                    // is within one second. In this case, the plan must not require that there is
+                    // no such anchor.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }
@@ -347,7 +350,8 @@ impl GroupRequest {
         Ok((grouped, plans))
     }
 
-    /// Returns each report, together with the stored anchors around the times of the report.
+    /// Returns each report, together with the stored anchors for the [keys](GroupRequest::keys) of
+    /// this report.
     fn with_stored<'a>(
         &'a self,
         stored: &'a [Vec<Anchor>],
@@ -363,11 +367,13 @@ impl GroupRequest {
     /// Decides whether a report joins an existing conjunction or begins a new one. `anchors` are
     /// the anchors of the pair around the report's times, in any order.
     ///
-    /// Anchors that are added later do not change the decision for the same report, because they
-    /// have a greater rank than existing anchors within two seconds. A report that takes its
-    /// attached id creates the anchor of that id, so the anchor exists from then on. If a report
-    /// joins the anchor that it names at a distance, however, an anchor that is added within one
-    /// second of the report changes the decision.
+    /// If the same report is decided again later, the decision is the same. Anchors that were added
+    /// in the meantime have a greater rank than older anchors within two seconds. A report that
+    /// takes its attached id creates the anchor of that id, and finds this anchor the next time.
+    ///
+    /// The exception is a report that joins the anchor of its attached id from more than one second
+    /// away ([`NotedRule::named_reach`]). Once another anchor exists within one second, the report
+    /// joins that one.
     fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
         let known = report.noted.and_then(|noted| noted.find(anchors));
         if let Some(noted) = report.noted.filter(|_| self.noted_rule.keep) {

@@ -19,9 +19,11 @@ pub struct Seen {
 pub struct ReportCount {
     /// The number of reports, or 0 if the conjunction was stored without a count.
     pub count: u64,
-    /// The first report. If `count` is 0, this is when the conjunction without a count was found.
+    /// The first report. If `count` is 0, `at` is the time at which idmint noticed the missing
+    /// count.
     pub first: Seen,
-    /// The last report. If `count` is 0, this is when the conjunction without a count was found.
+    /// The last report. If `count` is 0, `at` is the time at which idmint noticed the missing
+    /// count.
     pub last: Seen,
 }
 

@@ -39,13 +39,14 @@ pub enum PlainKind {
     Own,
     /// The files of analysts.
     Analysis {
-        /// `true` if an `event_id` that is no id of the report's objects is kept as the id of another
-        /// originator. Otherwise it refuses the report, because nothing is stored.
+        /// `true` if an `event_id` that is no id of the report's objects is stored as the id of
+        /// another originator. `false` if such an `event_id` refuses the report, because the
+        /// service does not store conjunctions.
         keeps_foreign: bool,
     },
 }
 
-/// The kind of analyses of a service that stores conjunctions.
+/// The kind of analyses on a service that stores conjunctions, and so keeps foreign ids.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
@@ -59,7 +60,8 @@ impl PlainKind {
         }
     }
 
-    /// Returns the name of the member with the invalid value, unless the error names it itself.
+    /// Returns the name of the member with the invalid value, or `None` if the text of `error`
+    /// already names it.
     fn member_of(self, error: &ReportError) -> Option<&'static str> {
         match (self, error) {
             (
@@ -113,7 +115,7 @@ pub struct WrittenReport<'a> {
 /// error refuses the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportsError {
-    /// A message is invalid, no id can be made for it, or it already contains an id that does not
+    /// A message is invalid, no id can be made for it, or it contains an id of idmint that does not
     /// belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),

@@ -27,15 +27,16 @@ impl SentReport {
 
 /// Says how the conjunction id that a sender has attached to a report is used.
 ///
-/// By default, a report joins the oldest anchor within one second, even if the anchor's id differs
-/// from the attached id. If there is no such anchor, the report gets its attached id under two
-/// conditions: no conjunction has that id yet, and a time that gives that id is within one second.
-/// A new anchor is then created at the nearest such time. Otherwise the report's own time becomes a
-/// new anchor.
+/// By default, a report joins the oldest anchor within one second, even if the id of that anchor
+/// differs from the attached id. If no anchor is within one second, the report can create an anchor
+/// that gives its attached id. This requires that no conjunction has the id yet, and that a time
+/// within one second gives the id. The nearest such time becomes the anchor. Otherwise the report's
+/// own time becomes a new anchor.
 ///
-/// A report that is sent again therefore always gets the same response, whatever other reports
-/// arrive in between. There is one exception: an analysis that joined the conjunction of its
-/// attached id at a distance joins a later conjunction within one second of its own time.
+/// As a result, a report that is sent again gets the same response, whatever other reports arrive
+/// in between. The exception is an analysis that joined the conjunction of its attached id from
+/// more than one second away (see `named_reach`). If another conjunction is stored within one
+/// second of the analysis later, the analysis joins that one when it is sent again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps its attached id. The report joins the anchor of that id, or
@@ -57,13 +58,14 @@ pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 /// originators set it to their own ids.
 pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
 
-/// The problem with an attached id. In an error message, its text follows the id.
+/// The problem with an attached id. In an error message, the text of the problem follows the id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotedFault {
     /// The attached id is not an id of the format.
     #[error("is not an id of this format")]
     NoId,
-    /// The attached id does not belong to the objects of the report.
+    /// The attached id is an id of the format, but not of a conjunction of the report's two
+    /// objects.
     #[error("is not the id of a conjunction of these two objects")]
     OtherObjects,
     /// The report gets an id that differs from the attached one. The value is the id that the

@@ -67,7 +67,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
-/// Returns the first separator with which the first line names an object, or a comma.
+/// Returns the first of the [`SEPARATORS`] that splits the first line so that a cell is the name of
+/// an object's column, such as `SAT_1_ID`. Returns a comma if none of them does.
 fn separator_of(text: &str) -> u8 {
     let names_object = |separator: &u8| {
         let heading = rows(text, *separator).next();

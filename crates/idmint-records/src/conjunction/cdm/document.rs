@@ -116,16 +116,17 @@ impl<B: AsRef<[u8]>> Document<B> {
         &self.refused
     }
 
-    /// Returns the report of each message, together with the conjunction id that the message
-    /// already contains (the attached id), if any.
+    /// Returns the report of each message, together with its attached id: the conjunction id that
+    /// idmint wrote into the message earlier, if any.
     ///
-    /// The attached id is read in the encoding with the index `encoding`. If that fails, it is read
-    /// in the first encoding of the format that accepts it. The minter decides whether the value of
-    /// the keyword CONJUNCTION_ID is an id of idmint.
+    /// The id in a comment or JSON member is read in the encoding with the index `encoding`. If
+    /// that fails, it is read in the first encoding of the format that accepts it. The value of the
+    /// keyword CONJUNCTION_ID counts only if `minter` could have made it for the objects of the
+    /// message, because other originators write their own ids there.
     ///
     /// # Errors
     /// Returns [`CdmError`] for the first message whose attached id is not an id of the format, or
-    /// which has two different ids.
+    /// whose comment and CONJUNCTION_ID contain two different ids of idmint.
     pub fn sent_reports(
         &self,
         minter: &GroupedMinter,
@@ -139,8 +140,8 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// Returns the report of one message with its attached id, like [`Document::sent_reports`].
     ///
     /// # Errors
-    /// Returns [`CdmError`] if the attached id is not an id of the format, or if the message has
-    /// two different ids.
+    /// Returns [`CdmError`] if the attached id is not an id of the format, or if the comment and
+    /// CONJUNCTION_ID contain two different ids of idmint.
     pub fn sent_report(
         &self,
         index: usize,
@@ -177,8 +178,10 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// Returns the bytes of the document with the id of each message inserted. `ids` must be in the
     /// order of the messages.
     ///
-    /// A message that already contains a conjunction id (an attached id) is not changed. Grouping
-    /// the [sent_reports](Document::sent_reports) has already checked that this id is correct.
+    /// A message that already contains a conjunction id of idmint (an attached id) is not changed.
+    /// To be sure that this id is the one that the message gets, group the
+    /// [sent_reports](Document::sent_reports) with
+    /// [`NotedRule::must_agree`](crate::conjunction::NotedRule::must_agree).
     ///
     /// # Panics
     /// Panics if `sent_reports` or `ids` does not have exactly one item for each message.

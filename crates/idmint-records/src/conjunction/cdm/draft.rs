@@ -38,7 +38,8 @@ pub struct ExistingId {
     pub text: String,
 }
 
-/// The names that one form of messages uses for the values. They also appear in error messages.
+/// The names of the values in one form of messages, such as `SAT_1_ID` for an object in CSV. They
+/// also appear in error messages.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) tca: &'static str,
@@ -86,8 +87,8 @@ impl Message {
     /// Returns [`CdmError`] if the id in the comment is not an id of the format, or if the keyword
     /// has a different id of idmint.
     pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
-        // In forms other than those of CCSDS 508.0, idmint writes its id only into a member of its own,
-        // and CONJUNCTION_ID belongs to another originator.
+        // In JSON and CSV, idmint writes its id only into a member or column of its own, so
+        // CONJUNCTION_ID contains the id of another originator.
         let keyword = self.own_keyword(minter).filter(|_| self.names == &CCSDS);
         let Some(existing) = &self.existing_id else {
             return Ok(keyword.map(|(id, _)| id));
@@ -109,8 +110,8 @@ impl Message {
         own.map(|id| (id, keyword))
     }
 
-    /// Returns the id that another originator gave to the conjunction. It is the value of
-    /// CONJUNCTION_ID, unless that is an id of idmint.
+    /// Returns the id that another originator gave to the conjunction: the value of CONJUNCTION_ID,
+    /// unless that value is an id of idmint.
     pub fn external(&self, minter: &GroupedMinter) -> Option<ExternalId> {
         let keyword = self.conjunction_id.as_ref()?;
         ExternalId::new(&keyword.text).filter(|_| self.own_keyword(minter).is_none())
@@ -171,7 +172,8 @@ fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmErro
     CdmError::of(second.line, name, "another_id", message)
 }
 
-/// Checks that a value was not read before. If `known` has the value, the message gives it twice.
+/// Returns an error if a message gives a value twice. `known` is the value that was already read,
+/// with its line number.
 fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), CdmError> {
     let Some((_, first)) = known else {
         return Ok(());
@@ -214,8 +216,8 @@ struct ObjectDraft {
     /// The line number at which the object's block begins. `None` if the block has not begun, or if
     /// this form has no blocks of objects.
     begun: Option<u64>,
-    /// The catalogue number that stands beside the designator. It applies if the designator itself
-    /// is no number of an accepted catalogue.
+    /// The catalogue number from a column or member of its own, such as `SAT1_COMMENT_NORAD_ID`. It
+    /// is used if the designator is not a number of an accepted catalogue.
     number: Option<u64>,
 }
 
@@ -340,8 +342,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Records the catalogue number that a row has beside an object's designator. It must be
-    /// recorded before the designator and the catalogue.
+    /// Records an object's catalogue number from a column or member of its own, such as
+    /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
     }

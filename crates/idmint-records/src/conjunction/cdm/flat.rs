@@ -16,7 +16,7 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 pub(super) struct FlatNames {
     pub(super) names: Names,
     conjunction_id: &'static str,
-    /// The names of catalogue numbers that stand beside the designators, such as
+    /// The names of the catalogue numbers that a row has in addition to the designators, such as
     /// `SAT1_COMMENT_NORAD_ID`.
     numbers: [&'static str; 2],
 }
@@ -59,8 +59,8 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The catalogues and numbers of space-track.org's class `cdm`. They also apply to rows that
-/// combine this class with other names of the objects.
+/// The names of an object's catalogue and catalogue number in space-track.org's class `cdm`. Rows
+/// that name the objects as in another kind may have these values too.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
@@ -88,7 +88,8 @@ const KINDS: [FlatNames; 5] = [
 /// The second part of a time that space-track.org split in two until about 2020.
 pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
 
-/// The error message for a row for which [`FlatNames::is_of_other_class`] is true of a name.
+/// The error message for a row that names objects as in `cdm` and as in `cdm_public`, see
+/// [`FlatNames::is_of_other_class`].
 pub(super) const MIXED: &str = "the row mixes names of `cdm` and `cdm_public`";
 
 /// A value of a flat row that is interpreted.
@@ -104,7 +105,8 @@ pub(super) enum Part {
 }
 
 impl FlatNames {
-    /// Returns the kind of a row that has the given names, or `None` if it names no object.
+    /// Returns the kind of a row with the names `given`, or `None` if none of them is the name of
+    /// an object.
     pub(super) fn of<'n>(
         given: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<&'static FlatNames> {
@@ -142,8 +144,9 @@ impl FlatNames {
         ]
     }
 
-    /// `true` if the name is that of an object in the other class of space-track.org, `cdm` or
-    /// `cdm_public`.
+    /// Returns `true` if `name` names an object in the other of space-track.org's classes `cdm` and
+    /// `cdm_public`. For example, `SAT_1_ID` belongs to `cdm_public`, so a row of `cdm` must not
+    /// have it.
     pub(super) fn is_of_other_class(&self, name: &str) -> bool {
         let mut classes = KINDS[..2].iter();
         !self.names.objects.contains(&name)
@@ -151,9 +154,9 @@ impl FlatNames {
     }
 }
 
-/// Adds a value to the draft of a row. `is_split` says that the row has a `TCA_FRACTION`.
+/// Adds a value to the draft of a row. `is_split` is `true` if the row has a `TCA_FRACTION`.
 ///
-/// A number beside a designator must have been added with [`Draft::set_number`] before.
+/// The row's catalogue numbers must have been added with [`Draft::set_number`] before.
 ///
 /// # Errors
 /// Returns [`CdmError`] if the value is invalid.
@@ -191,7 +194,7 @@ fn with_t(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the catalogue number that stands beside a designator, or `None` if the text is none.
+/// Parses a catalogue number. Returns `None` unless `text` consists of digits and is at least 1.
 pub(super) fn number(text: &str) -> Option<u64> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_digits.then(|| text.parse().ok()).flatten();

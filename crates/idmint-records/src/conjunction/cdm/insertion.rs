@@ -31,7 +31,8 @@ pub(super) enum Insertion {
         gap: Range<usize>,
         colon: Range<usize>,
     },
-    /// The id is inserted into CSV, either as a new cell after this separator or into an empty cell.
+    /// The id is inserted into CSV: as a new cell after `separator`, or into an existing empty cell
+    /// if `separator` is `None`.
     Cell {
         at: usize,
         separator: Option<u8>,

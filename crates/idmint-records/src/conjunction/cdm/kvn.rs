@@ -53,7 +53,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {
         // Creates an insertion at this line: a comment goes after the line, and a keyword before
-        // it. The line always has a line end, because no complete message ends this early.
+        // it. The line always has a line end, because more lines of the message must follow.
         let insertion = |note| {
             let at = match note {
                 NoteForm::Comment => line.next,

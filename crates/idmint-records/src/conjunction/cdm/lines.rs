@@ -50,7 +50,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Returns the length of the line end with which `rest` begins.
+/// Returns the length in bytes (1 or 2) of the line end at the beginning of `rest`, or 0 if `rest`
+/// is empty.
 fn line_end_len(rest: &[u8]) -> usize {
     match rest {
         [] => 0,
@@ -64,8 +65,8 @@ pub(super) fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Converts byte offsets to line numbers. Offsets must be passed in ascending order. Each byte is
-/// therefore read only once.
+/// Converts byte offsets to line numbers. Offsets must be passed in ascending order, so that each
+/// byte is read only once.
 #[derive(Debug, Default)]
 pub(super) struct LineCounter {
     at: usize,

@@ -9,8 +9,8 @@
 //! case: `relative_metadata`, and `metadata` in `object1` and `object2`.
 //!
 //! Until about 2020, `cdm` split a time into a `TCA` that contains a blank, and `TCA_FRACTION`. The
-//! field list does not define the unit of `TCA_FRACTION`. Such a row is refused, because its time
-//! could be wrong. A blank in a `TCA` without `TCA_FRACTION` stands for `T`.
+//! field list does not define the unit of `TCA_FRACTION`. A row with both is refused, because its
+//! time could be wrong. A blank in a `TCA` without `TCA_FRACTION` stands for `T`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,14 +33,15 @@ use crate::conjunction::sent_report::EVENT_ID_KEY;
 /// The member names in idmint's own JSON reports.
 const OURS: [&str; 3] = ["tca", "primary", "secondary"];
 
-/// The members of an object around the rows of space-track.org.
+/// The members of the object around the rows in a response of space-track.org with `metadata=true`.
+/// The rows are in the member `data`.
 const ENVELOPE: [&str; 2] = [ROWS, "request_metadata"];
 const ROWS: &str = "data";
 
 /// The member with the time in nested JSON.
 const RELATIVE_METADATA: &str = "relative_metadata";
 
-/// The members of nested JSON, in lower case, whose members are read.
+/// The objects of nested JSON whose members are read, as paths in lower case.
 const CONTAINERS: [&str; 5] = [
     RELATIVE_METADATA,
     "object1",
@@ -179,8 +180,9 @@ impl<'a> Rows<'a> {
         draft.finish(insertion, None)
     }
 
-    /// Appends the members of nested JSON to `flat`. Each name becomes a path in lower case, except
-    /// that the names of the outermost members that are no containers stay as they are.
+    /// Appends the members of nested JSON to `flat`. The name of a nested member becomes its path
+    /// in lower case, such as `object1.metadata.object_designator`. Outermost members that are not
+    /// in [`CONTAINERS`] keep their names.
     fn flatten(
         &mut self,
         path: &str,
@@ -240,8 +242,9 @@ impl<'a> Rows<'a> {
             Ok(Text(text)) => text,
             Err(_) if is_number && takes_number => Cow::Borrowed(member.value),
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
-            // Only TCA and the objects decide about a report, so another originator's id in another
-            // form does not refuse it.
+            // CONJUNCTION_ID and the additional catalogue numbers are optional. Ignore such a value
+            // if it is not a string, so that an unusual id of another originator does not refuse
+            // the message.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(

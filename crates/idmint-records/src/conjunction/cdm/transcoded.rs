@@ -90,8 +90,8 @@ impl Origin {
     }
 }
 
-/// Returns the first character of a document in UTF-16 that is not white space. A document without
-/// any such character begins with a space. Returns `None` if the document is not in UTF-16.
+/// Returns the first character of a document in UTF-16 that is not white space, or a space if there
+/// is no such character. Returns `None` if the document is not in UTF-16.
 pub(super) fn first_of_utf16(document: &[u8]) -> Option<char> {
     let (unit_of, bytes): (fn([u8; 2]) -> u16, _) = match document {
         [0xff, 0xfe, bytes @ ..] => (u16::from_le_bytes, bytes),
