@@ -133,7 +133,8 @@ impl AppendPlan {
         self.place_before() + 1
     }
 
-    /// Returns the id of the event that precedes the first event of the plan.
+    /// Returns the id of the event before the first event of the plan. If the plan creates the
+    /// ledger, this is [`EventId::before_genesis`].
     pub fn previous(&self) -> EventId {
         match self.before {
             Some(head) => head.id,

@@ -61,9 +61,9 @@ pub fn digest_of(events: &[Event]) -> [u8; 32] {
 pub enum ImportPart {
     /// More parts will follow. Until the last part, only parts of the import can be appended.
     More,
-    /// More parts will follow, and the import must already have begun. If the ledger is not being
-    /// imported, this part is refused. It therefore never begins an import by mistake, which would
-    /// block other events.
+    /// More parts will follow, and the import must already have begun. The part is refused if the
+    /// ledger is not being imported. This avoids beginning an import by mistake, which would block
+    /// all other events.
     Further,
     /// The last part of the import. After this part, other events can be appended again.
     Last,
@@ -88,9 +88,9 @@ impl ImportPart {
 pub enum LedgerRequest {
     /// A request to create the ledger that begins with the event `genesis`.
     ///
-    /// If there is no mark, the event must have a timestamp. The ledger's id then does not depend
-    /// on the current time. So a request that is sent again finds the ledger that it has already
-    /// created.
+    /// If there is no mark, the event must have a timestamp. The id of the ledger is then the same
+    /// whenever the request is sent, so a request that is sent again finds the ledger that it has
+    /// already created.
     Create {
         /// The first event of the ledger.
         genesis: Event,

@@ -30,8 +30,8 @@ impl Scanner<'_> {
         self.string(out, push)
     }
 
-    /// Reads a string. Copies the parts between escapes, and passes the character of each escape to
-    /// `push_char`.
+    /// Reads a string whose opening quote was already read. Copies the parts between escapes, and
+    /// passes the character of each escape to `push_char`.
     fn string(
         &mut self,
         out: &mut Vec<u8>,

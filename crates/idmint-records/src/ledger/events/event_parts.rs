@@ -28,7 +28,7 @@ impl EventParts {
     ///
     /// # Errors
     /// Returns the same errors as [`Event::from_json`](super::Event::from_json). After an error,
-    /// there is no event.
+    /// this value contains no event.
     pub(in crate::ledger) fn read(
         &mut self,
         json: &[u8],

@@ -20,7 +20,8 @@ pub struct ClosedSeries {
     pub series: SeriesName,
     /// The last number of the series, or `None` if it was closed before its first number.
     pub last: Option<u64>,
-    /// The time at which the series was closed. It is never earlier than the time of a number.
+    /// The time at which the series was closed. It is never earlier than the time of the last
+    /// number.
     pub recorded: EventTime,
     /// The name of the caller, or `None` if it is unknown.
     pub by: Option<String>,

@@ -23,7 +23,7 @@ use super::text_form::TextForm;
 pub struct FormerTemplate {
     /// The pattern for the names of the series.
     pub pattern: SeriesPattern,
-    /// The template of their texts.
+    /// The template for the texts of their numbers.
     pub template: NumberTemplate,
     /// The method for check characters, or `None` for texts without them.
     pub check: Option<NumberCheck>,
@@ -72,7 +72,8 @@ impl FormerTemplate {
         Some(self.form()?.of(series.as_str())?.text(number))
     }
 
-    /// Returns the texts of the template, or `None` if it does not fit the pattern.
+    /// Applies the template to its pattern. Returns `None` if the template does not fit the
+    /// pattern.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

@@ -58,16 +58,16 @@ impl NumberCheck {
 /// The computation of check characters, one character of the text after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CheckRun {
-    /// The sum of the digits by Luhn's method, and `true` if the next digit counts double. Every
-    /// second digit counts double, and the last one does.
+    /// `sum` is the sum of the digits so far, modulo 10. `is_doubled` is `true` if the next digit
+    /// counts double. Every second digit counts double, including the last one.
     Luhn { sum: u32, is_doubled: bool },
     /// The remainder of the digits so far.
     Mod97(u128),
 }
 
 impl CheckRun {
-    /// Returns the beginnings of a computation. Luhn's method has two, because the number of digits
-    /// is not known yet.
+    /// Returns the possible starts of a computation. Luhn's method has two: whether the first digit
+    /// counts double depends on the number of digits, which is not known yet.
     pub(super) fn beginnings(check: NumberCheck) -> Vec<CheckRun> {
         let luhn = |is_doubled| CheckRun::Luhn { sum: 0, is_doubled };
         match check {
@@ -88,7 +88,8 @@ impl CheckRun {
         })
     }
 
-    /// Returns `true` if the check character at this position is `letter`.
+    /// Returns `true` if the check characters of the text so far have `letter` at `position`, from
+    /// 0.
     pub(super) fn has(self, position: usize, letter: char) -> bool {
         let check = match self {
             CheckRun::Luhn {

@@ -73,7 +73,7 @@ pub struct FormChange {
 
 impl FormChange {
     /// Returns the form of a number according to `changes`, which are sorted by `from`. Returns
-    /// `None` if no change is at or below the number, because no form was stored with it.
+    /// `None` if all changes are above the number, because it was given before forms were stored.
     pub fn form_at(changes: &[FormChange], number: u64) -> Option<&NumberForm> {
         let after = changes.partition_point(|change| change.from <= number);
         changes[..after].last().map(|change| &change.form)

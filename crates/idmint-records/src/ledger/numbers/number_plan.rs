@@ -59,9 +59,10 @@ pub struct NumberRequest {
     pub must_begin: bool,
     /// The wrong first number that this request replaces, or `None` if it replaces none.
     pub instead_of: Option<u64>,
-    /// The reason why the series gives no new numbers, or `None` if it gives some.
+    /// The reason why the series gives no new numbers, or `None` if it may give some.
     pub refused: Option<SeriesRefusal>,
-    /// The form in which the numbers are written, or `None` if they have no text, such as blocks.
+    /// The form in which the numbers are written, or `None` if they have no text, such as numbers
+    /// from blocks.
     pub form: Option<NumberForm>,
 }
 
@@ -437,8 +438,9 @@ impl NumberPlan {
     }
 
     /// Returns the change of form to store with the numbers, or `None` if they are written like the
-    /// number before them. `latest` is the form of that number. If the plan begins the series
-    /// [again](NumberPlan::correct), it has no number before.
+    /// number before them. `latest` is the form of that number. It is ignored if the plan
+    /// [corrects](NumberPlan::correct) the first number, because no number comes before the new
+    /// first one.
     pub fn form_change(&self, latest: Option<&NumberForm>) -> Option<FormChange> {
         let latest = latest.filter(|_| self.replaces.is_none());
         let form = self.form.as_ref().filter(|form| Some(*form) != latest)?;

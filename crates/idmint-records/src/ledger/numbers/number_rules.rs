@@ -76,7 +76,7 @@ pub struct NumberRule {
     /// The years that the part `year` of a name can have, or `None` for all years.
     pub years: Option<Years>,
     /// The periods of the series that give numbers, or `None` for all periods. The period is the
-    /// part `year` of a name, or else the part `period`, or else what stands for the star.
+    /// part `year` of a name, or else the part `period`, or else the text that the star matches.
     pub periods: Option<Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ pub struct NumberRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberRules(Vec<RuleForms>);
 
-/// A rule with its templates applied to its pattern.
+/// A rule, and the texts that its current and its former templates write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RuleForms {
     rule: NumberRule,
@@ -184,7 +184,8 @@ impl NumberRule {
         }
     }
 
-    /// Returns the index of the part that says the period of a series.
+    /// Returns the index of the part that names the period of a series: `year`, or else `period`,
+    /// or else the star.
     fn period_part(&self) -> Option<usize> {
         let parts = [YEAR, "period", "*"].into_iter();
         parts.filter_map(|name| self.pattern.part(name)).next()
@@ -279,7 +280,8 @@ impl RuleForms {
         std::iter::once(&self.current).chain(&self.former)
     }
 
-    /// `true` if the texts of this rule are compared with the texts of others.
+    /// Returns `true` if the texts of this rule are checked for conflicts. This is the case for
+    /// series without gaps.
     fn is_compared(&self) -> bool {
         self.rule.kind == NumberKind::Gapless
     }
@@ -299,7 +301,7 @@ impl NumberRules {
         Ok(rules)
     }
 
-    /// Checks that for each series, one of the matching patterns is the most specific one.
+    /// Checks that no two rules match the same series with equally specific patterns.
     fn check_patterns(&self) -> Result<(), NumberRulesError> {
         for (at, RuleForms { rule, .. }) in self.0.iter().enumerate() {
             for RuleForms { rule: other, .. } in &self.0[..at] {
@@ -333,7 +335,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // A star without {series} is refused or allowed elsewhere, depending on stored numbers.
+            // A template that leaves out a part of the name, such as `T-{n}` for `ticket-*`, is
+            // checked when the store is opened. Such a rule is allowed if one of its series already
+            // has numbers.
             if set.form.has_all_parts()
                 && let Some(conflict) = ambiguous(*set)
             {
@@ -355,14 +359,14 @@ impl NumberRules {
         Ok(())
     }
 
-    /// Returns the rules for series without gaps, each with the names of the series for which a
-    /// more specific rule applies.
+    /// Returns the rules for series without gaps. Each rule comes with the patterns of more
+    /// specific rules, whose series it does not apply to.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
     }
 
-    /// Returns the names of the series for which a more specific rule applies.
+    /// Returns the fields of all patterns that are more specific than the pattern of this rule.
     fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
         let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
         let others = patterns.filter(|other| other.weight() > rule.pattern.weight());
@@ -418,8 +422,8 @@ impl NumberRules {
         self.forms_of(series).map(|forms| &forms.rule)
     }
 
-    /// Checks that the period of a series may get numbers. A series keeps the numbers that it gave
-    /// before.
+    /// Checks that a series may get new numbers according to the settings `years` and `periods` of
+    /// its rule. The numbers that it got earlier stay valid.
     ///
     /// # Errors
     /// Returns [`SeriesRefusal`] if the series has a year or a period that is not configured.

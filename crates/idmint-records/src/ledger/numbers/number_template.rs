@@ -201,8 +201,8 @@ impl Piece {
 /// Returns `true` if a character is visible or a blank. Control, format and private characters are
 /// not.
 fn is_printable(letter: char) -> bool {
-    // Rust escapes characters that are not printable, and marks that combine with the character
-    // before them unless there is one.
+    // `escape_debug` escapes characters that are not printable. It also escapes combining marks,
+    // except after another character. So look at the character after an `x`.
     letter == '"' || letter == '\'' || letter == '\\' || {
         let beside = format!("x{letter}");
         beside.escape_debug().count() == 2

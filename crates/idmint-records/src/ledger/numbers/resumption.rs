@@ -20,7 +20,7 @@ const SKIPPED: &str = "skipped when the series was resumed after a restore";
 /// and void, because callers may have got them before the restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeRequest {
-    /// The series. It may not have begun yet.
+    /// The series, which need not have begun.
     pub series: SeriesName,
     /// The number at which the series continues.
     pub from: u64,

@@ -173,7 +173,7 @@ impl SeriesPattern {
         self.part("*").is_some()
     }
 
-    /// The characters with which all matching names begin.
+    /// Returns the characters with which all matching names begin.
     fn prefix(&self) -> &str {
         match self.fields.first() {
             Some(TextField::Literal(prefix)) => prefix,
@@ -204,8 +204,9 @@ impl SeriesPattern {
     }
 
     /// Returns a value that is greater for a more specific pattern. If several patterns match a
-    /// name, the one with the greatest value applies. A single name comes first, then the greater
-    /// number of fixed characters, parts before a star, fewer parts, and fewer open parts.
+    /// name, the one with the greatest value applies. These criteria decide, in this order: a
+    /// single name before a pattern, more fixed characters, no star, fewer parts, and fewer open
+    /// parts such as `{company}`.
     pub(super) fn weight(&self) -> impl Ord + use<> {
         let is_open = |field: &&TextField| {
             matches!(

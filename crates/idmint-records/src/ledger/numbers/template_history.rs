@@ -13,8 +13,8 @@ pub struct KeptTemplates(Vec<FormerTemplate>);
 
 /// The templates with which a store was started, in the order of the starts.
 ///
-/// The first entry decides how numbers are written that were issued before forms were stored with
-/// them.
+/// The first entry says how numbers are written that were given before the store kept a form for
+/// each number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TemplateHistory(Vec<KeptTemplates>);
 

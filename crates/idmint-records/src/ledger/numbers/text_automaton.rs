@@ -35,7 +35,7 @@ impl Letters {
         Letters::matching(|letter| (b'0' + from..=b'0' + to).contains(&letter))
     }
 
-    /// Returns the characters of both sets.
+    /// Returns the characters that are in both sets.
     pub(super) fn and(self, other: Letters) -> Letters {
         Letters {
             ascii: self.ascii & other.ascii,
@@ -53,14 +53,15 @@ impl Letters {
     }
 }
 
-/// What a character of a text stands for.
+/// The meaning of one character of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Role {
     /// A fixed character of the template.
     Literal,
-    /// The next character of a part of the name.
+    /// One character of the part with this index.
     Part(usize),
-    /// The last character of a part whose value in the name is this text.
+    /// The last character of the part with this index, and the whole value of the part. With
+    /// `{year:last2}`, the text has only `26`, but the value is `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -102,16 +103,17 @@ impl TextAutomaton {
         automaton
     }
 
-    /// Returns the automaton for texts of these fields, followed by check characters. If `excluded`
-    /// is not empty, the names of the series match none of these patterns. `name` has the fields of
-    /// the names.
+    /// Returns the automaton for texts of these fields, followed by check characters.
+    ///
+    /// Only the texts of some series are accepted: their names have the fields `name`, and match
+    /// none of the patterns `excluded`.
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],
         excluded: &[Vec<TextField>],
         check: Option<NumberCheck>,
     ) -> TextAutomaton {
-        // These two names are not valid, but some patterns match them.
+        // `.` and `..` are not valid names, but some patterns match them, so exclude them too.
         let dots = [".", ".."].into_iter();
         let dots = dots.filter(|dots| !splits(name, dots, 1).is_empty());
         let dots = dots.map(|dots| vec![TextField::Literal(dots.to_owned())]);
@@ -405,7 +407,7 @@ impl NumberStates {
     }
 }
 
-/// The names of series that match none of some patterns, as a deterministic automaton.
+/// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
     /// For each state, the nodes of the patterns that a name has reached.
@@ -413,7 +415,7 @@ struct Names {
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
 
-/// The states of [`Names`] before and after a part of a name.
+/// The states of [`Names`] before a part of a name (`from`) and after it (`to`).
 #[derive(Debug, Clone)]
 struct Span {
     from: usize,
@@ -463,8 +465,8 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Returns the spans of the parts of the names, in every way that leads to a name which matches
-    /// none of the patterns. Each name takes exactly one of these ways.
+    /// Returns every way in which the parts of a name can lead to a name that matches none of the
+    /// patterns. A way has one span for each part. Each such name takes exactly one way.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }
@@ -488,7 +490,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // Ends from which the rest of a name looks alike belong to one span.
+                // States that lead to the same state behind the next literal go into one span,
+                // because the rest of the name is the same for them.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -520,7 +523,7 @@ impl Names {
         }
     }
 
-    /// Returns the states after a part that begins in `state`.
+    /// Returns the states in which a part that begins in `state` can end.
     fn ends(&mut self, part: &TextAutomaton, state: usize) -> BTreeSet<usize> {
         let whole = Span {
             from: state,
@@ -533,8 +536,8 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton for those values of a part that lead from one end of the span to the
-    /// other.
+    /// Returns the automaton for those values of a part that lead from the state before the span to
+    /// one of the states after it.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
             // The text has two digits, but the name has all four.
@@ -548,7 +551,9 @@ impl Names {
         self.product(&TextAutomaton::of_part(part, form), span).0
     }
 
-    /// Returns the product of a part and these states, and the pair that each node stands for.
+    /// Returns the automaton that reads a part and follows the states of [`Names`] at the same
+    /// time, from `span.from` on. Also returns the node of the part and the state that each of its
+    /// nodes stands for.
     fn product(
         &mut self,
         part: &TextAutomaton,

@@ -42,7 +42,7 @@ pub(super) struct TextSet<'a> {
     pub(super) excluded: &'a [Vec<TextField>],
 }
 
-/// Returns a text that has two readings by this template.
+/// Returns a text that has two readings by the template of `set`.
 pub(super) fn ambiguous(set: TextSet<'_>) -> Option<TextConflict> {
     let automaton = set.automaton(None);
     let text = shortest(
@@ -85,7 +85,8 @@ pub(super) fn different_readings(sets: [TextSet<'_>; 2]) -> Option<TextConflict>
 }
 
 fn search(sets: [TextSet<'_>; 2], outputs: Option<&[Outputs; 2]>) -> Option<String> {
-    // Texts with the same kind of check characters are equal if the characters before them are.
+    // If both forms have the same kind of check characters, leave these out. They are equal if the
+    // characters before them are.
     let checks = sets.map(|set| set.form.check);
     let checks = if checks[0] == checks[1] {
         [None, None]
@@ -121,7 +122,7 @@ impl TextSet<'_> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // The search leaves out check characters of the same kind.
+    // The search has left out check characters that are of the same kind in both forms.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -140,7 +141,7 @@ fn conflict(sets: [TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
     })
 }
 
-/// A state of a search: what both automata have read.
+/// A state of a search, after both automata have read the same characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     nodes: [usize; 2],
@@ -159,19 +160,23 @@ enum Difference {
     Unknown(Streams),
 }
 
-/// The names and the numbers of two readings, as far as only one of them is known.
+/// The parts of names and numbers that only one of two readings has produced so far.
+///
+/// For example, if one reading has produced `ac` of a name and the other only `a`, the first one is
+/// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
     /// For each stream, the side that is ahead, and the characters that only this side has.
     ahead: Vec<(usize, String)>,
-    /// For each side, the number of parts whose fixed characters are in the streams.
+    /// For each side, the number of parts for which the fixed characters before them are already in
+    /// the streams.
     part_count: [usize; 2],
     /// For each side, `true` after the first digit of the number that is not a zero.
     has_number: [bool; 2],
 }
 
 impl Difference {
-    /// The difference before the first character.
+    /// Returns the difference before the first character.
     fn begin(outputs: &[Outputs; 2]) -> Difference {
         let mut streams = Streams {
             ahead: vec![(0, String::new()); outputs[0].count],
@@ -188,7 +193,8 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the difference after one more character, or `None` if a name becomes too long.
+    /// Returns the difference after one more character, or `None` if one side is ahead by more
+    /// characters than a name can have.
     fn after(
         self,
         outputs: Option<&[Outputs; 2]>,
@@ -227,13 +233,13 @@ impl Difference {
     }
 }
 
-/// How one reading is turned into streams of characters, by which it is compared with another. The
-/// last stream is the number.
+/// Says how a reading is converted to streams of characters. Two readings are compared stream by
+/// stream. The last stream has the digits of the number.
 #[derive(Debug, Clone)]
 struct Outputs {
     /// The number of streams.
     count: usize,
-    /// Characters that do not depend on the text.
+    /// The values of parts that do not depend on the text, each with its stream.
     constants: Vec<(usize, String)>,
     /// The stream of each part.
     streams: Vec<usize>,
@@ -242,7 +248,8 @@ struct Outputs {
 }
 
 impl Streams {
-    /// Returns how two forms are compared, or `None` if any text of both has different readings.
+    /// Returns how two forms are compared, or `None` if readings of the same text by both forms
+    /// always count as different.
     ///
     /// If one form is for a single series, the parts of its name are compared with the parts of the
     /// other one. If both forms have the same pattern, each part is compared with itself. Otherwise
@@ -263,8 +270,8 @@ impl Streams {
         }
     }
 
-    /// Returns `true` if both sides go on with the same part or with the number, and neither is
-    /// ahead, so that each letter leaves them equal.
+    /// Returns `true` if it does not matter which character these edges read. This is the case if
+    /// both sides read the same part, the number or fixed characters, and neither side is ahead.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
@@ -277,7 +284,8 @@ impl Streams {
         has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// Adds what a character means for one side. Returns `false` if the sides are different.
+    /// Adds a character of one side to the stream of its part or of the number. Returns `false` if
+    /// the two readings differ there.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {
@@ -293,7 +301,8 @@ impl Streams {
         self.push_literals(side, outputs, part + 1) && self.push(side, outputs.streams[part], value)
     }
 
-    /// Adds the fixed characters of a name before the part at `end`.
+    /// Adds the fixed characters of a name before each part whose index is below `end`, unless they
+    /// were added earlier. Returns `false` if the two readings differ there.
     fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
         let begin = self.part_count[side];
         self.part_count[side] = begin.max(end);
@@ -338,7 +347,8 @@ impl Outputs {
         }
     }
 
-    /// The name of a single series, with the parts that it has for the pattern of another form.
+    /// Returns the outputs for a form with the single series `only`. Its name is split into the
+    /// parts of the other form's pattern.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -350,7 +360,8 @@ impl Outputs {
         })
     }
 
-    /// The whole name as one stream.
+    /// Returns the outputs with the whole name as one stream. Returns `None` if the texts do not
+    /// have the parts in the order of the name.
     fn of_name(form: &TextForm) -> Option<Outputs> {
         let part = |field: &TextField| match field {
             TextField::Part { part, .. } => Some(*part),
@@ -416,7 +427,7 @@ fn shortest(
                 if !live.contains(&[one.to, other.to]) {
                     continue;
                 }
-                // Most steps lead to the same state with every letter, so one of them suffices.
+                // Most steps lead to the same state with every letter, so one letter suffices.
                 let is_any = !has_checks
                     && match &state.difference {
                         Difference::Unknown(streams) => streams.agree_at(edges),
@@ -435,7 +446,7 @@ fn shortest(
     None
 }
 
-/// Returns the pairs of nodes from which both automata can accept the rest of some text.
+/// Returns the pairs of nodes from which both automata can accept the same rest of a text.
 fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
     let begin = automata.map(|automaton| automaton.start);
     let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
@@ -467,7 +478,8 @@ fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
 }
 
 impl State {
-    /// Returns the state after one more character, or `None` if no text goes on so.
+    /// Returns the state after one more character, or `None` if `letter` is a wrong check character
+    /// or a name becomes too long.
     fn after(
         &self,
         edges: [&Edge; 2],

@@ -69,7 +69,7 @@ impl Years {
         (self.first..=self.last).map(|year| format!("{year:04}"))
     }
 
-    /// Returns `true` if these four digits are a year of the range.
+    /// Returns `true` if the range contains this year, which is given as digits.
     pub(super) fn contains(self, year: &str) -> bool {
         year.parse()
             .is_ok_and(|year: u16| (self.first..=self.last).contains(&year))
@@ -77,7 +77,7 @@ impl Years {
 }
 
 impl PartForm {
-    /// Returns the lengths of all values of this form with which a text begins.
+    /// Returns the length in bytes of each prefix of `text` that is a value of this form.
     fn lengths(&self, text: &str) -> Vec<usize> {
         let run = |is_open: bool| {
             let is_of_run = |byte: &u8| is_letter(*byte) && !(is_open && *byte == b'-');
@@ -115,7 +115,8 @@ impl PartForm {
         }
     }
 
-    /// Returns a value of a part, and another one for every `place` below 2 if there are several.
+    /// Returns an example of a value. The examples for `place` 0 and 1 differ if the form has
+    /// several values.
     pub(super) fn example(&self, place: usize) -> String {
         match self {
             PartForm::Rest | PartForm::Open => ["a", "b"][place % 2].to_owned(),
@@ -129,7 +130,8 @@ impl PartForm {
         }
     }
 
-    /// Returns the part of a name that was written in this form as `text`.
+    /// Returns the part of a name that this form writes as `text`. For example, the last two digits
+    /// `26` stand for the year `2026`.
     pub(super) fn value(&self, text: &str) -> String {
         let year = match self {
             PartForm::LastTwo(years) => years.texts().find(|year| year.ends_with(text)),
@@ -138,7 +140,7 @@ impl PartForm {
         year.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Writes a part of a name in this form.
+    /// Writes a part of a name in this form. For example, the last two digits of `2026` are `26`.
     pub(super) fn written<'a>(&self, value: &'a str) -> &'a str {
         match self {
             PartForm::LastTwo(_) => value.get(2..).unwrap_or(value),
@@ -148,7 +150,7 @@ impl PartForm {
 }
 
 impl TextField {
-    /// Returns the lengths of all values of this field with which a text begins.
+    /// Returns the length in bytes of each prefix of `text` that is a value of this field.
     fn lengths(&self, text: &str) -> Vec<usize> {
         match self {
             TextField::Literal(literal) => {
@@ -190,8 +192,8 @@ struct Search<'f, 't> {
     fields: &'f [TextField],
     text: &'t str,
     limit: usize,
-    /// For each number of fields and each length: `true` if the rest of the text after them has no
-    /// split. This keeps the search polynomial.
+    /// For each number of fields and each byte offset: `true` if the text from this offset on
+    /// cannot be split into the remaining fields. This keeps the search polynomial.
     dead: Vec<bool>,
     path: Vec<&'t str>,
     found: Vec<Vec<&'t str>>,

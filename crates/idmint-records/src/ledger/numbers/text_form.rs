@@ -103,8 +103,8 @@ impl TextForm {
         (series.is_some() || !self.has_all_parts()).then_some((series, number?))
     }
 
-    /// Returns the series with these parts, or `None` if a part is missing that can have several
-    /// values.
+    /// Returns the series with these parts. Returns `None` if the text does not contain a part that
+    /// can have several values, or if the result is not a valid name.
     fn series_of(&self, parts: &[Option<String>]) -> Option<SeriesName> {
         let mut name = String::new();
         for field in &self.name {
@@ -119,12 +119,12 @@ impl TextForm {
         SeriesName::from_text(&name).ok()
     }
 
-    /// Returns `true` if the texts have every part of the names that can have several values.
+    /// Returns `true` if the texts contain every part of the names that can have several values.
     pub(super) fn has_all_parts(&self) -> bool {
         self.missing_part().is_none()
     }
 
-    /// Returns the index of a part with several values that the texts do not have.
+    /// Returns the index of a part that can have several values and that the texts do not contain.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {
@@ -134,14 +134,14 @@ impl TextForm {
         })
     }
 
-    /// Returns `true` if the texts have this part of the names.
+    /// Returns `true` if the texts contain this part of the names.
     pub(super) fn has_part(&self, part: usize) -> bool {
         let is_part = |field: &TextField| matches!(field, TextField::Part { part: found, .. } if *found == part);
         self.fields.iter().any(is_part)
     }
 
-    /// Returns the text that two series write which are different in a part that the texts do not
-    /// have.
+    /// Returns an example of a conflict: two series whose names differ only in a part that the
+    /// texts do not contain, so that both write `number` as the same text.
     pub(super) fn without_part(&self, part: usize, number: u64) -> Option<TextConflict> {
         let series = |place: usize| {
             let fields = self.name.iter().filter_map(|field| match field {
