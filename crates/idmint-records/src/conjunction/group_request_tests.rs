@@ -489,8 +489,9 @@ fn a_plan_for_an_analysis_rests_on_the_named_conjunction_being_unknown() {
     let beyond = plan_of(ANALYSIS, 700_000_000, &[]);
     assert_eq!(beyond, [reach(700_000_000)]);
 
-    // The named conjunction is known, but just too far away. The plan must not require that it is
-    // unknown, because such a plan could never be written.
+    // The anchor of the attached id is stored, but just more than ten minutes from the report. The
+    // plan must not require the time of this anchor to be free, because such a plan could never be
+    // written.
     let partly = plan_of(ANALYSIS, 600_500_000, &[anchor(499_999, 0)]);
     assert_eq!(partly, [reach(600_500_000), free(500_000, 999_999)]);
 }

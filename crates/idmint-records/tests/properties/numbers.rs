@@ -82,7 +82,8 @@ fn pattern(random: &mut StdRng) -> (String, Vec<String>, Vec<String>) {
     }
 }
 
-/// Returns the fixed characters of the texts of one configuration. A few are enough for conflicts.
+/// Returns the literals for the texts of one configuration. There are only a few of them, so that
+/// conflicts are frequent.
 fn literals(random: &mut StdRng) -> &'static [&'static str] {
     [&["1"][..], &["-"], &["1", "-"], &TEXTS][random.random_range(0..4)]
 }

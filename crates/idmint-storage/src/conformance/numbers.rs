@@ -307,8 +307,8 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_eq!(give(records, &name, 1, "next").first, right + 1);
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
-    // After the correction, the series may reach the wrong number again. The number then belongs to
-    // the request that receives it.
+    // A series began with 12, and its first number was corrected to 10. The next request gets 11 to
+    // 13. The number 12 must then belong to that request, and no longer to the first one.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -361,7 +361,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     };
     let next =
         |name: &SeriesName, count, key: &str| given_plan(name, count, key, head_of(numbers, name));
-    // The numbers 1 and 2 have no form, like those of an earlier version.
+    // The numbers 1 and 2 have no form, like numbers that an earlier version of idmint has stored.
     write(next(&acme, 2, "a"));
     for (key, before) in [("b", "A-"), ("c", "A-"), ("d", "B-"), ("e", "A-")] {
         write(in_form(next(&acme, 2, key), form(before)));
@@ -395,14 +395,15 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // A plan for an earlier head writes no form either.
+    // A stale plan must write no form either.
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
     );
     assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
 
-    // Two nodes with different configurations, whose plans are written in one call.
+    // Two nodes with different templates plan one number each, and both plans are written in one
+    // call.
     let head = |plan: &RecordPlan| match plan {
         RecordPlan::Number(plan) => plan.given.head(),
         _ => unreachable!("made"),
@@ -449,7 +450,7 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     let agree = |text: &str| records.agree_on_rules(&rules(text));
     let first = |text: &str| agree(text).expect("it is new").first.form(&acme).text(7);
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
-    // As long as no series has numbers, no text was written.
+    // The template may change freely as long as no series has numbers, because no text was written.
     assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
     give(records, &acme, 1, "a");

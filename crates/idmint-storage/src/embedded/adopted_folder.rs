@@ -26,7 +26,8 @@ pub struct AdoptedFolder {
     data_dir: Arc<DataDir>,
 }
 
-/// The tables in the node's database. The tables are missing if the node never created a database.
+/// The tables in the node's database. [`AdoptedFolder`] has none if the node never created a
+/// database.
 struct Tables {
     slots: Option<u32>,
     formats: BTreeMap<String, BTreeMap<String, String>>,
@@ -38,7 +39,8 @@ impl AdoptedFolder {
     ///
     /// # Errors
     /// Returns the [`StoreError`] that a start on this folder would return. Also returns an error
-    /// if no node has stored anything in `dir`, or if its series are still on hold after a restore.
+    /// if no node has stored anything in `dir`, or if series of the node are still on hold after a
+    /// restore.
     pub fn open(dir: &Path) -> Result<AdoptedFolder, StoreError> {
         let nothing = || {
             let text = format!(

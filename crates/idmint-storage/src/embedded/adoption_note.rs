@@ -35,8 +35,8 @@ pub struct AdoptionNote {
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
-    /// The first name of the fleet, which no fence changes. `None` if the adoption has only begun,
-    /// or in a note of version 1.
+    /// The first id of the fleet. A fence gives the fleet another id, but does not change this one.
+    /// `None` if the adoption has only begun, or in a note of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
@@ -99,8 +99,7 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns this note with `progress` as the new progress in the fleet whose first name is
-    /// `origin`.
+    /// Returns this note with the new `progress`. `origin` is the first id of the fleet.
     #[must_use]
     pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
         AdoptionNote {

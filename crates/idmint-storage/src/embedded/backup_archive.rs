@@ -16,7 +16,8 @@ use super::data_dir::DATABASE_NAME;
 
 const SUMS_NAME: &str = "SHA256SUMS";
 
-/// The length of a block. Every header is one block, and contents are padded to whole blocks.
+/// The length of a tar block in bytes. Every header is one block, and contents are padded to whole
+/// blocks.
 const BLOCK: usize = 512;
 
 /// The number of bytes that are copied at once.
@@ -35,7 +36,7 @@ const CHECKSUM: Field = 148..156;
 const KIND: usize = 156;
 const MAGIC: Field = 257..265;
 
-/// The marker of a size that is not octal but binary, in the first byte of the field.
+/// The first byte of a size field whose size is written in binary instead of octal digits.
 const BINARY: u8 = 0x80;
 
 /// The reason why an archive cannot be restored.
@@ -131,7 +132,7 @@ pub(super) fn read_archive(
         ));
     }
     read_zeros(archive, padding(wanted.len() as u64) + 2 * BLOCK)?;
-    // A program that writes tapes fills the last record with zeros.
+    // A program such as tar may pad the archive with zeros to a multiple of 10 KiB.
     let mut rest = [0; BLOCK];
     loop {
         match archive.read(&mut rest) {
@@ -157,7 +158,7 @@ fn sums(digest: Sha256) -> String {
     format!("{hex}  {DATABASE_NAME}\n")
 }
 
-/// Returns the number of bytes that fill up the last block of a content.
+/// Returns the number of padding bytes after a content of `len` bytes.
 fn padding(len: u64) -> usize {
     let block = BLOCK as u64;
     usize::try_from(len.next_multiple_of(block) - len).expect("less than a block")
@@ -188,7 +189,8 @@ fn header(name: &str, len: u64) -> [u8; BLOCK] {
     header
 }
 
-/// Returns the sum of all bytes, with blanks for the bytes of the checksum itself.
+/// Returns the checksum of a tar header: the sum of all its bytes, with blanks in place of the
+/// checksum field.
 fn checksum(header: &[u8; BLOCK]) -> u32 {
     let bytes = header.iter().enumerate();
     bytes

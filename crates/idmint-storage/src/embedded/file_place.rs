@@ -24,7 +24,7 @@ struct Inode {
     number: u64,
 }
 
-/// The error of a path at which there is another file, or no file.
+/// The error for an open file whose path now has another file, or no file.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} was removed or replaced while in use, so the next start would miss what was written; put the original back \

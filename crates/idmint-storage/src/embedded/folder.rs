@@ -106,8 +106,8 @@ pub(crate) enum OpenError {
     /// The adoption note cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
-    /// A backup was restored to the folder, or only a part of it. This start does not have the
-    /// floor that it needs.
+    /// A backup was restored to the folder, completely or in part, and this start lacks the floor
+    /// that it needs.
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
     /// The database cannot be used.

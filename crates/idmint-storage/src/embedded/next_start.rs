@@ -27,8 +27,8 @@ const ATTEMPTS: usize = 5;
 pub enum NextStart {
     /// The folder is missing or has no horizon, so the next start is the first one.
     First,
-    /// The folder has this horizon, and its formats and series are those of the configuration. The
-    /// templates of these rules for numbers have changed since the last start.
+    /// The folder has this horizon, and its formats and series agree with the configuration. The
+    /// list has the rules for numbers whose templates have changed since the last start.
     Again(UnixNanos, Vec<TemplateChange>),
     /// This user may not read the folder.
     Unreadable,
@@ -39,7 +39,7 @@ impl NextStart {
     /// locked or written, and a node may run on the folder.
     ///
     /// # Errors
-    /// Returns the [`FormatsError`] that would end the next start without a floor.
+    /// Returns the [`FormatsError`] with which the next start would fail if no floor is stated.
     pub fn on(
         dir: &Path,
         slot: u32,

@@ -48,7 +48,8 @@ impl BlockFile for OverlayFile {
 
     fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
         let mut written = self.written();
-        // A block that is cut off and added again is zero, and not what the file has there.
+        // If the file is cut and extended again, the new blocks contain zeros instead of their old
+        // content.
         for index in written.len.min(len)..written.len {
             written.blocks.insert(index, Box::new([0; BLOCK_LEN]));
         }

@@ -1,4 +1,4 @@
-//! Restores a backup to an empty data folder, and makes the next start state a floor.
+//! Restores a backup to an empty data folder. The next start on the folder then needs a floor.
 //!
 //! ```text
 //! 1. lock the folder, which must be empty
@@ -30,8 +30,8 @@ use idmint_core::time::UnixNanos;
 /// The file name of the note.
 const NOTE_NAME: &str = "restored";
 
-/// The files that may be in an empty folder: the lock, what ext4 has in a new volume, and what a
-/// killed start or restore leaves.
+/// The files that a folder may have and still count as empty: the lock, the folder `lost+found` of
+/// a new ext4 volume, and what a killed start or restore has left.
 const NOT_CONTENT: [&str; 4] = ["lock", "lost+found", "probe", NOTE_NAME];
 
 /// The reason why a folder cannot be restored to, or why the first start after that is refused.
@@ -145,7 +145,7 @@ impl From<RestoreError> for StoreError {
 /// Returns [`StoreError`] if the folder is not empty or in use, or if the archive is incomplete,
 /// damaged or not a backup. The folder is then as empty as before.
 pub fn restore(dir: &Path, archive: &mut impl Read, floor: UnixNanos) -> Result<(), StoreError> {
-    // Look before the lock is created, because the folder may belong to another program.
+    // Check before the lock file is created, because the folder may belong to another program.
     check_empty(dir)?;
     let data_dir = DataDir::open(dir).map_err(RestoreError::from)?;
     check_empty(dir)?;
@@ -230,8 +230,8 @@ impl RestoreNote {
     /// Returns the floor that a start on this folder may use.
     ///
     /// A floor [of a restore](StatedFloor::OfARestore) stays in the environment. A later start must
-    /// not use it again, because ids were issued above it. So it is used only while the folder has a
-    /// note and no horizon, which is never the case again once a start has used it.
+    /// not use it again, because ids were issued above it. So it is used only while the folder has
+    /// a note and no horizon. The start that uses it writes a horizon and removes the note.
     ///
     /// # Errors
     /// Returns [`RestoreError`] if the folder was restored and the start has no sufficient floor, if
@@ -414,7 +414,7 @@ mod tests {
         let again = start(&dir, OfARestore(floor)).expect("the variable is still set");
         assert_eq!(again.horizon(), Some(UnixNanos::from_seconds(2_000)));
         drop(again);
-        // Ids above the floor were issued, so the floor is now false.
+        // Ids above the floor were issued, so it must not be used again.
         fs::remove_file(dir.join("horizon")).expect("it is there");
         assert_refused(
             &dir,

@@ -92,8 +92,9 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError>;
 
-    /// Returns the changes of form that apply to `numbers` of a series, in ascending order. The first
-    /// change may be below `numbers`.
+    /// Returns the changes of form that apply to `numbers` of a series, in ascending order. The
+    /// first change may have a number below `numbers`, because its form still applies at their
+    /// start.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -161,9 +162,10 @@ pub trait NumberStore {
 
     /// Checks the configured rules against the stored numbers, and then stores the kinds and the
     /// templates of series.
-    /// A rule by which different series write the same texts, such as `2027-1` for both, is refused
-    /// unless one of these series already has numbers. A series that has numbers must not change
-    /// its kind.
+    ///
+    /// A rule is refused if different series would write the same text, unless one of these series
+    /// already has numbers. For example, with the pattern `acme-*` and the text `INV-{n}`, all
+    /// series would write `INV-1`. A series that has numbers must not change its kind.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another
@@ -238,8 +240,8 @@ pub trait NumberStore {
         Ok(())
     }
 
-    /// Returns the rules whose template has changed since the last start, with the number from
-    /// which the new template applies.
+    /// Returns the rules whose template has changed since the last start. If a rule applies to a
+    /// single series, its entry has the number from which the new template applies.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -286,7 +288,8 @@ pub trait NumberStore {
         self.any_series(&rule.pattern, &is_of_rule)
     }
 
-    /// `true` if a series with numbers that can match `pattern` fulfils `condition`.
+    /// `true` if `condition` is true for a series that has numbers. Only series whose names can
+    /// match `pattern` are read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -344,7 +347,7 @@ pub trait NumberStore {
     }
 }
 
-/// The agreement of the configured rules with the stored numbers.
+/// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
     /// The templates of the first start that stored them. Numbers without a stored form are written
@@ -360,7 +363,8 @@ pub struct TemplateChange {
     rule: String,
     pattern: String,
     template: String,
-    /// The first number that is written by the new template, if the rule applies to one series.
+    /// The first number that is written by the new template, or `None` if the rule can apply to
+    /// several series.
     from: Option<u64>,
 }
 

@@ -40,9 +40,10 @@ pub trait RecordStore:
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold.
     /// This check covers the last event of each ledger, the last number of each series and whether
-    /// it is closed, the anchors near a new anchor, and whether a number is void already. If several processes write to the
-    /// store, the transaction also checks the request keys. Their state must still be the one that
-    /// [`request`](RequestStore::request) and [`given_to`](NumberStore::given_to) returned.
+    /// it is closed, the anchors near a new anchor, and whether a number is void already. If
+    /// several processes write to the store, the transaction also checks the request keys. Their
+    /// state must still be the one that [`request`](RequestStore::request) and
+    /// [`given_to`](NumberStore::given_to) returned.
     ///
     /// # Errors
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.

@@ -377,8 +377,8 @@ impl Request for NumberRequest {
 }
 
 impl Round<'_> {
-    /// Returns the last number of a series, and whether the series is closed, after the plans of
-    /// this round.
+    /// Returns the last number of a series, and whether the series is closed, as if the plans of
+    /// this round were already written.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
         let planned = (self.series.get(series), self.closed.get(series));
         if let (Some(head), None) = planned {
@@ -392,7 +392,8 @@ impl Round<'_> {
         })
     }
 
-    /// Returns the last number of an open series, after the plans of this round.
+    /// Returns the last number of an open series, as if the plans of this round were already
+    /// written.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::Closed`] if the series is closed.
@@ -456,8 +457,8 @@ impl Request for ResumeRequest {
 impl Request for VoidRequest {
     type Outcome = Numbered<VoidedNumber>;
 
-    /// Looks up the number only among the stored numbers. Callers do not know the numbers of this
-    /// round yet, so no request can mean one of them.
+    /// Looks up the number only among the stored numbers. No caller can mean a number of this
+    /// round, because such a number was not sent to a caller yet.
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
         let found = read(round.records.number(&self.series, self.number))?;
         let found = found.filter(|_| !round.is_removed(&self.series, self.number));

@@ -128,7 +128,7 @@ impl Process {
     /// Runs for the duration `lasts` without a request.
     fn run(&mut self, lasts: Duration) {
         self.hand.advance(lasts);
-        // Take more steps than there are days with keys.
+        // Take more steps than there are days with keys, so that all old days are removed.
         for _ in 0..10 {
             self.hand.advance(Duration::from_secs(1));
             self.writer.forget_requests().expect("the disk works");

@@ -19,7 +19,7 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile, blocks};
 /// [`BLOCK_LEN`], the size of a page in bytes, as a `u64` for file lengths.
 const PAGE_BYTES: u64 = 4_096;
 
-/// The checksum that stands for a page of zeros that was never written.
+/// The stored checksum of a page that was never written. The content of such a page is zeros.
 const NEVER_WRITTEN: u32 = 0;
 
 /// The engine's pages in one file, together with the checksum of each page.

@@ -50,8 +50,8 @@ impl Soundness {
 /// Checks every page of `base`.
 ///
 /// A crash or a flipped bit can leave a file with a complete commit that is later than the current
-/// one. That commit was either acknowledged, or its outcome was never reported, so it becomes the
-/// current one. In all other cases the file is not changed.
+/// one. This commit becomes the current one. That is correct whether it was acknowledged or its
+/// outcome was never reported. In all other cases the file is not changed.
 ///
 /// # Errors
 /// Returns the error that the engine's check reports.

@@ -14,9 +14,9 @@
 //! | 20..4092 | zero |
 //! | 4092..4096 | CRC-32C of everything before |
 //!
-//! The mark is written after a commit is synced and before the commit is acknowledged. Writing the
-//! mark does not sync it, but each raise of the horizon does. So the mark is never ahead of the
-//! records. After a power loss it is at most a few seconds old.
+//! The mark is written after a commit is synced and before the commit is acknowledged, so it is
+//! never ahead of the records. The mark is not synced when it is written, but with the next raise
+//! of the horizon. After a power loss, it is therefore at most a few seconds old.
 
 use std::io;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) struct CommitMark {
 
 impl CommitMark {
     /// Reads the mark from a horizon file. If the file is too short or the block is damaged, the
-    /// number is unknown. The end of the records is then not checked.
+    /// number is unknown. This start then cannot detect that the last commits were lost.
     ///
     /// # Errors
     /// Returns the version of an intact mark that a later version of this program has written.

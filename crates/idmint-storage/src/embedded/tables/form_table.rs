@@ -1,5 +1,5 @@
-//! The table of written forms. A row has the first number of a series that is written in a form,
-//! and a later row of the series ends that form.
+//! The table of the forms in which numbers are written. A row has the first number of a series that
+//! is written in a form. The form applies up to the next row of the series.
 //!
 //! Numbers that an earlier version issued have no row, so the configuration of the first start of
 //! this version decides how they are written.
@@ -21,8 +21,9 @@ pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form that was stored with a number, through the open write transaction. So a
-    /// writer that repeats a response need not wait until earlier commits are in the tables.
+    /// Returns the form that was stored with a number. The read uses the open write transaction, so
+    /// that the response to a repeated request need not wait until earlier commits are in the
+    /// tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -35,7 +36,8 @@ impl RecordTables {
     }
 
     /// Returns the changes of form that apply to these numbers of a series, in ascending order. The
-    /// first change may be below the numbers.
+    /// first change may have a lower number, whose form still applies to the first of these
+    /// numbers.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,
@@ -88,7 +90,7 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the forms of wrong first numbers.
+/// Removes the forms of wrong first numbers, which a plan has replaced.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -272,7 +272,7 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes wrong first numbers and the keys of their requests.
+/// Removes wrong first numbers, which a plan has replaced, and the keys of their requests.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
