@@ -43,7 +43,7 @@ pub struct ReserverCounts {
     pub fenced: u64,
     /// `true` while the coordinator lacks data that it had acknowledged to this node.
     pub is_regressed: bool,
-    /// A lower bound for the lead of the clock over the median of the fleet's clocks, in seconds.
+    /// The clock is ahead of the median of the fleet's clocks by at least this many seconds.
     /// Negative if the clock is behind.
     pub peer_skew_seconds: f64,
     /// The number of requests to the coordinator with each outcome, in the order of

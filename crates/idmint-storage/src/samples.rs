@@ -235,7 +235,7 @@ pub fn give(records: &dyn RecordStore, name: &SeriesName, count: u32, key: &str)
     given
 }
 
-/// Returns the form of numbers that follow the text `before`.
+/// Returns a form that writes `before` and then the number.
 pub fn form(before: &str) -> NumberForm {
     NumberForm {
         before: before.to_owned(),
@@ -243,7 +243,7 @@ pub fn form(before: &str) -> NumberForm {
     }
 }
 
-/// Returns the plan to issue numbers, which are written in this form.
+/// Returns `plan` with `form` as the form of its numbers.
 pub fn in_form(plan: RecordPlan, form: NumberForm) -> RecordPlan {
     let RecordPlan::Number(plan) = plan else {
         unreachable!("a plan of numbers is passed")

@@ -131,9 +131,10 @@ impl Tca {
         Tca(self.0.saturating_sub_unsigned(micros))..=Tca(self.0.saturating_add_unsigned(micros))
     }
 
-    /// Returns the times from two seconds before to two seconds after this time. For a report at
-    /// this time, [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. One
-    /// report can be within reach of an anchor in this range and also of an anchor at this time.
+    /// Returns the times from two seconds before to two seconds after this time.
+    ///
+    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. Two anchors that are
+    /// up to two seconds apart can be within one second of the same report.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }

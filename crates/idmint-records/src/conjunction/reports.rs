@@ -37,7 +37,8 @@ pub enum Reports<B> {
 pub enum PlainKind {
     /// The JSON reports of idmint.
     Own,
-    /// The files of analysts.
+    /// The JSON of analysts, with the members `event_id`, `tca`, `primary_object.norad_id` and
+    /// `secondary_object.norad_id`.
     Analysis {
         /// `true` if an `event_id` that is no id of the report's objects is stored as the id of
         /// another originator. `false` if such an `event_id` refuses the report, because the
@@ -351,7 +352,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns `true` if the reports are the files of analysts.
+    /// Returns `true` if the reports are analyses, the JSON of analysts.
     pub fn are_analyses(&self) -> bool {
         matches!(
             self,

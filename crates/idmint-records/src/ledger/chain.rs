@@ -81,9 +81,9 @@ impl ChainChecker {
 
     /// Checks the next event. It is a JSON object that includes its `eventId` and `timestamp`.
     ///
-    /// First, the id must be well formed, and then the event. The other checks follow in this
-    /// order: `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After
-    /// an error, the state of the checker is unchanged.
+    /// The checks are made in this order: the id is well formed, the event is well formed,
+    /// `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After an
+    /// error, the state of the checker is unchanged.
     ///
     /// # Errors
     /// Returns [`ChainError`] with one of these reasons, or with a reason from

@@ -48,14 +48,14 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// There is an entry that no backup has.
+    /// The archive has another entry than a backup has at this position.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
     NotABackup {
         /// The entry in the archive.
         found: String,
-        /// The entry of a backup.
+        /// The entry that a backup has at this position.
         wanted: &'static str,
     },
     /// The archive cannot be read.

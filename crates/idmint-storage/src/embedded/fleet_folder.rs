@@ -50,8 +50,8 @@ impl FleetFolder {
     /// Opens and locks the folder of a fleet node, and creates it if it is missing. Checks whether
     /// a single node has minted ids in it before.
     ///
-    /// If the folder cannot be created or locked, that is logged and otherwise ignored, because a
-    /// fleet node does not need its content.
+    /// If the folder or its lock file cannot be created or opened, a warning is logged, and the
+    /// node continues without a lock. A fleet node does not need the content of the folder.
     ///
     /// # Errors
     /// Returns [`StoreError`] in these cases:

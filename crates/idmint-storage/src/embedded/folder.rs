@@ -407,7 +407,8 @@ fn open_horizon(
 }
 
 /// Writes a new horizon file at the floor that the operator set, or at the horizon `found` if that
-/// is higher. The new file has no commit mark, so the end of the records is not checked.
+/// is higher. The new file has no commit mark, so this start cannot detect that the last commits
+/// were lost.
 fn written_anew(
     data_dir: &DataDir,
     files: FoundFiles,

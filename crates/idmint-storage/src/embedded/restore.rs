@@ -34,10 +34,11 @@ const NOTE_NAME: &str = "restored";
 /// a new ext4 volume, and what a killed start or restore has left.
 const NOT_CONTENT: [&str; 4] = ["lock", "lost+found", "probe", NOTE_NAME];
 
-/// The reason why a folder cannot be restored to, or why the first start after that is refused.
+/// The reason why a backup cannot be restored to a folder, or why the first start after a restore
+/// is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestoreError {
-    /// The folder has other files.
+    /// The folder is not empty.
     #[error("{} is not empty, it has {name:?}: restore to an empty or new folder", .folder.display())]
     NotEmpty {
         /// The path of the folder.

@@ -251,7 +251,8 @@ mod tests {
         let (clock, mut sweep) = (hand.clock(), AnchorSweep::new(10 * DAY));
         sweep.step(&records, &clock).expect("memory");
         // A report count has only the first and the last report, which are on days 28 and 30 here.
-        // The anchors can be judged by day 28 only after another anchor has a report on day 29.
+        // So the sweep knows only two days. After another anchor has a report on day 29, day 28 is
+        // the third-last day, by which the anchors are judged.
         assert_eq!(
             left(&records),
             (1..=40).collect::<Vec<_>>(),

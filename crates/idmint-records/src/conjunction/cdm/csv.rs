@@ -19,8 +19,8 @@ use super::version::CdmVersion;
 /// The accepted separators. If the first line fits several of them, the first one is used.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Returns `true` if the first line of a document looks like the names of columns. A line of KVN
-/// does not, because it contains `=`.
+/// Returns `true` if the first line of a document has the form of a CSV heading: it contains a
+/// separator and no `=`. Every keyword line of KVN contains `=`.
 pub(super) fn has_heading(document: &[u8]) -> bool {
     let mut lines = document.split(|byte| is_line_end(*byte));
     let first = lines.find(|line| !line.trim_ascii().is_empty());
@@ -162,7 +162,7 @@ impl Columns {
     }
 }
 
-/// One line, or several if a quoted cell contains line ends.
+/// A row of CSV: one line, or several lines if a quoted cell contains line ends.
 struct Row<'a> {
     /// The byte offset at which the line begins.
     at: usize,

@@ -11,7 +11,7 @@ use super::error::CdmError;
 use crate::conjunction::report::Role;
 use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 
-/// The names in one kind of flat rows.
+/// The names of the values in one kind of flat rows.
 #[derive(Debug)]
 pub(super) struct FlatNames {
     pub(super) names: Names,
@@ -85,7 +85,8 @@ const KINDS: [FlatNames; 5] = [
     flat_names(["NORAD_CAT_ID_1", "NORAD_CAT_ID_2"], CATALOGS, NUMBERS),
 ];
 
-/// The second part of a time that space-track.org split in two until about 2020.
+/// The name of the fraction of a TCA, which space-track.org sent as a separate value until about
+/// 2020.
 pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
 
 /// The error message for a row that names objects as in `cdm` and as in `cdm_public`, see
@@ -116,7 +117,7 @@ impl FlatNames {
         })
     }
 
-    /// Returns the part of the row that has this name.
+    /// Returns the meaning of the value with this name, or `None` if the value is not interpreted.
     pub(super) fn part(&self, name: &str) -> Option<Part> {
         let role_in = |names: [&str; 2]| {
             let at = names.iter().position(|known| *known == name)?;

@@ -61,7 +61,7 @@ pub(super) enum CheckRun {
     /// `sum` is the sum of the digits so far, modulo 10. `is_doubled` is `true` if the next digit
     /// counts double. Every second digit counts double, including the last one.
     Luhn { sum: u32, is_doubled: bool },
-    /// The remainder of the digits so far.
+    /// The remainder modulo 97 of the digits so far.
     Mod97(u128),
 }
 
@@ -122,7 +122,7 @@ fn luhn(text: &str) -> u32 {
     (10 - sum) % 10
 }
 
-/// Returns the sum of the digits of twice a digit.
+/// Returns the sum of the digits of `2 * digit`. For example, 8 gives 16, and 1 + 6 is 7.
 fn doubled(digit: u32) -> u32 {
     if digit > 4 { 2 * digit - 9 } else { 2 * digit }
 }

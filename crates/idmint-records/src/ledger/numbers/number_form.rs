@@ -57,7 +57,7 @@ impl NumberForm {
     }
 }
 
-/// The first number of a series from which a form applies. The form applies up to the next change.
+/// A change of form: the series writes its numbers from `from` on in `form`, up to the next change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormChange {
     /// The name of the series.

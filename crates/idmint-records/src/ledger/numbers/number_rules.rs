@@ -291,8 +291,8 @@ impl NumberRules {
     /// Creates the rules, and checks that no two of them conflict.
     ///
     /// # Errors
-    /// Returns [`NumberRulesError`] if two rules can apply to a series, if a template does not fit
-    /// its pattern, or if a text could stand for two numbers.
+    /// Returns [`NumberRulesError`] if two equally specific rules match the same series, if a
+    /// template does not fit its pattern, or if a text could stand for two numbers.
     pub fn new(rules: Vec<NumberRule>) -> Result<NumberRules, NumberRulesError> {
         let forms: Result<_, _> = rules.into_iter().map(RuleForms::new).collect();
         let rules = NumberRules(forms?);

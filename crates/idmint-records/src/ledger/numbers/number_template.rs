@@ -172,7 +172,8 @@ impl NumberTemplate {
 pub(super) enum FieldError {
     /// The pattern has no part of this name.
     UnknownPart(String),
-    /// The last two digits of a year need a range of years.
+    /// The template has the last two digits of the year, but the rule has no range of years that
+    /// makes them unambiguous.
     NoYears,
 }
 

@@ -42,7 +42,7 @@ impl KeptTemplates {
         &self.0
     }
 
-    /// Returns the form in which the numbers of a series were written.
+    /// Returns the form in which the numbers of a series were written by these templates.
     pub fn form(&self, series: &SeriesName) -> NumberForm {
         let matching = self
             .0

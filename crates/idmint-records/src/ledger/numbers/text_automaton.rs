@@ -367,7 +367,8 @@ impl NumberStates {
             state.is_padded
         };
         let compared = |so_far: Ordering, bound: &[u8]| {
-            // A padded number has the width, so a shorter bound is compared as if it were padded.
+            // A padded number has exactly `width` digits, so a shorter bound is compared as if it
+            // were padded too.
             let padding = if is_padded {
                 self.width.saturating_sub(bound.len())
             } else {

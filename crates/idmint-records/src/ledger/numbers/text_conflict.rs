@@ -78,7 +78,8 @@ pub(super) fn common_text(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
 }
 
 /// Returns a text that both templates can write for different numbers. A series may be in both
-/// sets, so the same number of the same series may have the same text.
+/// sets. It is no conflict if both templates write the same number of such a series as the same
+/// text.
 pub(super) fn different_readings(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
     let streams = Streams::of(sets.map(|set| set.form));
     conflict(sets, &search(sets, streams.as_ref())?)

@@ -2,7 +2,7 @@
 
 use super::series_name::is_letter;
 
-/// A field of a name or of a text.
+/// A field of the name of a series, or of the text of a number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum TextField {
     /// Fixed characters.

@@ -9,8 +9,8 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of ways in which a text is read. A text has at most one reading for the series
-/// of a rule, but others for series to which a more specific rule applies.
+/// The maximum number of readings of one text. At most one of them is for a series of this rule.
+/// The others are for series to which a more specific rule applies.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
@@ -30,7 +30,8 @@ impl TextForm {
     /// Applies a template to a pattern.
     ///
     /// # Errors
-    /// Returns [`FieldError`] if the template has a placeholder that the pattern does not explain.
+    /// Returns [`FieldError`] if the pattern has no part for a placeholder of the template, or if
+    /// the template needs a range of years and `years` is `None`.
     pub(super) fn new(
         pattern: &SeriesPattern,
         template: &NumberTemplate,

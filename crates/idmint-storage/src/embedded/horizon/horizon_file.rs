@@ -219,8 +219,8 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.floor
     }
 
-    /// Returns the floor that an operator has set, until the horizon is raised above it. Returns
-    /// `None` after a first start, because its horizon is above its floor.
+    /// Returns the floor that an operator has set, if the horizon was not raised above it yet.
+    /// Returns `None` after a first start, because its horizon is above its floor.
     pub(crate) fn stated_floor(&self) -> Option<UnixNanos> {
         self.floor().filter(|floor| *floor == self.horizon())
     }

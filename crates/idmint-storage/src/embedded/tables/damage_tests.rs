@@ -100,7 +100,8 @@ fn a_damaged_key_is_named_and_not_taken_for_one_that_is_free() {
     assert_eq!(sound.last, plans[0].head().id);
 }
 
-/// Asserts that opening the database again fails because of content with this description.
+/// Asserts that the database cannot be reopened, because a later version has written the content
+/// that `described` names.
 fn assert_written_later(database: &Database, described: &str) {
     let error = database.reopen().expect_err("it is of a later version");
     assert_eq!(error.failure_kind(), FailureKind::Disagrees, "{error}");

@@ -258,7 +258,7 @@ impl<'a> Tables<'a> {
         .map(drop)
     }
 
-    /// Writes a row that has no index to one of the tables of numbers.
+    /// Writes a row to one of the tables of numbers that have no index.
     fn write_named(
         table: &mut Option<NumberTable<'a>>,
         transaction: &'a WriteTransaction,
