@@ -1,8 +1,8 @@
 //! Tests that reports are grouped exactly as a linear search through all anchors would group them.
 //!
 //! The same reports are grouped in three ways: by the decision functions alone, with the records of
-//! a store, and by the writer thread. Some reports arrive with an id, and some requests keep such
-//! ids.
+//! a store, and by the writer thread. Some reports arrive with an id, and in some requests the
+//! reports keep their ids.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::HashMap;
@@ -37,8 +37,8 @@ struct Sent {
     noted: Option<i64>,
 }
 
-/// Reports that are sent in one request. `keep` is `true` if they keep the ids with which they
-/// arrived. Otherwise, they join the conjunction of this id at a distance of up to `reach` seconds.
+/// Reports that are sent in one request. If `keep` is `true`, each report keeps the id with which
+/// it arrived. If not, each report joins the conjunction of its id from up to `reach` seconds away.
 #[derive(Debug, Clone)]
 struct Order {
     keep: bool,

@@ -27,8 +27,8 @@ pub struct ObjectRules {
     designators: BTreeMap<String, u64>,
 }
 
-/// The reason why there is no number for a designator. In an error message, this text follows the
-/// name of the invalid value.
+/// The reason why there is no number for a designator. In an error message, the text of the reason
+/// follows the name of the invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectFault {
     /// The designators of this catalogue are not used as numbers.

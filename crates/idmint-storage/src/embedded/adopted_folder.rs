@@ -82,8 +82,8 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // After the first adoption note, no start can set a hold on numbers. So an adoption that
-        // has already begun may continue.
+        // Check the hold only before the first adoption note. After the note, no start can set a
+        // hold, so an adoption that has already begun may continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \

@@ -6,7 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The size of a block in bytes. A block is one page, so a write never touches the next block.
+/// The size of a block in bytes. A block is one page of 4 KiB, so a write of one block never
+/// changes the next block.
 pub(crate) const BLOCK_LEN: usize = 4096;
 
 /// The content of one block.

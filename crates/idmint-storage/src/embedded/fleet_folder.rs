@@ -167,8 +167,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 pub(super) struct FormerFleet {
     /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
     pub(super) path: PathBuf,
-    /// The first instant for which the fleet had not issued an id, according to all high-water
-    /// files that can be read. The fleet may have issued later ids since then.
+    /// The fleet had issued no id at or above this instant, according to all high-water files that
+    /// can be read. It may have issued later ids since it wrote these files.
     pub(super) highest: Option<UnixNanos>,
 }
 

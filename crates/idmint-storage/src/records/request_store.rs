@@ -30,8 +30,8 @@ pub trait RequestStore {
     /// Returns [`StoreError`] if the store cannot be written.
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
 
-    /// Returns days on which request keys were recorded, in ascending order. Some days may be
-    /// missing, but the last three such days are always included.
+    /// Returns days on which request keys were recorded, in ascending order. Some of these days may
+    /// be missing, but the last three are always included.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

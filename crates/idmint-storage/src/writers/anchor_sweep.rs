@@ -9,7 +9,7 @@
 //! judged by   the earliest of   the clock, or in a fleet the median of the times its clocks wrote;
 //!                               the third-last day on which a request with a key was recorded
 //!                               or a report was counted
-//! old is      an anchor whose TCA and last report are both before that, by more than the retention
+//! old is      an anchor whose TCA and last report are both before this time minus the retention
 //! ```
 //!
 //! An anchor without a report count does not show when it was last reported. Either the node was

@@ -1,5 +1,5 @@
-//! Requests to create a ledger or append to one. Each request has a mark, by which it is recognized
-//! if it is sent again.
+//! Requests to create a ledger or append to one. A request with an idempotency key has a mark, by
+//! which it is recognized if it is sent again.
 
 use sha2::{Digest, Sha256};
 

@@ -199,8 +199,8 @@ impl Piece {
     }
 }
 
-/// Returns `true` if a character is visible or a blank. Control, format and private characters are
-/// not.
+/// Returns `true` if a character is visible or a blank. Control, format and private-use characters
+/// are neither.
 fn is_printable(letter: char) -> bool {
     // `escape_debug` escapes characters that are not printable. It also escapes combining marks,
     // except after another character. So look at the character after an `x`.

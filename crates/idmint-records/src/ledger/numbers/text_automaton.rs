@@ -252,7 +252,8 @@ impl TextAutomaton {
         self.nodes[node].is_final = true;
     }
 
-    /// Puts the texts of `first` before the texts of this automaton.
+    /// Makes this automaton accept each text of `first`, followed by a text that it has accepted so
+    /// far.
     fn prepend(&mut self, first: &TextAutomaton) {
         let (offset, next) = (self.nodes.len(), self.nodes[self.start].clone());
         for node in &first.nodes {
@@ -270,7 +271,7 @@ impl TextAutomaton {
         self.start = first.start + offset;
     }
 
-    /// Accepts the texts of `other`, too.
+    /// Makes this automaton also accept the texts of `other`.
     fn add(&mut self, other: TextAutomaton) {
         let offset = self.nodes.len();
         let begin = other.start + offset;
@@ -411,7 +412,8 @@ impl NumberStates {
 /// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
-    /// For each state, the nodes of the patterns that a name has reached.
+    /// For each state, the nodes that a name has reached, each as the index of its pattern and of
+    /// the node.
     states: Vec<BTreeSet<(usize, usize)>>,
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }

@@ -242,7 +242,7 @@ struct Outputs {
     count: usize,
     /// The values of parts that do not depend on the text, each with its stream.
     constants: Vec<(usize, String)>,
-    /// The stream of each part.
+    /// The index of the stream for each part.
     streams: Vec<usize>,
     /// The fixed characters of the name before each part, and after the last one.
     literals: Vec<String>,

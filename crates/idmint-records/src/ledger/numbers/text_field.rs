@@ -25,7 +25,7 @@ pub(super) enum TextField {
     },
 }
 
-/// The form of a part of the name.
+/// The form of a part of the name, which says what values the part can have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PartForm {
     /// Zero or more characters of a name. The star of a pattern has this form.

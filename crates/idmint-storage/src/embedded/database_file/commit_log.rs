@@ -16,8 +16,8 @@ use super::layout::Layout;
 use super::log_item::LogItem;
 use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 
-/// The number of blocks that are filled with zeros in advance. Otherwise each sync would extend the
-/// file, which takes twice as long.
+/// The number of blocks that are filled with zeros in advance. A commit then does not extend the
+/// file, which would make its sync take twice as long.
 const FILLED_AHEAD: u64 = 256;
 
 /// The log of an open database.
