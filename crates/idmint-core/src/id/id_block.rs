@@ -174,9 +174,8 @@ impl Progression {
         total
     }
 
-    /// Returns the number of ids before the first one that does not satisfy `alike`. The first id
-    /// must satisfy `alike`. After an id that does not satisfy it, no later id may satisfy it,
-    /// because the search is a bisection.
+    /// Returns the number of leading ids that satisfy `alike`. The search is a bisection, so the
+    /// first id must satisfy `alike`, and no id may satisfy it after one that does not.
     fn count_while(&self, alike: impl Fn(u128) -> bool) -> u64 {
         if alike(self.last()) {
             return self.count;

@@ -3,8 +3,9 @@
 //!
 //! `layout/` packs fields into one number. `encoding/` writes that number as text. `format/`
 //! combines both with a tick and a rule. `decoding/` reads texts of unknown format. `inspection/`
-//! determines the format of a column of texts. `reference/` derives reference data about a format
-//! for documents. Each folder uses only the folders listed before it.
+//! determines the format of a column of texts. `reference/` derives data for documents from a
+//! format, such as storage advice and SQL functions. Each folder uses only the folders listed
+//! before it.
 //!
 //! ```
 //! use idmint_core::id::Format;

@@ -26,7 +26,7 @@ pub struct DecodeFilter<'a> {
     /// The names of the formats to try, or `None` to try every format. A format must satisfy both
     /// `among` and `format`.
     pub among: Option<&'a BTreeSet<String>>,
-    /// The permitted differences between a text and the canonical text of its id.
+    /// How far a text may differ from the canonical text of its id and still be read.
     pub liberty: Liberty,
 }
 
@@ -45,7 +45,8 @@ pub enum Liberty {
 }
 
 impl DecodeFilter<'_> {
-    /// Returns the filter with the current name of its format, if the caller gave a former name.
+    /// Returns the filter with the current name of its format, and of its encoding, if the caller
+    /// gave a former name of the format such as `conjunction-v1-label`.
     pub fn with_current_names(mut self) -> Self {
         if let Some(alias) = self.format.and_then(FormatAlias::named) {
             self.format = Some(alias.format);

@@ -109,8 +109,8 @@ pub struct Match<'a> {
     pub(super) is_weak: bool,
 }
 
-/// The number that all encodings of one group read from a text, or the reason why they cannot read
-/// the text.
+/// The number that all encodings of one group read from a text, or the reason why none of them can
+/// read the text.
 type ReadNumber = Result<u128, Rejection>;
 
 impl Decoder {
@@ -141,7 +141,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the formats, in the order in which the decoder was given them.
+    /// Returns the formats of the decoder, in the order in which they were passed to
+    /// [`Decoder::new`].
     pub fn formats(&self) -> &[Arc<Format>] {
         &self.formats
     }
@@ -178,10 +179,10 @@ impl<'a> DecoderAt<'a> {
         matches.extend(behind_prefixes.iter().filter_map(|(_, read)| read.ok()));
         matches.sort_by(Match::rank);
 
-        // If a format cannot read the text, report the reason from the encoding that the text
-        // resembles most. If the text resembles several encodings equally, report the reason from
-        // the canonical encoding, or else from the last one. If the text starts with a prefix of
-        // the format, report the reason for the rest of the text instead.
+        // Report one reason for each format that cannot read the text. The reason comes from the
+        // encoding that the text resembles most. If the text resembles several encodings equally,
+        // the reason comes from the canonical encoding, or else from the last one. If the text
+        // starts with a prefix of the format, report why the rest of the text is not an id instead.
         let mut is_read = vec![false; formats.len()];
         matches
             .iter()
@@ -228,9 +229,9 @@ impl<'a> DecoderAt<'a> {
         matches
     }
 
-    /// Returns the readings of a text as an id without a prefix. Also returns, for each group of
-    /// encodings, the number that the group read from the text, or `None` if the group was not
-    /// tried.
+    /// Returns the readings of the whole text as an id, without looking for a prefix. Also returns,
+    /// for each group of encodings, the number that the group read from the text, or `None` if the
+    /// group was not tried.
     fn read_bare(
         &self,
         text: GivenText<'_>,
@@ -347,9 +348,9 @@ impl<'a> DecoderAt<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// `true` if the first match has a [rival](Decoded::rivals), or if the text is nearly as likely
-    /// to be random. Always `false` for a match in the canonical encoding of the format that the
-    /// caller named, if that encoding has a fixed length.
+    /// `true` if the first match has a [rival](Decoded::rivals), or if a random text explains the
+    /// given text nearly as well. Always `false` if the first match is in the canonical encoding of
+    /// the format that the caller named, and that encoding has a fixed length.
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| {
             !best.is_expected && (best.is_weak || self.rivals(best).next().is_some())
@@ -436,8 +437,8 @@ impl<'a> Match<'a> {
     /// encoding.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the lead, in bits, that this reading must exceed over a reading of the kind `kind`.
-    /// With a smaller or equal lead, the other reading is a rival of this one.
+    /// Returns the lead in evidence, in bits, that this reading needs over another reading of the
+    /// kind `kind`. If the lead is at most this number, the other reading is a rival of this one.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS
@@ -471,8 +472,8 @@ impl<'a> Match<'a> {
     ///   canonical encoding and -29 bits in another encoding.
     /// - A text of fewer than 20 characters that are only letters or only digits needs -16 bits in
     ///   the canonical encoding and -9 bits in another encoding.
-    /// - A text of the second case with fewer than 15 characters needs -4 bits in a canonical
-    ///   encoding without a fixed length.
+    /// - A text of fewer than 15 characters that are only letters or only digits needs -4 bits if
+    ///   the encoding is canonical and has no fixed length.
     pub fn evidence_bits_min(&self) -> f64 {
         self.bits_min
     }
@@ -508,9 +509,9 @@ impl<'a> Match<'a> {
 /// A measure of how closely a text resembles the texts of an encoding. A text of the wrong length
 /// and a text with wrong letters count as equally close.
 ///
-/// For example, if a letter of a base36 id is missing, its canonical encoding reports the wrong
-/// length, and the decimal encoding reports wrong letters. Both count equally, so the reason from
-/// the canonical encoding is reported, which is more helpful.
+/// For example, a base36 id without its last letter has the wrong length for the canonical
+/// encoding, base36, and wrong letters for the decimal encoding. Both reasons count equally. The
+/// reason from the canonical encoding is reported, because it is more helpful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nearness {
     of_reason: u8,

@@ -93,8 +93,8 @@ impl EncodingGroup {
 
 impl EncodingGroups {
     /// Groups the encodings of these formats. `bits` contains, for each format, the evidence
-    /// against its ids in bits. Within a group, the formats with the least such evidence come
-    /// first.
+    /// against its likeliest id in bits. Within a group, the format with the least evidence against
+    /// its ids comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -162,8 +162,8 @@ impl EncodingGroups {
         &self.groups
     }
 
-    /// Returns the groups that may have a text of `len` bytes consisting of `letters`. Groups that
-    /// read quickly come first.
+    /// Returns the groups whose encodings can write a text of `len` bytes with these `letters`.
+    /// Other groups cannot read such a text. Groups that read quickly come first.
     pub(super) fn of_texts(
         &self,
         len: usize,
@@ -174,7 +174,8 @@ impl EncodingGroups {
             .filter(move |group| self.may_have(group, letters))
     }
 
-    /// Returns the groups that have texts of `len` bytes. Groups that read quickly come first.
+    /// Returns the groups whose encodings can write a text of `len` bytes. Groups that read quickly
+    /// come first.
     pub(super) fn of_len(&self, len: usize) -> &[GroupOfLen] {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
@@ -184,7 +185,8 @@ impl EncodingGroups {
         letters.is_within(self.groups[group.at].letters)
     }
 
-    /// Returns the number of text lengths in the table. The lengths start at zero.
+    /// Returns the number of entries in the table of text lengths, which has one entry for each
+    /// length from 0 to the longest text.
     pub(super) fn lens(&self) -> usize {
         self.by_len.len()
     }

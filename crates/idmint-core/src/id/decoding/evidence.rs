@@ -63,8 +63,8 @@ const EVERYDAY_LEN_MAX: usize = 19;
 const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// The additional evidence against an id with an implausible time, in bits. At most one id in 2^10
-/// has such a time, either because the clock of its minter ran ahead or because somebody invented
-/// the id.
+/// has an implausible time, either because the clock of its minter ran ahead or because somebody
+/// invented the id.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
 
 /// The maximum age of a recent id. Ids are mostly decoded soon after they were minted. An id
@@ -72,8 +72,8 @@ const IMPLAUSIBLE_BITS: f64 = 10.0;
 /// together.
 const RECENT: Duration = Duration::from_secs(30 * 86_400);
 
-/// An upper bound (exclusive) for the usual sequences of a format that this service does not mint.
-/// Generators of such ids count from 0 in each tick, so small sequences are more common.
+/// Sequences below this number are likelier than others in ids of a format that this service only
+/// decodes. Other generators count from 0 in each tick, so small sequences are more common.
 const FIRST_OF_OTHERS: u32 = 16;
 
 /// The worker numbers, shard and domains of this service. An id counts as equally likely to have
@@ -100,8 +100,8 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id from all of its fields except the time, in bits, and the time in
-/// ticks. The time is weighed separately.
+/// The evidence against an id, in bits, from all of its fields except the time, and the time of the
+/// id in ticks. [`TimeWeight`] weighs the time separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -109,8 +109,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// The weights from which the evidence against an id is computed, for each layout of a format. The
-/// time field is weighed separately.
+/// The weights from which the evidence against an id is computed, for each layout of a format.
+/// [`TimeWeight`] weighs the time field separately.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -285,8 +285,9 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
     ranges
 }
 
-/// `true` if the sequence of a format begins at 0 in each tick. Other programs mint ids of more
-/// than 64 bits with counters that continue from tick to tick, or that begin at any value.
+/// `true` if the sequence of a format usually begins at 0 in each tick. This does not hold for
+/// formats of more than 64 bits that other programs mint: their counters continue from tick to
+/// tick, or begin at any value.
 fn begins_at_zero(format: &Format) -> bool {
     match format.rule {
         Rule::Sequenced => true,
@@ -297,7 +298,8 @@ fn begins_at_zero(format: &Format) -> bool {
 
 impl NumberWeight {
     /// Creates a weight that gives half of the probability to the values in `own`, which this
-    /// service mints. If first ids are spread, half of the rest goes to the values below `spread`.
+    /// service mints. If first ids are spread over several sequences, half of the other half goes
+    /// to the values below `spread`.
     fn new(
         place: FieldPlace,
         field: &Field,
@@ -348,8 +350,8 @@ impl TimeRule {
     }
 
     /// Returns the evidence against an implausible time, in bits, which is the maximum over all
-    /// times. Unlike the evidence against a plausible time, it does not depend on the moment of
-    /// decoding.
+    /// times. Unlike the evidence against a plausible time, this maximum does not depend on the
+    /// moment of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -400,7 +402,7 @@ impl TimeWeight {
 
 /// Returns the information in a random text of this length, in bits. Each letter is drawn from the
 /// smallest usual alphabet that contains all letters of the text. If the text may be a word, each
-/// letter counts for fewer bits.
+/// letter counts for 3 bits.
 pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
     let bits_of_a_letter = if is_like_a_word(text) {
         BITS_OF_A_LETTER
@@ -411,7 +413,8 @@ pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
 }
 
 /// Returns the information in a prefix, in bits. A prefix from a list of n prefixes has log2(n + 1)
-/// bits. A type that is not in a list counts as a word, with 3 bits for each letter.
+/// bits. The prefix of a type that the format does not mint counts as a word, with 3 bits for each
+/// letter.
 pub(super) fn bits_of_prefix(prefix: &str, prefixes: &Prefixes) -> f64 {
     let of_one_of = |count: usize| to_f64(count as u128 + 1).log2();
     match prefixes {

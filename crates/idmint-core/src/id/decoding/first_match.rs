@@ -27,11 +27,12 @@ pub(super) struct FirstMatch<'a> {
 /// its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
-    /// For each kind of reading, the reading with the greatest evidence among the ids that were not
-    /// the best one when the reading was added.
+    /// For each kind of reading, the reading with the greatest evidence among those that lost
+    /// against another id when they were added.
     ///
-    /// If the best id changes from A to B and back to A, an earlier reading of A may be in this
-    /// list, in place of a reading of a third id.
+    /// If the best id changes from A to B and back to A, an entry may still be an earlier reading
+    /// of A. That entry then hides the best reading of a third id, so all readings must be compared
+    /// again.
     seconds: [Option<Second>; Match::KINDS],
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
     is_any_likely: bool,
@@ -92,7 +93,7 @@ impl<'a> DecoderAt<'a> {
         self.first_of(text, filter).map(|first| first.best)
     }
 
-    /// Returns the match of [`best`](DecoderAt::best), and `true` if the match [is
+    /// Returns the match of [`best`](DecoderAt::best), and a flag that is `true` if the match [is
     /// ambiguous](crate::id::Decoded::is_ambiguous).
     ///
     /// Returns `None` if there is no reading. Also returns `None` if every reading [is
@@ -204,8 +205,9 @@ impl<'a> DecoderAt<'a> {
         })
     }
 
-    /// Returns the groups of encodings that may have this text. Each group comes with a lower
-    /// bound, in bits, for the evidence against ids with texts of this length.
+    /// Returns the groups of encodings whose texts can have the length and the letters of `text`.
+    /// Each group comes with a lower bound, in bits, for the evidence against an id with a text of
+    /// this length.
     fn groups_of<'b>(
         &'b self,
         text: &GivenText<'_>,

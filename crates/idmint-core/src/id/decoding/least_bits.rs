@@ -1,5 +1,5 @@
-//! A lower bound for the evidence against an id. The bound needs only the id's number, without
-//! splitting it into fields.
+//! A lower bound for the evidence against an id. Computing the bound is fast, because it compares
+//! the id's number as a whole instead of splitting the number into fields.
 
 use std::ops::RangeInclusive;
 
@@ -29,8 +29,9 @@ pub(super) struct LeastBits {
 }
 
 impl LeastBits {
-    /// Creates the bounds of a format. `of_fields` is the evidence against its likeliest id, in
-    /// bits, not counting the time. `constants` are the bits with the same value in every id.
+    /// Creates the bounds of a format. `of_fields` is the evidence against the format's likeliest
+    /// id, in bits, not counting the time. `constants` are the bits with the same value in every
+    /// id.
     pub(super) fn new(
         format: &Format,
         of_fields: f64,

@@ -12,10 +12,11 @@ use crate::time::UnixNanos;
 pub(crate) enum ListedId {
     /// An id.
     Id(u128),
-    /// An id whose letters have another case than the texts of the encoding. In a list of another
-    /// alphabet, the same line may be something else.
+    /// An id whose letters have another case than the texts of the encoding, such as `1i9zc1000`
+    /// for `1I9ZC1000`. If the list is in another encoding with letters of both cases, the same
+    /// line may be another id.
     OtherCase(u128),
-    /// A number that is not an id of the format, because it does not fit the layout.
+    /// A number that the encoding can read, but that does not fit the layout of the format.
     Outside,
     /// The line is not a text of the encoding.
     Unreadable,
@@ -56,8 +57,8 @@ impl Format {
         }
     }
 
-    /// `true` if the texts of an encoding can have all letters of this line. Characters that are
-    /// not letters do not matter.
+    /// `true` if all letters of this line can occur in texts of one of the format's encodings.
+    /// Characters that are not letters do not matter.
     pub(crate) fn can_have_letters_of(&self, line: &str) -> bool {
         let letters: String = line.chars().filter(|char| char.is_alphabetic()).collect();
         let prefixes = match &self.prefixes {

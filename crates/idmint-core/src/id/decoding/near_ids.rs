@@ -21,9 +21,9 @@ use crate::id::format::{Format, Rule};
 /// only characters around the id, such as quotes, were removed.
 const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
 
-/// The lead, in bits, that a suggested id needs over an id with another number. If the lead is not
-/// greater, the caller may have meant either. The other id may be in a non-canonical encoding, so
-/// the bits against such an encoding are added.
+/// The lead, in bits, that a suggested id needs over an id with another number. With a smaller or
+/// equal lead, the caller may have meant either id. The lead includes the bits against a
+/// non-canonical encoding, because the other id may be in one.
 const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 
 /// The maximum number of suggestions.
@@ -40,7 +40,7 @@ const AROUND: [char; 9] = ['<', '>', '(', ')', '[', ']', ',', ';', '.'];
 const BRACKETS: [char; 8] = ['<', '>', '(', ')', '[', ']', ',', ';'];
 
 /// The minimum length of a text with letters of both cases that may be a Crockford or hexadecimal
-/// id. A shorter text in both cases is rather an id of base 62.
+/// id. A shorter text with letters of both cases is more likely an id in base 62.
 const MIXED_LEN_MIN: usize = 20;
 
 /// The minimum number of hexadecimal digits that follow `0x` in an id.
@@ -68,14 +68,14 @@ impl NearId<'_> {
 }
 
 impl<'a> DecoderAt<'a> {
-    /// Returns the ids that the caller may have meant with a text that is not an id, or only an
-    /// unlikely one.
+    /// Returns the ids that the caller may have meant. Call this function for a text that is not an
+    /// id, or only an unlikely one.
     ///
-    /// The result has at most four ids, the likeliest first. They differ from the text only in the
-    /// ways that [`lenient_text`](DecoderAt::lenient_text) lists. If no such id exists, the search
-    /// also removes the characters around an id in a sentence, and then the separators. If only the
-    /// salt or the check digits of the text are wrong, the result contains only ids whose text is
-    /// part of the given text.
+    /// The result has at most four ids, the likeliest first. Their texts differ from `text` only in
+    /// the ways that [`lenient_text`](DecoderAt::lenient_text) lists. If no such id exists, the
+    /// search also removes the characters around an id in a sentence, and then the separators. If
+    /// `text` looks like an id with another salt or with wrong check digits, the result contains
+    /// only ids whose text is part of `text`, because any other suggestion would be a guess.
     pub fn near_ids(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<NearId<'a>> {
         let core = &unwrapped(text);
         let in_a_sentence =

@@ -7,13 +7,14 @@ use super::near_ids::{trim, unsigned};
 use crate::id::layout::FieldKind;
 use crate::id::named::named;
 
-/// The smallest number that gets a note about lost digits. From here on, at most one number in 128
-/// is exact as a 64-bit floating-point number, so an exact number is suspicious.
+/// The smallest number that gets a note about lost digits. From 2^59 on, a 64-bit floating-point
+/// number can hold at most one integer in 128 exactly, so an integer that it holds exactly is
+/// suspicious.
 const ROUNDED_FROM: u64 = 1 << 59;
 
 /// The number of sequence values in a tick of most formats. The first id of a tick has sequence 0,
-/// so it is a multiple of this number. A floating-point number holds such an id exactly, so the id
-/// may look rounded although no digits were lost.
+/// so the id is a multiple of this number. A floating-point number holds such an id exactly, so the
+/// id may look rounded although no digits were lost.
 const FIRST_OF_TICK: u64 = 1 << 12;
 
 /// The number of significant bits in a 64-bit floating-point number.
@@ -121,7 +122,7 @@ fn note(kind: NoteKind, detail: String) -> Note {
 }
 
 /// Returns the note about a column whose large numbers were all rounded to floating-point numbers.
-/// `rounded` is the count of these numbers.
+/// `rounded` is the count of the large numbers.
 pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
     note(
         NoteKind::DigitsLost,
@@ -150,8 +151,8 @@ pub(in crate::id) fn large_number(text: &str) -> Option<u64> {
     (number >> KEPT_BITS > 0).then_some(number)
 }
 
-/// Returns the number of low bits that a floating-point number of this size cannot store. With `n`
-/// such bits, one number in 2^n is exact.
+/// Returns the number of low bits that a 64-bit floating-point number cannot hold of a number of
+/// this size. With `n` such bits, only one number in 2^n keeps its value.
 pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }

@@ -20,7 +20,8 @@ const BITS_MIN: f64 = -4.0;
 /// shape is recognised.
 pub const KSUID: &str = "ksuid";
 
-/// The greatest KSUID. The letters are in ASCII order, so comparing texts compares numbers.
+/// The greatest KSUID. The digits of a KSUID are in ASCII order, so comparing two texts byte by
+/// byte compares their numbers.
 const KSUID_MAX: &str = "aWgEPTl1tmebfsQzFP4bxwgy80V";
 
 /// A format whose ids a text looks like.
@@ -58,8 +59,8 @@ impl<'a> DecoderAt<'a> {
         if !fitting.is_empty() {
             return fitting;
         }
-        // Formats whose canonical encodings are in one group share the list of ids that are one
-        // letter away from the text.
+        // Formats whose canonical encodings read texts alike (one group) share the list of ids that
+        // are one letter away from the text.
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats

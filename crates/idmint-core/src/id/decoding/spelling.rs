@@ -1,4 +1,5 @@
-//! The spelling of an id: how unusual it is to write an id of a format in a given encoding.
+//! Evidence from the choice of encoding: how unusual it is to write an id of a format in a given
+//! encoding.
 
 use super::packed_layout::PackedLayout;
 use crate::id::encoding::{Encoding, EncodingKind};
@@ -21,11 +22,13 @@ const BITS_OF_RANDOM_VERSION: f64 = 13.0;
 const BITS_OF_TIME_VERSION: f64 = 28.0;
 
 /// The evidence, in bits, against an id in UUID notation that looks like a UUID of version 7 or 8,
-/// but whose leading 48 bits are a time before [`UUID7_FROM_MS`]. Few UUIDs contain such a time. The
-/// UUID is still the likelier reading of both.
+/// but whose leading 48 bits are a time before [`UUID7_FROM_MS`]. Few UUIDs contain such an early
+/// time, so the evidence is weaker than [`BITS_OF_TIME_VERSION`]. A UUID is still the likelier
+/// reading.
 const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 
-/// The year from which on UUIDs of version 7 exist, 2021, in milliseconds since 1970.
+/// The beginning of 2021 in milliseconds since 1970. There are no UUIDs of version 7 from earlier
+/// years.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
 /// The minimum evidence, in bits, with which a plausible reading in the canonical encoding is
@@ -49,7 +52,8 @@ pub(super) struct Spelling {
     /// `true` if the encoding writes UUIDs with hyphens.
     is_uuid: bool,
     is_usual: bool,
-    /// `true` if texts of the encoding may be UUIDs, but the ids of the format are not UUIDs.
+    /// `true` if texts of the encoding can look like UUIDs, but the ids of the format are not
+    /// UUIDs.
     is_unclaimed: bool,
 }
 

@@ -21,10 +21,10 @@ pub(super) enum Codec {
     Checked(Checked),
     /// A decentralised identifier (DID) with a checksum.
     Did(Did),
-    /// All 128 bits of the number in the UUID form of RFC 9562.
+    /// All 128 bits of the number in the 8-4-4-4-12 notation of RFC 9562.
     Uuid(Uuid),
-    /// A number of up to 122 bits inside a UUID, around the bits of the version (8) and the variant
-    /// of RFC 9562.
+    /// A number of up to 122 bits in a UUID of version 8. The number fills the bits that RFC 9562
+    /// does not use for the version and the variant.
     Uuid8(Uuid8),
     /// The short shuffled texts of the Hashids project.
     Hashids(Hashids),
@@ -92,8 +92,9 @@ impl Codec {
         }
     }
 
-    /// Returns the table of all two-letter text endings. Returns `None` for codecs in which the
-    /// texts of consecutive numbers mostly differ in more than their last two letters.
+    /// Returns the table of all two-letter text endings, with which a block of consecutive ids is
+    /// written fast. Returns `None` for codecs in which the texts of consecutive numbers mostly
+    /// differ in more than their last two letters.
     pub(crate) fn endings(&self) -> Option<Endings<'_>> {
         match self {
             Self::Positional(codec) => codec.endings(),

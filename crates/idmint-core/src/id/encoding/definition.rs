@@ -71,7 +71,8 @@ pub struct EncodingDefinition {
 }
 
 impl EncodingDefinition {
-    /// Returns the name of the encoding. The default is the name of its kind.
+    /// Returns the name of the encoding. If the definition has no name, returns the default that is
+    /// described at the field `name`.
     pub fn name(&self) -> String {
         match (&self.name, self.kind, self.radix) {
             (Some(name), ..) => name.clone(),
@@ -252,7 +253,7 @@ named! {
         Hashids = "hashids",
         /// The short shuffled texts of the Sqids project.
         Sqids = "sqids",
-        /// All 128 bits in the UUID form of RFC 9562.
+        /// All 128 bits in the 8-4-4-4-12 notation of RFC 9562.
         Uuid = "uuid",
         /// A number of up to 122 bits inside a UUID of version 8.
         Uuid8 = "uuid8",

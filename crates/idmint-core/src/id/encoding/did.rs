@@ -126,8 +126,8 @@ impl Did {
         LETTER_BITS * self.lower_len
     }
 
-    /// Returns the number of the value's bits that the leading letters carry. These bits follow the
-    /// bits of the checksum.
+    /// Returns the number of bits of the value that the leading letters carry, after the bits of
+    /// the checksum.
     fn shared_bits(&self) -> usize {
         8 * self.bytes - self.lower_bits()
     }

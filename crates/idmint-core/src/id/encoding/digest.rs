@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::encoding::Encoding;
 
-/// The digest covers the text of every number below this bound. The bound is high enough that every
-/// letter of an alphabet occurs in these texts.
+/// The digest covers the text of every number below this bound. With 256 texts, every letter of an
+/// alphabet occurs in at least one of them.
 const SMALL: u128 = 256;
 
 /// The length of the truncated hash in bytes. 16 bytes rule out accidental collisions.

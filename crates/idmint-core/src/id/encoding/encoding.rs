@@ -192,7 +192,7 @@ impl Encoding {
     }
 
     /// Writes the texts of a block like [`write_block`](Encoding::write_block), with the text
-    /// `front` before each of them.
+    /// `front` before each text.
     pub fn write_block_behind<const SEAM: usize>(
         &self,
         front: &str,
@@ -299,7 +299,7 @@ impl Encoding {
         self.max
     }
 
-    /// Returns the range of numbers whose texts have `len` bytes, or `None` if no text has that
+    /// Returns the range of numbers whose texts are `len` bytes long, or `None` if no text has that
     /// length.
     pub(in crate::id) fn numbers_of_len(&self, len: usize) -> Option<RangeInclusive<u128>> {
         if !(self.len(0)..=self.len_max).contains(&len) {

@@ -9,8 +9,8 @@ use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
-/// The letters that may separate two numbers in a text. Letters that the alphabet lacks are not
-/// used.
+/// The letters that may separate two numbers in a text. A letter is used only if the alphabet
+/// contains it.
 const SEPARATORS: &str = "cfhistuCFHISTU";
 
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a
@@ -165,8 +165,8 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // Many other texts decode to the same numbers, with wrong padding, wrong guards or a wrong
-        // first letter. Accept only the text that encoding the numbers gives.
+        // Texts with wrong padding, wrong guards or a wrong first letter decode to the same
+        // numbers. Accept only the text that encoding the numbers gives.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -369,7 +369,8 @@ fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
         .filter(|letter| !separators.contains(letter))
         .collect();
     shuffle(&mut separators, salt);
-    // Use as many separators as needed to have at most 3.5 digits for each separator.
+    // The Hashids project wants at most 3.5 digit letters for each separator. If there are too few
+    // separators, turn digit letters into separators.
     let wanted = (2 * digits.len()).div_ceil(7);
     if wanted > separators.len() {
         separators.extend(digits.drain(..wanted - separators.len()));

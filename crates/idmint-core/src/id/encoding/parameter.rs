@@ -19,7 +19,7 @@ pub struct ParameterError {
 }
 
 impl ParameterError {
-    /// Returns `Err` with the setting `key`, its `value` and the `bound` that it violates.
+    /// Returns the error that the setting `key` has a `value` that violates `bound`.
     pub(crate) fn refuse<T>(
         key: &'static str,
         value: impl ToString,

@@ -98,8 +98,8 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // Many other texts decode to the same numbers, with other padding, another offset or a
-        // blocked word. Accept only the text that encoding the numbers gives.
+        // Texts with other padding, another offset or a blocked word decode to the same numbers.
+        // Accept only the text that encoding the numbers gives.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -145,8 +145,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // If the text with the first choice of offset contains a blocked word, the canonical text
-        // has another offset. `read` tries the other offsets.
+        // The first offset gives a text with a blocked word, so the canonical text has another
+        // offset. `read` tries the other offsets.
         if is_blocked {
             self.read(text).ok()
         } else {
@@ -323,9 +323,9 @@ impl Blocklist {
 
     /// Returns `true` if `text` contains a blocked word.
     ///
-    /// If the text or the word has at most three letters, the whole text must match. A word with
-    /// digits matches only at the beginning or end of a text, because readers do not notice it in
-    /// the middle.
+    /// If the text or the word has at most three letters, the word must be the whole text. A word
+    /// with digits matches only at the beginning or end of a text, because people do not notice it
+    /// in the middle.
     fn blocks(&self, text: &[u8]) -> bool {
         text.windows(2).enumerate().any(|(start, two)| {
             let first = usize::from(two[0].to_ascii_lowercase());

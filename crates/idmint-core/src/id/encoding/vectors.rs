@@ -30,7 +30,7 @@ pub(crate) fn text_of(codec: &Codec, value: u128) -> String {
     String::from_utf8(text).expect("texts are ASCII")
 }
 
-/// Parses the `number` of a row in the section `valid`.
+/// Returns the number of a row in the section `valid`, from its decimal text.
 pub(crate) fn number(row: &Value) -> u128 {
     let decimal = row["encodings"]["decimal"]
         .as_str()

@@ -1,6 +1,7 @@
 //! Former names of built-in formats.
 
-/// A former name of a built-in format. It stands for the format in one of its encodings.
+/// A former name of a built-in format, which now stands for another format in one of its encodings.
+/// For example, `conjunction-v1-label` is now the encoding `label` of `conjunction-v1`.
 ///
 /// Callers and configurations may still use the former name.
 ///
@@ -22,7 +23,8 @@ pub struct FormatAlias {
     pub encoding: &'static str,
     /// The name that this encoding had when the former name was a format.
     former_encoding: &'static str,
-    /// The encodings that the former name had, as TOML. The first one is `encoding`.
+    /// The encodings that the format had under its former name, as TOML. The first one is now
+    /// called `encoding`.
     pub encodings: &'static str,
 }
 
@@ -40,17 +42,19 @@ impl FormatAlias {
         ]"#,
     }];
 
-    /// Returns the alias with the former name `name`, or `None` if there is none.
+    /// Returns the alias with the former name `name`, or `None` if `name` is not a former name.
     pub fn named(name: &str) -> Option<&'static FormatAlias> {
         FormatAlias::ALL.iter().find(|alias| alias.name == name)
     }
 
-    /// Returns the current name of the format with this name.
+    /// Returns the current name of the format if `name` is a former name, and `name` itself
+    /// otherwise.
     pub fn current_name(name: &str) -> &str {
         FormatAlias::named(name).map_or(name, |alias| alias.format)
     }
 
-    /// Returns the current name of an encoding that a caller named together with the former name.
+    /// Returns the current name of `encoding`, which a caller named together with the former name
+    /// of the format.
     pub fn current_encoding<'a>(&self, encoding: &'a str) -> &'a str {
         if encoding == self.former_encoding {
             self.encoding

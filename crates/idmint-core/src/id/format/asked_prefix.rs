@@ -1,4 +1,5 @@
-//! Resolves the prefix or type that a caller requests for ids.
+//! Checks the prefix or the type that a caller requests for new ids, and returns the prefix to
+//! write.
 
 use super::format::Format;
 use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
@@ -6,7 +7,7 @@ use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
 /// The reason why a requested prefix or type is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// The caller gave no type, and the format mints only ids that have one.
+    /// The caller gave no type, and the format does not mint ids without a type.
     #[error("the parameter `type` is missing; use one of {}", .types.join(", "))]
     TypeMissing {
         /// The types that the format mints.

@@ -251,8 +251,9 @@ impl FormatDefinition {
         self.key_of_field(name) + key
     }
 
-    /// Returns the path of the first field with this name, such as `fields[1]`. The sequence below
-    /// a suffix code is part of the qualifier.
+    /// Returns the path of the first field with this name, such as `fields[1]`. The sequence that
+    /// shares the bits of a qualifier field has no path of its own, so the path of the qualifier is
+    /// returned.
     pub(super) fn key_of_field(&self, name: &str) -> String {
         match self.fields.iter().position(|field| field.name == name) {
             Some(at) => format!("fields[{at}]"),
@@ -277,7 +278,8 @@ fn instant(key: &'static str, text: Option<&str>, default: UnixTime) -> Result<U
 /// Parses the setting `start_after`, which is the last id of another generator.
 ///
 /// If several encodings can read the text as ids with different ticks, the latest of these ticks is
-/// used. No id in that tick or an earlier one is minted, whichever encoding was meant.
+/// used. Whichever encoding was meant, no id is then minted in the tick of the other generator's
+/// last id, or before.
 fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
     let readings =
         (0..format.encodings.len()).filter_map(|encoding| format.read_as(encoding, &id).ok());

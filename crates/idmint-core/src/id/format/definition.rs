@@ -199,8 +199,9 @@ impl FormatDefinition {
 }
 
 impl FieldDefinition {
-    /// Returns the end of the path of the key that sets the width, such as `.bits`. If two keys set
-    /// it, returns the one that is seldom meant.
+    /// Returns the key that sets the width of the field, such as `.bits`, as the end of a path for
+    /// an error. If several keys set the width, returns the less common one, which is more likely
+    /// the mistake.
     pub(super) fn width_key(&self) -> &'static str {
         let given = [
             (".cardinality", self.cardinality.is_some()),

@@ -1,4 +1,5 @@
-//! Formats that write the same text for different ids.
+//! Finds pairs of formats that could mint the same text, although each format reads the text as
+//! other field values.
 
 use std::ops::RangeInclusive;
 
@@ -6,12 +7,13 @@ use super::format::{Format, Rule};
 use crate::id::layout::{Field, FieldKind};
 
 impl Format {
-    /// Returns `true` if both formats are minted and can write the same text in the same tick,
-    /// although its fields mean different numbers.
+    /// Returns `true` if both formats could mint the same text in the same tick.
     ///
-    /// The formats then have the same canonical encoding of a fixed length, tick, epoch and stride
-    /// of the time. Below the time, the numbers of their worker ranges overlap. Formats with equal
-    /// fields, such as a copy that was made with `like`, do not count.
+    /// This is so if the formats have the same tick, epoch and stride of the time, and the same
+    /// canonical encoding with texts of one length. In addition, the numbers below the time, which
+    /// depend on the range of worker numbers, must overlap. Formats with equal fields, such as a
+    /// copy that was made with `like`, do not count, because both read the text as the same field
+    /// values.
     ///
     /// ```
     /// use idmint_core::id::Format;
@@ -92,9 +94,8 @@ mod tests {
         assert_eq!(pairs(&formats), [["payment", "payment-wide"]]);
     }
 
-    /// The numbers of payment's workers 0 to 9 end at 10 * 1296 - 1 = 12 959. That is in the
-    /// numbers of payment-wide's worker 12, which begin at 12 288, and before those of worker 13,
-    /// which begin at 13 312.
+    /// The numbers of payment's workers 0 to 9 end at 10 * 1296 - 1 = 12 959. Payment-wide's worker
+    /// 12 has the numbers 12 288 to 13 311, which include 12 959. Its worker 13 begins at 13 312.
     #[test]
     fn two_formats_write_equal_texts_if_the_numbers_of_their_workers_overlap() {
         let low = payment("payment", "worker_range = [0, 9]");

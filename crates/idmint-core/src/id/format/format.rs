@@ -90,16 +90,16 @@ pub struct Format {
     /// The greatest worker number that may be used for minting. Greater numbers are left to another
     /// generator. `None` if only the layout limits the worker number.
     pub last_worker: Option<u32>,
-    /// The number of lanes (worker numbers) of a node, or `None` if the service's configuration
-    /// decides.
+    /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
+    /// service's configuration decides.
     pub lanes: Option<u32>,
     /// An exclusive upper bound for the sequence of the first id in a tick. First ids are spread
     /// evenly below the bound, which is a power of two. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id of another generator. Ids in its tick or an earlier tick are not minted.
     pub start_after: Option<StartAfter>,
-    /// A file with ids of another generator. No id is minted with the same worker number and tick
-    /// as one of these ids.
+    /// A file with ids that another generator minted. A new id never has the same tick and worker
+    /// number as an id in the file.
     pub exclude: Option<PathBuf>,
     /// The guarantee about the order of ids in a random format.
     pub monotonic: Monotonic,
@@ -120,8 +120,8 @@ pub struct Format {
     pub rarity: u8,
     /// A description, for people, of the information that an id reveals to anyone who sees it.
     pub reveals: String,
-    /// `false` if the definition says that the format is decoded and no longer minted. See
-    /// [`Format::is_minted`].
+    /// `false` if the definition has `mint = false`, so that ids are decoded and no longer minted.
+    /// [`Format::is_minted`] also considers the rule.
     pub mint: bool,
     /// `true` if the service enables the format unless `formats.enabled` in the configuration says
     /// otherwise.
@@ -133,8 +133,8 @@ pub struct Format {
 pub struct StartAfter {
     /// The id as it is written in the definition of the format.
     pub id: String,
-    /// The tick of the id. If several encodings can read the text, this is the latest of the
-    /// resulting ticks.
+    /// The tick of the id. If several encodings can read the text as ids of different ticks, the
+    /// latest of these ticks.
     pub tick: u128,
 }
 
@@ -187,8 +187,8 @@ impl<'a> Parts<'a> {
     /// value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
-        // Names must be compared only if several fields hold parts of one number. Such fields have
-        // different scales, so at least one scale is not 1.
+        // Fields with the same name hold parts of one number, and have different scales. If all
+        // scales are 1, no two fields have the same name, so the names need not be compared.
         let has_shares = fields.iter().any(|field| field.scale != 1);
         let is_first = move |at: &usize| {
             !has_shares
@@ -439,10 +439,10 @@ impl Format {
         Some(in_parts / u128::from(tick.nanos()))
     }
 
-    /// Returns the properties, by name, that must be equal in two programs that mint ids of this
-    /// format side by side.
+    /// Returns the properties, by name, that must be equal in all programs that mint ids of this
+    /// format at the same time.
     ///
-    /// If a property differs, the two programs could mint the same id.
+    /// If a property differs between two programs, they could mint the same id.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let fields = |layout: &Layout| {
             let fields: Vec<_> = layout.fields().iter().map(identity_of).collect();

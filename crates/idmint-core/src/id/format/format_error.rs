@@ -89,13 +89,14 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// Returns the error for a setting that breaks a rule of formats.
+    /// Returns an error with this message, for a definition that breaks a rule of formats.
+    /// [`Cause::at`] adds the path of the wrong key.
     pub(super) fn rule<T>(message: impl Into<String>) -> Result<T, Cause> {
         Err(Cause::Rule(message.into()))
     }
 
-    /// Returns the error for a setting, at this key of the definition, that breaks a rule of
-    /// formats.
+    /// Returns an error with this message for the setting at `key`, which is a path in the
+    /// definition such as `fields[1].bits`.
     pub(super) fn rule_at<T>(
         key: impl Into<String>,
         message: impl Into<String>,
@@ -103,8 +104,8 @@ impl Cause {
         Err(Cause::Rule(message.into()).at(key))
     }
 
-    /// Returns this cause, with the path of the wrong key in the definition. A path that is already
-    /// known is kept, because it is more exact.
+    /// Adds the path of the wrong key to this cause. If the cause has a path already, that path is
+    /// kept, because it is more exact.
     pub(super) fn at(self, key: impl Into<String>) -> Cause {
         match self {
             known @ (Cause::At { .. } | Cause::Read(_)) => known,

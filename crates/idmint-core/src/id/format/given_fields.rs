@@ -192,10 +192,10 @@ impl Format {
     /// Builds an id from field values. Each item of `given` is one of the
     /// [`field_names`](Self::field_names) and the field's value as text.
     ///
-    /// The value of a missing field is 0, or its constant. If only `time` is given, the result is
+    /// A missing field gets the value 0, or its constant. If only `time` is given, the result is
     /// therefore the smallest id of that instant. Random numbers and checksums are not computed,
     /// but must be given like other values. `time` must be the beginning of a tick, either exactly
-    /// or as decoding writes it.
+    /// or truncated to the fractional digits that decoding writes.
     ///
     /// ```
     /// use idmint_core::id::Format;
@@ -423,8 +423,8 @@ fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     }
 }
 
-/// Returns the part of a number that this field holds. If several fields have the same name, each
-/// holds a part of one number.
+/// Returns the part of `number` that this field holds. A field whose name is unique holds the whole
+/// number. Several fields of the same name each hold a part.
 fn share_of(field: &Field, number: u128) -> Result<u128, FieldsError> {
     let share = number / field.scale % (field.max + 1);
     match field.constant {

@@ -1,4 +1,5 @@
-//! Checks that the ids of a random format can have the order that its `monotonic` setting promises.
+//! Checks that a random format has the fields and the tick that its `monotonic` setting needs for
+//! the promised order of ids.
 
 use std::time::Duration;
 
@@ -7,16 +8,17 @@ use super::format_error::Cause;
 use super::monotonic::Monotonic;
 use crate::id::layout::FieldKind;
 
-/// The shortest permitted tick. With shorter ticks, a part of a tick would be shorter than 1 ns,
-/// which no clock can distinguish.
+/// The shortest permitted tick. With a shorter tick, one of its 4096 parts would be shorter than 1
+/// ns, which no clock can distinguish.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// The longest permitted tick. With a longer tick, a process could send more responses within a
-/// tick than the tick has parts, and would then mint ids with times ahead of its clock.
+/// The longest permitted tick. Each response takes one of the 4096 parts of a tick. In a longer
+/// tick, a process could send more responses than that, and would then mint ids with times ahead of
+/// its clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
-/// The minimum number of values that the random fields must have, in each part of a tick. With
-/// fewer values, a large response would too often draw the same value twice.
+/// The minimum number of different random values in each part of a tick. With fewer values, a large
+/// response would too often draw the same value twice.
 const VALUES_MIN: u128 = 1 << 40;
 
 /// Checks that the format's layout and tick allow the order that `monotonic` promises.

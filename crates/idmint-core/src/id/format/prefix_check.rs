@@ -78,8 +78,8 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Refuses prefixes and types for chained and grouped formats, because their ids are looked up by
-/// text.
+/// Refuses prefixes and types for chained and grouped formats. Their ids are looked up by text, and
+/// prefixes would give one id several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {

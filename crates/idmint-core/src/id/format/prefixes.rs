@@ -213,8 +213,8 @@ impl Prefixes {
                 };
                 let as_written = listed.iter().filter(is_as_written).find_map(meant_behind);
                 let mut others = listed.iter().filter(is_meant).filter_map(meant_behind);
-                // If two prefixes differ from the given one only in case, the caller may have meant
-                // either, so the result is `None`.
+                // If the text can start with two listed prefixes in another letter case, the caller
+                // may have meant either prefix, so the result is `None`.
                 as_written.or_else(|| others.next().filter(|_| others.next().is_none()))
             }
         }

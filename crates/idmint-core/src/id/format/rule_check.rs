@@ -102,8 +102,9 @@ impl FormatDefinition {
         }
     }
 
-    /// Checks that spreading the first ids of ticks over the sequence values skips at most a
-    /// quarter of these values.
+    /// Checks that `sequence_spread` is 1, or a power of two that is at most a quarter of the
+    /// sequence values. A tick skips the sequences below its first id, so at most a quarter of the
+    /// values is lost.
     fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
         let layouts = variants.iter().map(|variant| &variant.layout);
         let sequences = layouts.filter_map(|layout| layout.field_of(FieldKind::Sequence));
@@ -170,7 +171,7 @@ impl FormatDefinition {
     }
 }
 
-/// Checks that at least one id of a format with time is below `mint_below`.
+/// Checks that `mint_below` leaves room for at least one id in a format with time.
 ///
 /// The check assumes the greatest values for all fields except the time. If a field comes
 /// before the time, its greatest value alone may exceed `mint_below`.
@@ -314,7 +315,7 @@ mod tests {
         let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'")
             .expect("some room");
         // In tick 0, worker 1 with the greatest sequence gives the id 2^54 + 4095. `mint_below` is
-        // one more than that, so no id of tick 1 fits.
+        // 2^54 + 4096, so no id of tick 1 fits.
         let end = format.end_tick().expect("it has a time");
         let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
         assert!(

@@ -1,9 +1,9 @@
 //! Checks that 64-bit counters suffice for minting the ids of a sequenced format.
 //!
 //! Minting counts ticks since the epoch, and stamps (tick and sequence in one integer) since the
-//! start of the process, both in 64-bit integers. If a tick is too short for the age of the epoch,
-//! or a sequence too wide for the tick, the integers would overflow while the layout still has free
-//! ids.
+//! start of the process, both in 64-bit integers. The ticks overflow if a tick is too short for the
+//! age of the epoch. The stamps overflow if the sequence is too wide for the length of a tick. Both
+//! could happen while the layout still has free ids, so such formats are refused.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::format_error::Cause;
 use crate::id::layout::FieldKind;
 use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 
-/// The minimum time after a start for which the stamps must suffice. No process runs longer than
-/// this.
+/// The minimum time after a start for which the stamps must suffice, which is ten years. No process
+/// runs longer than that.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// The exclusive upper bound of the ticks and stamps that minting can count.

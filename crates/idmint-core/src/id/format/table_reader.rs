@@ -24,7 +24,7 @@ pub(super) fn read_table<'de, T: Deserialize<'de>>(table: &'de Table) -> Result<
 pub(super) struct ReadError {
     /// The path of the key, such as `fields[1].kind`.
     pub(super) key: String,
-    /// The place as people read it, such as ``field `time`: kind: ``.
+    /// The same path in words for the message, such as ``field `time`: kind: ``.
     place: String,
     problem: String,
 }
@@ -46,7 +46,7 @@ impl ReadError {
         }
     }
 
-    /// Returns the error one level up, where the value has this key.
+    /// Adds `key` in front of the path, because the wrong value is part of the value of `key`.
     fn under_key(mut self, key: &str) -> ReadError {
         let is_item = self.key.starts_with('[');
         let dot = if is_item || self.key.is_empty() {
@@ -55,14 +55,15 @@ impl ReadError {
             "."
         };
         self.key = format!("{key}{dot}{}", self.key);
-        // The place of an item already names its list.
+        // For an item of a list, `under_item` has already put the list's name into the place.
         if !is_item {
             self.place = format!("{key}: {}", self.place);
         }
         self
     }
 
-    /// Returns the error one level up, where the value is an item of `list`.
+    /// Adds the index in front of the path, because the wrong value is part of the item at `index`
+    /// of `list`.
     fn under_item(mut self, list: &str, index: usize, item: &Value) -> ReadError {
         let dot = if self.key.is_empty() { "" } else { "." };
         self.key = format!("[{index}]{dot}{}", self.key);
@@ -164,8 +165,8 @@ pub fn nearest<'a>(given: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, word)| word)
 }
 
-/// Returns the number of letters to add, remove, replace or swap with a neighbour that turn one
-/// word into the other.
+/// Returns the edit distance of two words: the number of letters to add, remove, replace or swap
+/// with a neighbour to turn one word into the other.
 fn edits(one: &[u8], other: &[u8]) -> usize {
     let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
     for i in 0..=one.len() {

@@ -23,8 +23,8 @@ pub(super) fn len_of<T>(all: &[T]) -> f64 {
     to_f64(all.len() as u128)
 }
 
-/// Returns the code length in bits of a number of unknown size. The code length is the logarithm of
-/// the number, plus the logarithm of the number of possible sizes up to `most`.
+/// Returns the code length in bits of a number whose size is not known in advance. The code length
+/// is the binary logarithm of the number, plus that of the number of possible sizes up to `most`.
 pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
@@ -48,10 +48,10 @@ pub(super) fn count_each<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, us
     counts
 }
 
-/// Returns the code length in bits of a list of numbers. `bits_of_greatest` is the code length of
-/// the greatest number. The shortest of three descriptions counts: the numbers are anywhere between
-/// the least and the greatest, most numbers are near the greatest, or a few distinct numbers
-/// repeat.
+/// Returns the code length in bits of a list of numbers, given the code length `bits_of_greatest`
+/// of the greatest number. The shortest of three descriptions counts: the numbers are anywhere
+/// between the least and the greatest, most numbers are near the greatest, or a few distinct
+/// numbers repeat.
 pub(super) fn bits_of_span(numbers: &[u128], bits_of_greatest: f64) -> f64 {
     let counts = count_each(numbers.iter().copied());
     let different: Vec<u128> = counts.keys().copied().collect();
@@ -98,8 +98,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The sum covers the least and the greatest value, their positions in the list, and the
-            // values between them.
+            // The sum covers the least and the greatest value, their positions in the list, and all
+            // other values, which lie between these two.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }
@@ -153,10 +153,10 @@ pub(super) fn bits_of_bits(numbers: &[u128], most: u128) -> f64 {
     bits_of_places(ones.map(cost))
 }
 
-/// Returns the code length in bits of texts, if each position is described by itself. A position at
-/// which all texts have the same letter takes the bits of that letter once. Any other position
-/// takes fewer bits if few different letters occur there. `letters` is the number of possible
-/// letters.
+/// Returns the code length in bits of texts, if each position in the text is described by itself.
+/// If all texts have the same letter at a position, the bits of that letter count once. If few
+/// different letters occur at a position, it takes fewer bits than unrelated letters. `letters` is
+/// the number of possible letters.
 pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     let (mut of_len, bits_of_letter): (BTreeMap<usize, Vec<&[u8]>>, f64) =
         (BTreeMap::new(), f64::from(letters).log2());
@@ -183,9 +183,9 @@ pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     bits_of_lens + of_len.iter().map(of_texts).sum::<f64>()
 }
 
-/// Returns the code length in bits of all positions. Each item of `places` has a flag that is
-/// `true` if the position is constant, and the bits for its content. The result also includes the
-/// bits that say which positions are constant, either as a set or as runs.
+/// Returns the code length in bits of all positions of a text or number. Each item of `places` has
+/// a flag that is `true` if the position is constant, and the bits for its content. The result also
+/// includes the bits that say which positions are constant, either as a set or as runs.
 fn bits_of_places(places: impl Iterator<Item = (bool, f64)>) -> f64 {
     let places: Vec<_> = places.collect();
     let (len, constant) = (

@@ -52,8 +52,8 @@ pub struct IdColumn {
     pub(super) sample: BTreeMap<Fingerprint, String>,
     /// A summary of the lines that each encoding can read, by format index and encoding index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
-    /// The number of lines whose best reading is clear even without the other lines of the column,
-    /// by format index and encoding index.
+    /// The number of lines that are clearly ids of a format even without the other lines of the
+    /// column, by format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
     /// `large` counts the numbers that a floating-point number may not hold exactly. `rounded`
     /// counts those among them that look like a printed floating-point number.
@@ -62,8 +62,8 @@ pub struct IdColumn {
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
     /// valid only if `rounded` equals `large`.
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank. If a later line is the first id of a
-    /// format, these lines become the first entries of its `none_at`.
+    /// The line numbers of the first ten lines that are not blank. If a format reads its first id
+    /// in a later line, none of these lines was an id of the format, so they become its `none_at`.
     first_lines: Vec<u64>,
 }
 
@@ -191,7 +191,8 @@ impl IdColumn {
 }
 
 impl ReadLines {
-    /// Creates an entry for a format that could not read the lines with these numbers.
+    /// Creates the summary for a format that could not read any of the lines with the line numbers
+    /// `lines`.
     fn after(lines: &[u64]) -> ReadLines {
         ReadLines {
             none_at: lines.to_vec(),

@@ -32,12 +32,13 @@ use crate::time::UnixNanos;
 /// encoding.
 const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
-/// The cost of assuming an unknown epoch, in bits: the first value applies if the encoding can
-/// write any number, and the second one otherwise. The probabilities are one in 2^4 and one in 2^8.
+/// The cost of assuming an unknown epoch, in bits. The first value is for encodings that can write
+/// any number, such as decimal, and means one case in 2^4. The second value is for other encodings,
+/// and means one case in 2^8.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost of assuming an unknown format that consists of a time and random bits, in bits. The
-/// probability is one in 2^3.
+/// The cost, in bits, of assuming an unknown format that has the same time and random bits after
+/// it. The probability is one in 2^3.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
 /// The cost of assuming that the texts are ids of another format, in an encoding that the other
@@ -254,7 +255,7 @@ impl<'a> Fields<'a> {
         self.parts.iter().map(of_one).sum()
     }
 
-    /// `true` if the format has a field whose values should have a pattern, which is any field
+    /// `true` if the format has a field whose values should have a pattern. This is any field
     /// except the time, random bits and checksums.
     fn has_claims(&self) -> bool {
         let is_claim = |kind| {
@@ -273,8 +274,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Groups the fields of an id into numbers, and leaves out constants and the time. Each number is a
-/// list of field indices.
+/// Groups the fields of an id into numbers that are written down separately, without constants and
+/// the time. Each number is a list of field indices.
 ///
 /// Adjacent worker and shard fields form one number, because the program that minted the ids may
 /// have divided their bits at another position.
@@ -322,9 +323,9 @@ fn bits_of_prefixes(readings: &[Reading<'_, '_>]) -> f64 {
     BITS_OF_A_LETTER * to_f64(letters as u128) + bits_of_shares(prefixes.values().copied())
 }
 
-/// Returns the number of bits for numbers that are multiples of a step, counted from the least
-/// number. The step is the greatest common divisor of their distances to the least number, such as
-/// 20 for the numbers 5, 25 and 65.
+/// Returns the number of bits for numbers that differ from the least number by multiples of a step.
+/// The step is the greatest common divisor of these differences, such as 20 for the numbers 5, 25
+/// and 65.
 fn bits_of_numbers(numbers: &[u128]) -> f64 {
     let (least, most) = (
         numbers.iter().min().copied().unwrap_or(0),

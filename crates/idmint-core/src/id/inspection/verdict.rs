@@ -20,16 +20,16 @@ const TOLD_BITS: f64 = 10.0;
 /// times as likely.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// A format of at least this rarity is found only in its canonical encoding, unless the caller
-/// names the format.
+/// A format of at least this rarity, such as `typeid-uuid`, is found only in its canonical
+/// encoding, unless the caller names the format.
 const RARITY_OF_ANY: u8 = 32;
 
 /// One line in this number of lines may be something other than an id. For example, 5 of 100 lines
 /// may be something else. A heading does not count.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// The maximum advantage of a rival explanation, in bits for each line. If each line alone is
-/// clearly an id of a format, a rival with at most this advantage does not rule out the format. For
+/// The maximum advantage of a rival explanation, in bits for each line, if each line alone is
+/// clearly an id of a format. A rival with a greater advantage rules out the format. For
 /// comparison, the suffixes of TypeIDs have the constants of a UUID, so a UUID format saves six
 /// bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
@@ -144,8 +144,8 @@ struct Explained<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    /// Returns the format with which each row of the column can be decoded. Returns `None` if no
-    /// format was found, or if the caller named the format.
+    /// Returns the format that was found, with which each row of the column can be decoded. Returns
+    /// `None` if no format was found, or if the caller named the format.
     pub fn format_of_rows(&self) -> Option<&'a Format> {
         match &self.finding {
             Finding::Told {
@@ -171,8 +171,8 @@ impl IdColumn {
     }
 
     fn find<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Finding<'a> {
-        // Weigh all formats, including those that are hidden from the caller. Otherwise a column in
-        // a hidden format could be attributed to a visible format.
+        // Weigh all formats, including those that are hidden from the caller. Without the hidden
+        // formats, a column in one of them could be attributed to a visible format.
         let all = DecodeFilter {
             among: None,
             ..filter
@@ -264,8 +264,8 @@ impl IdColumn {
             let others = self.lines - read.count - u64::from(read.is_headed(self.first_line()));
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        // A format without constants and without time can read any UUIDs, so reading them is no
-        // evidence.
+        // A very rare format has neither constants nor a time, and can read any UUIDs in another
+        // encoding than its canonical one. Reading them is no evidence for the format.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY
@@ -316,10 +316,12 @@ impl IdColumn {
             .collect()
     }
 
-    /// Returns a finding if nearly every line is clearly an id when it is read by itself. Returns
-    /// `None` if a rival explains all lines together much better than `best`, the format with the
-    /// fewest bits. If there is no `best`, the finding may be that the lines belong to several
-    /// formats. A single format is reported with the minimum evidence for a certain finding.
+    /// Returns a finding if nearly every line, read by itself, is clearly an id.
+    ///
+    /// If there is a `best`, which is the format that explains the sample in the fewest bits, the
+    /// finding is that format with the minimum evidence for a certain finding. The result is `None`
+    /// if a rival explains all lines together much better. If there is no `best`, the finding may
+    /// be that the lines belong to several formats.
     fn find_clear<'a>(
         &self,
         best: Option<&Explained<'a>>,

@@ -4,8 +4,8 @@
 use super::field::{Field, FieldKind, Width};
 use super::layout::Layout;
 
-/// The reason why fields do not form a layout. The message names the rule that is broken, and the
-/// field unless the number of fields is wrong.
+/// The reason why fields do not form a layout. The message names the rule that is broken. It also
+/// names the field, except for [`LayoutError::FieldCount`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The layout has no fields, or more than 16.
@@ -196,9 +196,9 @@ impl LayoutBuilder {
             return Err(LayoutError::FieldCount { count });
         }
         let mut fields: Vec<Field> = Vec::with_capacity(count);
-        // The greatest value of the fields placed so far, if each constant had the greatest value
-        // of its width. An id with a wrong constant is then refused, and not mistaken for an id
-        // with another value in the next more significant field.
+        // The greatest value of the fields placed so far, counting each constant as the greatest
+        // value of its width. The bits of a constant then belong to no other field, so an id with a
+        // wrong constant is refused and not read as another value of the next field.
         let mut capacity: Option<u128> = None;
         let mut greatest = 0_u128;
         for unplaced in self.fields.into_iter().rev() {
@@ -280,8 +280,9 @@ fn place(unplaced: Unplaced, capacity_below: Option<u128>) -> Result<Field, Layo
     })
 }
 
-/// Returns `true` if two fields of one name can hold parts of one number. The greatest part that
-/// the field with the smaller scale can hold must be below one unit of the other field.
+/// Returns `true` if two fields of one name can hold parts of one number without overlapping. The
+/// greatest part that the field with the smaller scale can hold must be below one unit of the other
+/// field.
 fn add_up(one: &Field, other: &Field) -> bool {
     let (lesser, greater) = if one.scale < other.scale {
         (one, other)

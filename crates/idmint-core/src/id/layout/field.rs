@@ -16,8 +16,8 @@ named! {
         Time = "time",
         /// The worker number, which keeps the ids of two nodes apart.
         Worker = "worker",
-        /// A second number that the service copies from its configuration, such as the number of a
-        /// region.
+        /// A number that the service copies from its configuration, in addition to the worker
+        /// number, such as the number of a region.
         Shard = "shard",
         /// A counter for the ids that one worker number mints within one tick.
         Sequence = "sequence",
@@ -155,8 +155,8 @@ impl Field {
         }
     }
 
-    /// Returns the field's value in `rest`, and removes the field from `rest`. The more significant
-    /// fields must already be removed.
+    /// Returns the field's value in the number `rest`, and subtracts the field from `rest`. All
+    /// more significant fields must already be subtracted.
     #[inline]
     pub(super) fn take_from(&self, rest: &mut u128) -> u128 {
         let value;
@@ -172,8 +172,9 @@ impl Field {
         value
     }
 
-    /// Returns `value` multiplied by the scale of this field. Fields of the same name together hold
-    /// one number, which is the sum of these products.
+    /// Returns the part of a number that this field contributes: `value` multiplied by the scale of
+    /// the field. Fields of the same name together hold one number, which is the sum of their
+    /// parts.
     #[inline]
     pub(super) fn share(&self, value: u128) -> u128 {
         if self.scale == 1 {

@@ -1,4 +1,5 @@
-//! A code in the last bits of an id, which identifies the type of thing that the id names.
+//! A suffix code: words of different lengths in the last bits of an id. The word identifies the
+//! type of thing that the id names.
 
 /// One word of a [`SuffixCode`], with the type that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub(crate) struct CodeWord {
     pub name: Option<String>,
 }
 
-/// A complete suffix-free code: every number ends in exactly one of its words.
+/// A complete suffix-free code: every number ends in exactly one of its words. For example, the
+/// words 0, 01 and 11 form such a code.
 ///
 /// Each word has 1 to 16 binary digits. Shorter words leave more bits for the serial number.
 /// Source: the qualifier of a SIQ id.

@@ -7,8 +7,9 @@ use crate::id::layout::FieldKind;
 
 /// The number of ids after which a collision has a given probability, for a random format.
 ///
-/// The number counts the ids of one tick. If ids contain the part of the tick, the number counts
-/// the ids of one part. In a format without time, the number counts all ids.
+/// Ids can be equal only if their times are equal, so the number counts the ids of one tick. With
+/// `monotonic = "clock"`, the ids of different parts of a tick differ, so the number counts the ids
+/// of one part. In a format without time, the number counts all ids.
 ///
 /// Source: the birthday problem. For n ids drawn from N equally likely ones, p = 1 - exp(-n (n - 1)
 /// / 2N). The numbers are rounded to three significant digits.

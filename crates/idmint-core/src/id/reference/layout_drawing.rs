@@ -7,9 +7,9 @@ use crate::id::layout::{Field, Layout, Width};
 /// Draws a layout as boxes, one for each field, most significant first. A box shows the field's
 /// name, width and position.
 ///
-/// The position is the range of bits, where 0 is the lowest bit. If the field does not fill whole
-/// bits, the position is the factor by which the field's value is multiplied. The box of a constant
-/// field also shows the constant.
+/// The position is the range of bits that the field fills, where 0 is the lowest bit. If the field
+/// does not fill whole bits, the position is the factor by which the field's value is multiplied.
+/// The box of a constant field also shows the constant.
 ///
 /// ```
 /// use idmint_core::id::{FieldKind, Layout, LayoutDrawing, Width};

@@ -1,4 +1,4 @@
-//! Reference data about a format for documents: storage advice, collision odds, ranges of ids,
+//! Data for documents that is derived from a format: storage advice, collision odds, ranges of ids,
 //! example ids, drawings of layouts, and SQL functions.
 
 mod collision_odds;

@@ -21,8 +21,8 @@ impl Format {
     ///
     /// There are two ways for each database: the most compact column that sorts like the ids, and a
     /// readable column that sorts if possible. A grouped format has a third way if its canonical
-    /// text, the short id for people, does not sort. The advice depends on the greatest id and the
-    /// encodings of the format.
+    /// text does not sort: a column for that text, which is the short id for people. The advice
+    /// depends on the greatest id and the encodings of the format.
     ///
     /// ```
     /// use idmint_core::id::{Database, Format};

@@ -4,8 +4,8 @@ use crate::id::format::Format;
 use crate::id::layout::{Field, FieldKind};
 use crate::time::{Tick, UnixTime};
 
-/// The range of ids that belongs to a time span. Every id whose tick begins in the span is between
-/// `least` and `greatest`, and no other id is.
+/// The range of ids that belongs to a time span. An id is between `least` and `greatest` if and
+/// only if its tick begins in the span.
 ///
 /// Returned by [`Format::range`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct IdRange {
     pub greatest: u128,
 }
 
-/// The reason why the ids of a time span are not a range.
+/// The reason why no range of ids belongs to a time span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// The ids of the format have no time.

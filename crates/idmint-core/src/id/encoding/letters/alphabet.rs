@@ -100,8 +100,8 @@ impl Alphabet {
         }
     }
 
-    /// Checks the letters like `check_letters`. Returns [`Rejection::NonCanonical`] instead if the
-    /// text would pass with some letters in the other case.
+    /// Checks the letters like `check_letters`. If the text would pass with some letters in the
+    /// other case, the error is [`Rejection::NonCanonical`] instead of [`Rejection::BadAlphabet`].
     pub(in crate::id::encoding) fn check_letters_and_case(
         &self,
         text: &str,

@@ -22,8 +22,8 @@ use crate::id::id_block::{IdBlock, Progression};
 /// text extends beyond that text.
 pub(crate) const CHUNK_MAX: usize = 64;
 
-/// The possible last two letters of texts that end in digits. Neighbouring ids mostly differ only
-/// in these letters.
+/// All possible last two letters of a text, such as `00` to `99` in decimal. Neighbouring ids
+/// mostly differ only in these letters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endings<'a> {
     /// Every ending, in ascending order of the numbers that the two letters stand for.
@@ -44,7 +44,7 @@ impl<'a> Endings<'a> {
     }
 
     /// Creates endings for texts without leading zeros. The text of a number below the radix is one
-    /// letter and has no ending.
+    /// letter, which is too short for an ending.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -63,8 +63,9 @@ impl<'a> Endings<'a> {
             .filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// Returns at most `most` endings, for the ids after `value` whose texts have the same
-    /// beginning as the text of `value`. `step` is the distance between neighbouring endings.
+    /// Returns the endings of the ids that follow `value`, as long as their texts begin like the
+    /// text of `value`, but at most `most` endings. `step` is the distance between neighbouring
+    /// endings.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,

@@ -14,8 +14,8 @@ const LEN: usize = 2;
 ///
 /// The whole text, read as a number of that radix, is 1 modulo 97.
 ///
-/// The check value is `98 - value x radix^2 mod 97`, which is 2 to 98, and is written as two
-/// digits. The radix is at least 10. In decimal this is ISO 7064 MOD 97-10. A wrong letter and two
+/// The check value is `98 - value x radix^2 mod 97`, which is 2 to 98. It is written as two digits.
+/// The radix is at least 10. In decimal this is ISO 7064 MOD 97-10. A single wrong letter and two
 /// swapped neighbouring letters are always detected, because the prime 97 exceeds every radix and
 /// every difference of two letters. Of all other changes, one in 97 goes undetected.
 #[derive(Debug, Clone)]

@@ -182,7 +182,7 @@ impl Radix {
         number.checked_mul(scale.into())?.checked_add(low.into())
     }
 
-    /// Combines the letters of `text` into a number.
+    /// Reads the letters of `text` as the digits of a number.
     ///
     /// `digit_of` maps each letter to a digit less than the radix. Returns `None` if `digit_of`
     /// returns `None`, or if the number is 2^128 or more.

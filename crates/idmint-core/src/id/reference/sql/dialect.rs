@@ -92,8 +92,8 @@ impl SqlDialect {
     /// Returns an SQL expression for the digit that the letter at position `at` (from 1) of a text
     /// stands for. `letters` are the letters of all digits in ascending order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // The SQL function returns 0 for a letter that it does not find, so the letter for zero
-        // need not be in the searched text.
+        // Search only the letters after the first. The SQL function then returns 1 for the letter
+        // of digit 1, and 0 for the letter of digit 0, which it does not find.
         let (letter, others) = (format!("substr({text}, {at}, 1)"), quoted(&letters[1..]));
         match self {
             SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("strpos({others}, {letter})"),

@@ -13,8 +13,7 @@ pub enum SqlError {
     /// The ids of the format have no time.
     #[error("ids of this format carry no time")]
     NoTime,
-    /// The time is split into several fields, or a field that is not constant comes before the
-    /// time.
+    /// The time is split into several fields, or another field comes before the time.
     #[error("ids of this format do not begin with their time, or split it into pieces")]
     TimeNotLeading,
     /// The ids do not fit into signed 64-bit integers, and the time field does not end between two
@@ -53,10 +52,10 @@ impl Format {
     /// Returns SQL statements that create the functions of this format in a database.
     ///
     /// The functions are `NAME_time`, `NAME_min` and `NAME_max`. If ids have a worker number,
-    /// `NAME_worker` is added. Grouped formats have `NAME_primary` and
-    /// `NAME_secondary`. If ids are integers and the canonical text is a number of fixed
-    /// length, `NAME_number` and `NAME_text` are added. No function mints ids, because no horizon
-    /// on disk would cover the time of such ids.
+    /// `NAME_worker` is added. Grouped formats also have `NAME_primary` and `NAME_secondary`. If
+    /// ids are integers and the canonical text is a number of fixed length, `NAME_number` and
+    /// `NAME_text` are added. No function mints ids, because no horizon on disk would cover the
+    /// time of such ids.
     ///
     /// ```
     /// use idmint_core::id::{Format, SqlDialect};
@@ -294,7 +293,7 @@ impl Functions<'_> {
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         match self.column {
-            // If `instant` is before the first tick, this expression gives a number below every id.
+            // If `instant` is before the first tick, `id` is a number below every id.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
         }
