@@ -1,5 +1,5 @@
-//! Mints ids in the caller's own process, without a service or a disk. The documentation of
-//! [`InProcess`] says which guarantees hold in this case.
+//! Mints ids in the caller's own process, without a service or a disk. See [`InProcess`] for the
+//! guarantees, which are weaker than those of a service.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,10 +28,10 @@ type Worker = (String, u32);
 
 #[derive(Debug, Clone, Copy)]
 enum WorkerState {
-    /// An object is using the worker number.
+    /// An [`InProcess`] object is using the worker number.
     Held,
-    /// No object is using the worker number. All ids that were minted with this number have times
-    /// before `minted_below`.
+    /// No object is using the worker number. The times of all ids that were minted with this worker
+    /// number are before `minted_below`.
     Free { minted_below: UnixNanos },
 }
 
@@ -48,10 +48,10 @@ enum WorkerState {
 ///   the same ids. A forked process, or a copy of a running machine, counts as another process. An
 ///   idmint service with that worker number also counts, even if it runs inside this process.
 /// * **The clock does not go back between one process and the next.** An object starts with a tick
-///   that begins after the object was created. If the clock of earlier processes was not ahead,
-///   that tick is later than all of their ids. If the clock was set back, the same ticks are used
-///   again. The service prevents this with a horizon on disk, which is the time up to which it may
-///   mint.
+///   that begins after the object was created. This tick is later than all ids of earlier
+///   processes, unless their clock was ahead. If the clock was set back, the object uses ticks
+///   again in which an earlier process has minted. The service prevents this with a horizon on
+///   disk, which is the time up to which it may mint.
 ///
 /// The time in ids is the wall clock when the object was created, plus the time that has passed
 /// since then. Later changes of the wall clock have no effect. Fields of kind shard are 0. Formats
@@ -97,7 +97,7 @@ pub enum InProcessError {
         /// The name of the format.
         format: String,
     },
-    /// The format uses a feature that only the service supports, not minting in process.
+    /// The format uses a feature that only the service supports, such as `exclude`.
     #[error(
         "format `{format}` has {what}, which minting inside a program does not support; mint it with `idmint serve`"
     )]
@@ -139,8 +139,8 @@ pub enum InProcessError {
         shown: UnixTime,
     },
     /// The first tick in which the object may mint is too far in the future. There are three
-    /// possible causes: the clock was set back below ids of this process, the format has long
-    /// ticks, or its epoch is in the future.
+    /// possible causes: the clock was set back to a time before ids of this process, the format has
+    /// long ticks, or the epoch of the format is in the future.
     #[error("worker {worker} of format `{format}` can mint only from {start} on, in {}", format_seconds(*.wait))]
     NotYet {
         /// The name of the format.
@@ -168,7 +168,8 @@ impl InProcess {
     }
 
     fn by(clock: Clock, mut format: Format, worker: u32) -> Result<InProcess, InProcessError> {
-        // Use one lane (worker number), because the claim covers only one worker number.
+        // Mint with one worker number (lane) even if the format asks for more, because the claim
+        // covers only the requested one.
         format.lanes = None;
         let tick = check(&format)?;
         let lanes = lanes(&format, worker)?;
@@ -179,8 +180,10 @@ impl InProcess {
             });
         }
         let now = clock.now();
-        // An earlier process may have minted ids in the clock's current tick, but not in a later
-        // one. The comment before `wait_until` explains why no later tick can be used.
+        // Start with the next tick. An earlier process may have minted ids in the clock's current
+        // tick, but not in a later one, because `wait_until` below lets no object mint ahead of its
+        // clock. The clock of the earlier process may have been ahead of this one by
+        // `READ_APART_MAX`.
         let seen = now.after(READ_APART_MAX);
         let start = StampLine::new(tick, format.epoch, 1, seen)
             .tick_start(1)
@@ -240,7 +243,8 @@ impl InProcess {
                 assert_eq!(granted.batch.fill(&mut id), 1, "one was asked for");
                 Ok(id[0])
             }
-            // This error occurs only at the end of the range of times that the clock can represent.
+            // This error occurs only in the year 2554, at the end of the times that the clock can
+            // represent, because `reserve_for_good` has raised the horizon to that end.
             Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
                 retry_after: needed.since(self.clock.now()),
             }),
@@ -365,8 +369,8 @@ fn lanes(format: &Format, worker: u32) -> Result<Lanes, InProcessError> {
     Ok(Lanes::of(format, &rule).expect("the format has this worker number, checked above"))
 }
 
-/// Raises the session's horizon, up to which it may mint, to the end of the clock's range. Nothing
-/// is written, because minting in process does not use a disk.
+/// Raises the session's horizon, which is the time up to which it may mint, to the end of the
+/// clock's range. Nothing is written, because minting in process does not use a disk.
 fn reserve_for_good(session: &Session, now: UnixNanos) {
     let plan = session.plan_extension(now, UnixNanos::new(u64::MAX));
     let Ok(kept) = Durable::write(plan, |_| Ok::<(), Infallible>(()));
@@ -409,7 +413,7 @@ mod tests {
         ids.next().expect("the clock goes on")
     }
 
-    /// Mints ids for the given time, as many as possible.
+    /// Mints as many ids as possible until the duration `time` has passed.
     fn mint_for(ids: &InProcess, time: Duration) -> Vec<u128> {
         let begun = Instant::now();
         let mut minted = vec![next(ids)];
@@ -468,8 +472,9 @@ mod tests {
         assert_ascend(&minted);
     }
 
-    /// Each simulated process forgets which worker numbers are in use. Only the clock then
-    /// separates its ids from those of the previous process.
+    /// Each round simulates a new process, which does not know the worker numbers that earlier
+    /// processes used. Only the clock then separates the ids of a process from those of the
+    /// previous one.
     #[test]
     fn processes_that_follow_each_other_at_once_mint_ids_that_ascend() {
         let mut minted = Vec::new();

@@ -1,4 +1,4 @@
-//! Atomics and locks. In model checks they come from loom, and otherwise from the standard library.
+//! Atomics and locks from the standard library, or from loom when the model checks are compiled.
 
 #[cfg(idmint_loom)]
 pub(crate) use loom::hint::spin_loop;

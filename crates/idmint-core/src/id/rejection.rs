@@ -23,7 +23,8 @@ named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, thiserror::Error)]
     #[serde(rename_all = "snake_case")]
     pub enum Rejection {
-        /// The text has more or fewer characters than any id of the format.
+        /// The text has more or fewer characters than any text of the encoding. Hyphens between
+        /// groups are not counted.
         WrongLength = "wrong_length",
         /// The text has a character that the encoding never uses.
         BadAlphabet = "bad_alphabet",
@@ -76,8 +77,8 @@ named! {
 }
 
 impl Rejection {
-    /// Returns how close the text is to being an id, from 0 (another kind of text) to 7 (one wrong
-    /// character).
+    /// Returns how close a text with this rejection is to an id, from 0 (another kind of text) to 7
+    /// (one wrong character).
     ///
     /// If several encodings refuse a text, the decoder reports the reason with the greatest
     /// nearness, because that reason is the most helpful one.

@@ -144,8 +144,8 @@ impl Batch {
         }
     }
 
-    /// Creates a batch from runs (ids with consecutive stamps) of several lanes. The runs must be
-    /// ordered by worker number.
+    /// Creates a batch from runs of several lanes (worker numbers). A run contains ids with
+    /// consecutive stamps. The runs must be ordered by worker number.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         Batch {
             count: runs.iter().map(Run::count).sum(),
@@ -236,9 +236,9 @@ impl Batch {
         row
     }
 
-    /// Calls `len` for each row that [`Batch::next_row`] would still return, and returns the sum.
-    /// Returns `None` for ids that are random or were already computed, because they are not in
-    /// rows.
+    /// Returns the sum of `len` over all rows that [`Batch::next_row`] would still return, without
+    /// removing the rows. Returns `None` for ids that are random or were already computed, because
+    /// they are not in rows.
     pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
         let sum = |mut run: Run| {
             let rows = iter::from_fn(move || run.take_progression(u64::MAX));
@@ -369,9 +369,9 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Returns one number for each lane: how many requests waited or were refused because no lane
-    /// had enough free ids at once. Such a request counts for every lane, but if it waits for ids
-    /// of several lanes, it counts only for these.
+    /// Returns one count for each lane: the number of requests that waited or were refused because
+    /// no lane had enough free ids at once. Such a request usually counts for every lane. If it
+    /// waits for ids of several lanes, it counts only for the lanes that contribute ids.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted
             .iter()
@@ -388,8 +388,8 @@ impl MintCounters {
         self.invalid.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a granted request for `ids` ids. `waits` is `true` if the ids had to wait for the
-    /// clock.
+    /// Counts a granted request for `ids` ids. `waits` is `true` if the ids can be sent only after
+    /// waiting for the clock.
     pub fn count_granted(&self, ids: u64, waits: bool) {
         self.minted.fetch_add(ids, Ordering::Relaxed);
         self.granted.fetch_add(1, Ordering::Relaxed);

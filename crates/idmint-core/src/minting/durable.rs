@@ -19,8 +19,8 @@ impl<P> Durable<P> {
     /// Writes the plan with `write`. Returns the plan as a `Durable` if `write` succeeds.
     ///
     /// # Errors
-    /// Returns the error of `write`. The plan is then not durable, and the caller must not act on
-    /// the plan.
+    /// Returns the error of `write`. The plan may then be missing on disk, so the caller must not
+    /// act on the plan.
     pub fn write<E>(plan: P, write: impl FnOnce(&P) -> Result<(), E>) -> Result<Durable<P>, E> {
         write(&plan)?;
         Ok(Durable(plan))

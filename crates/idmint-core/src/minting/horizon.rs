@@ -1,5 +1,5 @@
-//! The horizon is the time up to which this process may mint, because the process has reserved that
-//! time on disk.
+//! The horizon, which is the time up to which this process may mint. The process reserves this time
+//! on disk before it mints.
 //!
 //! No id at or after the horizon has ever been minted. Before an id is minted, a horizon above that
 //! id is on disk, and the horizon never decreases. A process that restarts at the horizon therefore
@@ -28,8 +28,8 @@ impl HorizonPlan {
         self.horizon
     }
 
-    /// Returns a plan for a leased slot. The slot may be used up to the horizon, but only until
-    /// `deadline`.
+    /// Returns a plan for a leased slot. The process may mint with the slot up to the horizon or up
+    /// to `deadline`, whichever is earlier.
     pub fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
         HorizonPlan {
             horizon,
@@ -46,8 +46,8 @@ impl HorizonPlan {
             .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
-    /// Returns the floor at which the node began, a time below which nobody mints. The floor must
-    /// be stored together with the first horizon. `None` if the node began without a floor.
+    /// Returns the floor of the node, or `None` if the node began without one. The floor is a time
+    /// below which nobody mints. It must be stored together with the first horizon.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
@@ -101,7 +101,8 @@ impl Reservation {
     /// The length of the first reservation after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservations of a session that starts. No extension reserves more than `window`.
+    /// Creates the reservation for the first extension of a new session. No later extension
+    /// reserves more than `window` either.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),
@@ -110,14 +111,14 @@ impl Reservation {
         }
     }
 
-    /// Returns the reserved time that should remain when the next extension's write to disk
-    /// completes.
+    /// Returns the time that should still be reserved when the next extension has been written to
+    /// disk.
     pub fn size(&self) -> Duration {
         self.size
     }
 
-    /// Returns how far ahead the next horizon is set. It is counted from the highest instant in
-    /// use, or from the clock if the clock is later.
+    /// Returns how far ahead the next horizon is set. The result is counted from the latest time in
+    /// an id, or from the clock if the clock is later.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

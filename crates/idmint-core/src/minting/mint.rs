@@ -107,8 +107,8 @@ impl Mint {
         ))
     }
 
-    /// Adds a random format, and returns its minter. The minter needs no session, but a plausible
-    /// clock.
+    /// Adds a random format, and returns its minter. The minter needs no session. It refuses
+    /// requests only while the clock is clearly wrong.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
         let source = RandomMinter::new(format, Arc::clone(&self.clock), randomness);
         Arc::new(Minter::random(
@@ -164,9 +164,9 @@ impl Mint {
     /// Makes `session` the active session, in which sequenced ids are minted.
     ///
     /// # Panics
-    /// Panics if another session is active, because worker numbers would be used twice. Also panics
-    /// if the session's horizon was not raised, because the node would claim to be ready although
-    /// it cannot mint.
+    /// Panics if another session is active, because two sessions could mint with the same worker
+    /// numbers. Also panics if the session's horizon was not raised, because the node would claim
+    /// to be ready although it cannot mint.
     pub fn begin(&self, session: Arc<Session>) {
         self.state.begin(session);
     }

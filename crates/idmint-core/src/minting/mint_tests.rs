@@ -158,8 +158,8 @@ fn a_batch_tells_how_many_ids_are_left_and_how_long_they_will_be() {
             .map(|id| u64::try_from(id.to_string().len()).expect("short"))
             .sum::<u64>()
     };
-    // These are a batch from one lane, a batch from both lanes, and a batch of computed ids that
-    // have one to twenty digits.
+    // Test a batch from one lane, a batch from both lanes, and a batch of ids that were computed
+    // before and have one to twenty digits.
     let known: Vec<u128> = (0..66).map(|power| 1 << power).collect();
     let batches = [
         reserve(&minter, 100).expect("of one lane").batch,
@@ -314,8 +314,9 @@ fn two_sessions_at_once_are_refused() {
     mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
 }
 
-/// Checks that no thread uses the worker number of an ended session. Each session has its own time
-/// span and its own slot, so the time of an id determines which worker number the id must have.
+/// Checks that no thread mints with the worker number of an ended session. Each session has its own
+/// time span and its own slot, so the time of an id determines which worker number the id must
+/// have.
 #[test]
 fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_there_was_and_no_id_comes_twice()
  {

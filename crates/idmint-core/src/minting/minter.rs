@@ -47,7 +47,8 @@ pub struct Granted {
 /// The reason why a request was granted no ids.
 #[derive(Debug)]
 pub enum Denied {
-    /// The format cannot fill the request now, or can never fill it. The refusal says which.
+    /// The format cannot fill the request. The refusal says why, and whether a later request can
+    /// succeed.
     Refused(Refusal),
     /// The ids would be above the horizon. Raise the horizon and repeat the request.
     Horizon {
@@ -74,7 +75,8 @@ impl Minter {
         }
     }
 
-    /// `true` if the format is sequenced, so that minting waits for a session.
+    /// `true` if the format is sequenced. A sequenced format can mint only while a session is
+    /// active.
     pub fn is_sequenced(&self) -> bool {
         matches!(self.kind, MinterKind::Sequenced(_))
     }
@@ -161,8 +163,9 @@ impl Minter {
         })
     }
 
-    /// Returns a reader for the ids of another generator. Pass the ticks that it collects to
-    /// [`exclude`](Minter::exclude), so that later sessions do not use these ticks.
+    /// Returns a reader for a list of ids that another generator minted. Pass the ticks that the
+    /// reader collects to [`exclude`](Minter::exclude), so that later sessions do not use these
+    /// ticks.
     ///
     /// The reader ignores ticks before `from`, so every session must begin at or after `from`.
     /// Returns `None` for a random format.
@@ -222,7 +225,8 @@ impl Minter {
     }
 
     /// Reserves stamps (tick and sequence in one integer) for a request. Only `reserve` calls this
-    /// function, so that the compiler inlines it and does not copy its result.
+    /// function. A second caller would keep the compiler from inlining it, and its result would be
+    /// copied.
     #[inline]
     fn reserve_stamps(
         &self,

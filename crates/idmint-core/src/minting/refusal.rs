@@ -15,7 +15,7 @@ pub enum Refusal {
     SequenceExhausted {
         /// The name of the format.
         format: String,
-        /// The time after which the requested number of ids is available.
+        /// The time after which the requested number of ids will be available.
         retry_after: Duration,
     },
     /// The request is for more ids than this node can mint at once.
@@ -49,8 +49,8 @@ pub enum Refusal {
         /// The time after which minting starts.
         retry_after: Duration,
     },
-    /// The slot of this node (its place among all possible nodes) was used up to a time so far
-    /// ahead of the clock that no more time may be reserved now.
+    /// Earlier ids with the slot of this node (its place among all possible nodes) may have times
+    /// far ahead of the clock. The node must wait before it may reserve more time for the slot.
     #[error(
         "earlier ids of this node's slot may reach {start}, far ahead of the clock; the node can mint in {} \
          ms", .retry_after.as_millis()

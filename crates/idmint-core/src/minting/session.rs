@@ -11,8 +11,8 @@ use crate::minting::sequenced::{
 };
 use crate::time::UnixNanos;
 
-/// A period during which a process has its worker numbers. A session holds the minters of all
-/// sequenced formats, and the horizon up to which they may mint.
+/// A period during which a process has its worker numbers, with the minters of all sequenced
+/// formats and the horizon up to which they may mint.
 #[derive(Debug)]
 pub struct Session {
     catch_up: CatchUp,
@@ -20,7 +20,7 @@ pub struct Session {
     /// Every sequenced format, with its minter in this session.
     minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
     floor: Option<UnixNanos>,
-    /// The instant up to which the session may mint, for readers outside of minting.
+    /// The instant up to which the session may mint, for code outside of the sequencers.
     /// Written by: `raise`, by the one thread that plans extensions.
     /// Ordering: Relaxed, because minting does not use this value. Each sequencer has its own
     /// ceiling, with the ordering that it needs.
@@ -85,8 +85,8 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon. It is one reservation after the highest instant in use or after
-    /// `now`, whichever is later. It is at least `needed`.
+    /// Plans the next horizon: one reservation after the latest time in an id or after `now`,
+    /// whichever is later, but at least `needed`.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {

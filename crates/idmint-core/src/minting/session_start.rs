@@ -1,4 +1,5 @@
-//! The instant at which a session may begin to mint, and the floor of the node.
+//! The instant at which a session may begin to mint, and the floor of the node, which is a time
+//! below which nobody mints.
 
 use crate::time::UnixNanos;
 
@@ -28,8 +29,8 @@ impl SessionStart {
         }
     }
 
-    /// Sets the floor at which the node began when it was first started, or `None` if it had no
-    /// floor.
+    /// Sets the floor of the node, which was stored when the node was first started. `None` if the
+    /// node has no floor.
     #[must_use]
     pub fn above_floor(self, floor: Option<UnixNanos>) -> SessionStart {
         SessionStart { floor, ..self }

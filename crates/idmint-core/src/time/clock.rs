@@ -14,12 +14,13 @@ use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
-/// The wall clock has made a step if, between two observations, it advanced by at least this much
-/// more or less than the time since boot. Smaller differences come from delayed readings.
+/// The minimum size of a step of the wall clock. The wall clock has made a step if, between two
+/// observations, it advanced by at least 20 ms more or less than the time since boot. Smaller
+/// differences come from delayed readings.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
-/// The maximum time between the two clock readings that [`read_together`] combines. A new estimate
-/// may be ahead of the wall clock by this much.
+/// The maximum time between the two clock readings that [`read_together`] combines. The estimate of
+/// a new clock may be ahead of the wall clock by this much.
 pub(crate) const READ_APART_MAX: Duration = Duration::from_millis(1);
 
 /// The clock of a process. It estimates the true time, and never goes back even if the wall clock
@@ -50,8 +51,8 @@ pub struct Clock {
     watched: Mutex<Watched>,
     /// `true` if the clock does not run by itself, so that only [`Clock::let_pass_to`] advances it.
     stands: bool,
-    /// The lead of the estimate over the other clocks in the fleet, in nanoseconds. 0 if the fleet
-    /// does not contradict the estimate.
+    /// The time in nanoseconds by which the estimate is ahead of the other clocks in the fleet. 0
+    /// if the fleet does not contradict the estimate.
     /// Written by: `refute`, by the thread that compares the clocks.
     /// Read by: the threads that would store the estimate permanently.
     /// Ordering: Relaxed, because no other memory depends on the value, which is a few seconds old
@@ -199,8 +200,8 @@ impl Clock {
         );
     }
 
-    /// Returns the time by which the estimate is ahead of the other clocks in the fleet. Returns
-    /// `None` if the fleet does not contradict the estimate.
+    /// Returns the time by which the estimate is ahead of the other clocks in the fleet, or `None`
+    /// if the fleet does not contradict the estimate.
     pub fn ahead_of_fleet(&self) -> Option<Duration> {
         let ahead = Duration::from_nanos(self.refuted_nanos.load(Ordering::Relaxed));
         (!ahead.is_zero()).then_some(ahead)

@@ -11,7 +11,7 @@ const SLEW_DIVISOR: u64 = 10;
 /// replacing the line takes no lock.
 ///
 /// `estimate = base + passed + correction`, where `passed` is the time since the point. The
-/// correction is applied gradually, so that it never exceeds a tenth of `passed`.
+/// correction is applied gradually: at most a tenth of `passed` at any time.
 #[derive(Debug)]
 pub(super) struct ClockLine {
     /// Even while the line is stable, and odd while it is being replaced. A reader that sees this
@@ -84,8 +84,8 @@ impl ClockLine {
         boot_now: impl FnOnce() -> u64,
     ) {
         self.redraw(|| {
-            // Read the boot time only now that the version is odd. No reader can then combine the
-            // old line with a later boot time.
+            // Read the boot time only now that the version is odd. A reader that combines the old
+            // line with a later boot time then sees that the version has changed, and reads again.
             let boot_nanos = boot_now();
             let base_nanos = self.estimate_at(boot_nanos);
             (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))

@@ -1,6 +1,6 @@
-//! Model checks of the line. They explore every interleaving of a reader and a writer, and every
-//! order in which the reader may see the writes. [`explore`] asserts that each model reaches the
-//! situation that it tests, and counts how often.
+//! Model checks of [`ClockLine`]. They explore every interleaving of a reader and a writer, and
+//! every order in which the reader may see the writes. [`explore`] asserts that each model reaches
+//! the situation that it tests, and counts how often.
 //!
 //! The reader is the spawned thread. If it were the writer instead, the checker would miss the case
 //! that the reader sees the new line at its first attempt. The boot time of a model is a counter:
@@ -15,7 +15,7 @@ use loom::thread;
 use super::*;
 use crate::time::models::explore;
 
-/// The boot time that the first read returns.
+/// The boot time that the first read returns, in nanoseconds.
 const FIRST_LOOK: u64 = 1000;
 /// The time for which a thread is suspended between the first and the second read. All later reads
 /// follow immediately.

@@ -1,6 +1,7 @@
-//! Runs loom models, and checks that each model reaches the situation that it is meant to test.
+//! Runs loom models. A model that never reaches the situation it is meant to test would pass
+//! without testing anything.
 //!
-//! Each model counts how often the situation occurs, prints this count and the number of
+//! Each model therefore counts how often the situation occurs, prints this count and the number of
 //! iterations, and asserts that the count is not zero.
 
 use std::sync::Arc;

@@ -14,8 +14,8 @@ use jiff::tz::Offset;
 
 use super::unix_time::UnixTime;
 
-/// The beginning of 1970, from which parsed texts are counted. Texts are parsed as civil time,
-/// because jiff's timestamps end one day before the end of the year 9999.
+/// The beginning of 1970. Parsed texts are converted to the time since this instant. They are
+/// parsed as civil time, because jiff's timestamps end one day before the end of the year 9999.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The wide type for instants, which can hold the time of any id.
+//! The 128-bit type for instants, which can hold the time of any id.
 
 use std::time::Duration;
 

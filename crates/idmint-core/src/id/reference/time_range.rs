@@ -109,8 +109,8 @@ impl Format {
             });
         }
         let (from, to) = (from.max(first), end.map_or(to, |end| to.min(end)));
-        // A tick begins at its first whole nanosecond. The ticks that begin before an instant are
-        // therefore those that have begun one nanosecond before that instant.
+        // A tick begins at its first whole nanosecond. The number of ticks that begin before an
+        // instant is therefore the index of the tick one nanosecond before that instant, plus one.
         let begun_before =
             |instant: UnixTime| tick.count(first, UnixTime::from_nanos(instant.nanos() - 1)) + 1;
         let (begin, after) = (begun_before(from), begun_before(to));

@@ -1,11 +1,12 @@
 //! Mints ids from time and random bits. Random formats have no worker number and no horizon. Their
 //! ids are in order only if the format's `monotonic` setting asks for an order.
 //!
-//! In an ordered format, all ids of one response have the same timestamp. The response is drawn in
-//! chunks. The range of random numbers is divided into as many equal parts as the response has ids.
-//! A chunk with the ids `from` to `to` draws its random numbers from the parts `from` to `to`
-//! together, and sorts them. Every random number is thus equally likely, so a collision with ids of
-//! other responses is as unlikely as without an order:
+//! In an ordered format, all ids of one response have the same timestamp, and their random numbers
+//! ascend. The ids are drawn in chunks, when they are encoded. The range of random numbers is
+//! divided into as many equal parts as the response has ids. A chunk with the ids `from` to `to`
+//! draws its random numbers from the parts `from` to `to` together, and sorts them. Every random
+//! number is thus equally likely, so a collision with ids of other responses is as unlikely as
+//! without an order:
 //!
 //! ```text
 //!   random numbers   0 |------ chunk 1 ------|------ chunk 2 ------|-- chunk 3 --| 2^80
@@ -35,8 +36,8 @@ pub(crate) struct RandomMinter {
     time_stride: u128,
     /// A mask of the bits of all random fields that fill whole bits.
     bits: u128,
-    /// The random fields that do not fill whole bits, each with the range of its values and its
-    /// stride.
+    /// The random fields that do not fill whole bits. For each field, the range of its values and
+    /// its stride.
     ranges: Vec<(Span, u128)>,
     /// All random fields combined into one number, or `None` if each id is drawn independently.
     space: Option<RandomSpace>,
@@ -147,9 +148,10 @@ impl RandomMinter {
         })
     }
 
-    /// Takes the part of a tick for the next response. In the mode `clock`, this is the part that
-    /// contains the current time, or the part after the last taken one if that is later. Otherwise
-    /// the first response of a tick gets a random part, and each later response gets the next part.
+    /// Takes the part of a tick for the next response. With `monotonic = "clock"`, this is the part
+    /// that contains the current time, or the part after the last taken one if that is later. With
+    /// `"process"`, the first response of a tick gets a random part, and each later response gets
+    /// the next part.
     fn part(&self, parts: &TickParts) -> Result<TickPart, Rejection> {
         let now = self.clock.now().into();
         let tick = self.format.ticks_at(now)?;
@@ -338,9 +340,9 @@ mod tests {
                 .fields()
                 .iter()
                 .filter(|field| field.kind == FieldKind::Random);
-            // Ids of one response have the same timestamp. In the mode `clock`, `random_a` holds a
-            // part of that timestamp. It never changes within a response, so the test leaves it
-            // out.
+            // Ids of one response have the same timestamp. With `monotonic = "clock"`, `random_a`
+            // holds a part of the timestamp, which never changes within a response, so the test
+            // leaves this field out.
             let fields = fields
                 .filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
             assert_eq!(
@@ -552,7 +554,8 @@ mod tests {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format().split(id).expect("an id");
-            // If the previous id already took this part of the tick, the id gets the next part.
+            // A part lasts about 244 ns. At 244 and 245 ns, the previous id has already taken the
+            // part that contains the current time, so the id gets the next part.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

@@ -27,8 +27,8 @@ impl Randomness {
         })))
     }
 
-    /// Calls `draw` with exclusive access to the random words of this source. The words are looked
-    /// up only once, even if `draw` takes many of them.
+    /// Calls `draw` with exclusive access to the random words of this source. The thread-local
+    /// variable or the lock is accessed only once, even if `draw` takes many words.
     pub(super) fn with_words<T>(&self, draw: impl FnOnce(&mut Words) -> T) -> T {
         match self {
             Randomness::Thread => WORDS.with_borrow_mut(draw),

@@ -1,4 +1,5 @@
-//! Reads ids of another generator from text, and collects the ticks that these ids use.
+//! Reads a list of ids that another generator minted, and collects the ticks of these ids, so that
+//! the service does not mint in the same ticks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,10 +14,10 @@ use crate::time::UnixNanos;
 /// each of these encodings, and all of their ticks are excluded. The memory use depends on the
 /// number of ticks, not of ids.
 ///
-/// A line that cannot be an id of the format is skipped and counted: a number outside the layout, or
-/// a text with letters that the format does not use. Blanks, quotes and commas around an id are
-/// ignored. An id whose letters have another case is excluded as well, in any order, because a list
-/// of base 62 has its lower-case texts in another place.
+/// A line that cannot be an id of the format is skipped and counted: a number outside the layout,
+/// or a text with letters that the format does not use. Blanks, quotes and commas around an id are
+/// ignored. The tick of an id whose letters have another case is excluded as well. Such an id need
+/// not be in order, because a list that is sorted as base 62 has lower-case texts in another place.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -179,13 +180,15 @@ impl ExcludedIds {
     /// Skips a line in which no encoding reads an id.
     ///
     /// # Errors
-    /// Returns [`ExclusionError::NoId`] if the line may be an id nevertheless.
+    /// Returns [`ExclusionError::NoId`] if all letters of the line can occur in ids of the format.
+    /// The line may then be a damaged id, so skipping it could lead to duplicates.
     fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         let format = &self.format;
         let is_outside =
             |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
         if self.readings.iter().any(is_outside) {
-            // The line is a number of one of these encodings, so it shows the encoding of the list.
+            // Only some encodings can read the line as a number, so the list must be in one of
+            // these.
             self.readings.retain(is_outside);
         } else if self.format.can_have_letters_of(text) {
             return Err(ExclusionError::NoId {
@@ -261,7 +264,7 @@ impl ExcludedTicks {
         self.ids
     }
 
-    /// Returns the number of lines that were skipped, because the format cannot have such ids.
+    /// Returns the number of lines that were skipped, because they cannot be ids of the format.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -343,8 +346,8 @@ mod tests {
 
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
-        // A text of nine digits can be a base36 id of `payment`, and also the decimal number of
-        // another, much older id.
+        // A text of nine digits can be an id of `payment` in base36. It can also be the decimal
+        // text of another, much older id.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),

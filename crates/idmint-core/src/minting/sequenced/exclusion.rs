@@ -27,7 +27,7 @@ pub(super) struct Gate {
     pub(super) barrier: u64,
 }
 
-/// The position of a run of consecutive stamps that is in no excluded tick.
+/// The position of a run of consecutive stamps outside of all excluded ticks.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.

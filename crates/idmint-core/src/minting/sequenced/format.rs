@@ -21,7 +21,8 @@ pub(in crate::minting) struct SequencedFormat {
     excluded: OnceLock<ExcludedTicks>,
 }
 
-/// The period for which this node has its worker numbers, and the current minter.
+/// The worker numbers of this node, either until the process exits or for one session, and the
+/// current minter.
 #[derive(Debug)]
 enum Holding {
     /// The node has the same worker numbers from the first session until the process exits.
@@ -30,8 +31,8 @@ enum Holding {
         /// The minter of the only session. Empty until the session begins.
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
-    /// The node has the worker numbers for one session, which ends when the node loses its slot.
-    /// The next session uses the worker numbers of another slot.
+    /// The node has the worker numbers of its leased slot. The session ends when the node loses the
+    /// slot, and the next session uses the worker numbers of another slot.
     Leased {
         lanes: SlotLanes,
         in_session: LeasedMinter,
@@ -160,8 +161,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the minter of the only session if the worker numbers are permanent. Returns `None`
-    /// before that session begins, or if the worker numbers are leased.
+    /// Returns the minter of the only session, for permanent worker numbers. Returns `None` before
+    /// that session begins, or if the worker numbers are leased.
     #[inline]
     pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
         match &self.holding {
@@ -170,7 +171,7 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the current minter if this node leases its slot. Returns `None` if the node holds no
+    /// Returns the current minter, for leased worker numbers. Returns `None` if the node holds no
     /// slot now, or if its worker numbers are permanent.
     #[inline]
     pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
@@ -212,8 +213,8 @@ pub(super) struct LeasedMinter {
     /// Written by: `begin` and `end`, by one thread at a time.
     /// Read by: each mint.
     /// Ordering: Relaxed. A thread that reads an outdated address continues with the worker
-    /// numbers, counters and ceiling of the previous session, like a suspended thread would. A
-    /// thread that reads a new address takes the minter under the lock.
+    /// numbers, counters and ceiling of the previous session, just as if it had been suspended
+    /// during the change. A thread that reads a new address takes the minter under the lock.
     /// Tested by: `who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved`.
     current: AtomicPtr<SequencedMinter>,
     minter: Mutex<Option<Arc<SequencedMinter>>>,

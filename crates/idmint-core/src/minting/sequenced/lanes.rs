@@ -168,8 +168,8 @@ impl SlotLanes {
     /// Computes the worker numbers of a format for all slots from 0 to `slots - 1`.
     ///
     /// # Errors
-    /// Returns a [`LaneError`] if not even one lane fits the last slot, or if the rule asks for an
-    /// exact number of lanes and they do not all fit.
+    /// Returns a [`LaneError`] if the format has too few worker numbers for one lane in every slot,
+    /// or for the exact number of lanes that the rule asks for.
     pub fn of(
         format: &Format,
         slots: NonZeroU32,

@@ -12,9 +12,9 @@ use crate::minting::batch::{Batch, BatchRequest, MintCounters};
 use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
-/// Formats with ticks of this length or longer have no lead, which means that their ids are never
-/// ahead of the clock. A lead is at least one tick. With such long ticks, users would notice ids
-/// whose times are in the future.
+/// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
+/// clock. A lead is at least one tick, and users would notice ids whose times are so far in the
+/// future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
@@ -58,8 +58,8 @@ pub(in crate::minting) struct Beginning {
 }
 
 impl Beginning {
-    /// Returns the rules for a session that begins ahead of the clock. They limit how fast the
-    /// session may mint until the clock has caught up.
+    /// Returns the rules that limit how fast a session may mint if it begins ahead of the clock.
+    /// They apply until the clock has caught up.
     pub(in crate::minting) fn catch_up(&self) -> CatchUp {
         CatchUp::new(self.start.at, self.now)
     }
@@ -268,7 +268,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Counts, for every lane, a request for which no lane had enough ids to send immediately.
+    /// Counts a request for which no lane had enough ids to send immediately. The request counts
+    /// for every lane.
     pub(in crate::minting) fn count_late(&self, counters: &MintCounters) {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
@@ -356,8 +357,8 @@ impl SequencedMinter {
                 .iter()
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
-            // A session that is ahead of its clock releases stamps one by one, instead of whole
-            // ticks.
+            // In a session that is ahead of its clock, stamps become free one by one, and not a
+            // whole tick at a time.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -427,8 +428,8 @@ impl SequencedMinter {
         }
     }
 
-    // Without `inline(always)`, the compiler does not inline this function, because it is called in
-    // two places. A reservation then takes 20 more instructions.
+    // With `inline` alone, the compiler does not inline this function, because it is called in two
+    // places. A reservation then takes 20 more instructions.
     #[inline(always)]
     fn run(&self, request: &BatchRequest, share: &Share) -> Run {
         let shape = &self.shapes[request.variant()];
@@ -449,7 +450,7 @@ impl SequencedMinter {
 }
 
 /// Divides `count` stamps among all lanes, and returns for each lane the stamp at which its share
-/// ends.
+/// ends (exclusive).
 ///
 /// `free` contains the first free stamp of each lane. The stamps of a lane are divided into rows of
 /// `together` stamps, which become free at the same time. Row 0 of every lane begins at stamp 0.
@@ -490,8 +491,9 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
     free.iter().map(end_of).collect()
 }
 
-/// Returns the number of stamps that `lanes` lanes together have in the current tick, the lead, and
-/// the maximum wait. This is the greatest number of ids that one request can be granted.
+/// Returns the greatest number of ids that one request can be granted. This is the number of stamps
+/// that `lanes` lanes together have in the current tick, the ticks of the lead, and the ticks of
+/// the maximum wait.
 fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
     let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     let lanes = u128::try_from(lanes).expect("lanes are few");

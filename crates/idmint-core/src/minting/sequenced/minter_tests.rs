@@ -84,8 +84,8 @@ fn no_request_is_held_while_a_lane_is_free() {
     };
     let dues: Vec<_> = (0..17).map(due).collect();
     assert_eq!(dues[..8], [None; 8]);
-    // All lanes are free again at the same time. Each lane is therefore used once before any lane
-    // is used again.
+    // All eight lanes become free again at the same time. The next eight requests therefore use
+    // each lane once.
     assert!(
         dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15],
         "{dues:?}"
@@ -151,9 +151,9 @@ fn batches_at_once_waste_no_id_of_any_tick() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 800_000, "no id twice");
-    // With 32 768 ids for each tick, 800 000 ids take 24.4 ticks. The 25th tick begins 24 ticks
-    // after the first, and its ids are due five ticks (the lead) earlier. The refused request
-    // therefore reserved nothing.
+    // The refused request reserved nothing, so this request begins with the first tick. With 32 768
+    // ids for each tick, 800 000 ids take 24.4 ticks. The 25th tick begins 24 ticks after the
+    // first, and its ids are due five ticks (the lead) earlier.
     assert_eq!(last_due.since(START), Duration::from_millis(24 - 5));
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Sequencer {
     start: SessionStart,
     /// The first stamp that this sequencer may hand out.
     first: u64,
-    /// The first stamp that is too late for the format to mint.
+    /// The first stamp that can never be handed out, because the format has ended by then.
     end: u64,
     /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
     lead_ticks: u64,
@@ -384,8 +384,8 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Takes all free stamps below `until`. The caller must have checked `until` with
-    /// [`check`](Self::check). Returns `None` if no stamp below `until` is free.
+    /// Reserves all free stamps below `until`, and returns them. The caller must have checked
+    /// `until` with [`check`](Self::check). Returns `None` if no stamp below `until` is free.
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
         assert_eq!(
             self.check(until),
@@ -456,7 +456,7 @@ impl Sequencer {
         assert!(ceiling >= before, "a horizon is never lowered");
     }
 
-    /// `true` if a stamp at or above the hint `refill` was handed out.
+    /// `true` if minting has reached the stamp from which the horizon should be raised again.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
         // If `next` is still the first stamp, the sequencer has handed out no stamp. This also
@@ -468,8 +468,8 @@ impl Sequencer {
     /// session if no stamp was handed out.
     pub(crate) fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
-            // Do not return the instant of the first stamp. It may be years ahead if the epoch is
-            // in the future.
+            // Do not return the instant of the first stamp, which is years ahead if the epoch is in
+            // the future. The horizon would then be years ahead as well.
             next if next == self.first => self.start.at,
             next => self.line.instant_covering(next),
         }
@@ -514,11 +514,11 @@ impl Sequencer {
     }
 }
 
-/// The start of a session, and the clock time at which the session began. If the session began
-/// ahead of its clock, it advances at half speed until the clock has caught up.
+/// Limits the speed of a session that began ahead of its clock. Such a session advances at half
+/// speed until the clock has caught up.
 ///
-/// At full speed, each restart of a process that is killed again and again would put the process
-/// further ahead of its clock.
+/// Half speed lets the clock catch up. At full speed, a process that is killed again and again
+/// would be further ahead of its clock after each restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CatchUp {
     start: UnixNanos,

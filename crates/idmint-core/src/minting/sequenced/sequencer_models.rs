@@ -40,8 +40,8 @@ fn loom_two_reservations_never_overlap() {
         let other = {
             let sequencer = Arc::clone(&sequencer);
             thread::spawn(move || {
-                // The clock of this thread is one tick ahead. The threads therefore concurrently
-                // reserve stamps before and after the end of a tick.
+                // The clock of this thread is one tick ahead, so that the threads reserve stamps
+                // before and after the end of a tick at the same time.
                 let moment = CatchUp::new(START, START).at(START.after(TICK));
                 [
                     stamps(sequencer.reserve(3, &moment, TICK), 3),
@@ -127,8 +127,8 @@ fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
         "a stamp below a horizon raised by the other thread",
         |tally| {
             let sequencer = Arc::new(sequencer());
-            // Simulates the horizon on disk. It is written before the horizon is raised, so a
-            // thread that gets a stamp must see the write.
+            // Simulates the horizon on disk. The model writes this value before it raises the
+            // horizon, so a thread that gets a stamp must see the value.
             let durable = Arc::new(AtomicU64::new(START.get()));
             let writer = {
                 let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
@@ -230,7 +230,8 @@ fn loom_no_run_touches_an_excluded_tick() {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
-            // Both threads may request two stamps when only one is left before the excluded tick.
+            // Each thread reserves one stamp and then two. Both may want two stamps when only one
+            // is left before the excluded tick.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),

@@ -249,8 +249,8 @@ fn a_run_that_would_touch_an_excluded_tick_begins_behind_it_and_lower_stamps_sta
             due: START.after(Duration::from_secs(second)),
         })
     };
-    // Seconds 1 and 3 are excluded. A run of five stamps fits only from second 4 on. For a request
-    // in second 2, this wait is longer than allowed.
+    // Seconds 1 and 3 are excluded. A run of five stamps fits only from second 4 on. A request in
+    // second 2 is refused, because it would have to wait longer than allowed.
     assert_eq!(
         first_around(
             &[1..2, 3..4],

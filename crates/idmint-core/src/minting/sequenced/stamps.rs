@@ -15,9 +15,10 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 ///
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
 ///
-/// Relative stamps suffice for at least ten years, which is checked when the format is compiled. A
-/// bound that does not fit into 64 bits is replaced by the greatest stamp, which is never minted.
-/// Instants end in the year 2554, like the time of the clock.
+/// Relative stamps suffice for at least ten years after the start, which is checked when the format
+/// is compiled. A bound that does not fit into 64 bits, such as the end of the format, becomes the
+/// greatest stamp, which is never minted. Instants end in the year 2554, like the time of the
+/// clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
     /// The instant from which relative ticks are counted. It is never before the epoch.
@@ -33,8 +34,8 @@ pub(crate) struct StampLine {
 }
 
 impl StampLine {
-    /// Creates a line that begins with the tick of `start`, or with the epoch if `start` is
-    /// earlier.
+    /// Creates a line that begins with the tick that contains `start`, or with the epoch if `start`
+    /// is earlier than the epoch.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -172,8 +173,8 @@ impl StampLine {
     }
 }
 
-/// Converts a number to 64 bits. A number that does not fit becomes `u64::MAX`. As a bound,
-/// `u64::MAX` is never reached.
+/// Converts a bound to 64 bits. A number that does not fit becomes `u64::MAX`, which no stamp ever
+/// reaches.
 #[inline]
 fn bounded(number: u128) -> u64 {
     u64::try_from(number.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
@@ -193,7 +194,8 @@ fn divided(number: u128, divisor: u64) -> (u128, u128) {
 /// turn a stamp into an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::minting) struct Shape {
-    /// The sum of all fields that have the same value in every id: constants, qualifier and shard.
+    /// The amount that the fields with the same value in every id add to an id. These are the
+    /// constants, the qualifier and the shard.
     pub(in crate::minting) fixed: u128,
     pub(in crate::minting) worker_stride: u128,
     pub(in crate::minting) object_stride: u128,
@@ -240,7 +242,7 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(in crate::minting) steps: Steps,
-    /// The sum that the worker, the object and all fixed fields add to each id.
+    /// The amount that the worker, the object and all fixed fields together add to each id.
     pub(in crate::minting) base: u128,
     pub(in crate::minting) tick: u64,
     pub(in crate::minting) sequence: u64,
