@@ -17,8 +17,9 @@ fn main() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(now);
     // Use midnight of the day before the build, so that a clock in local time is not mistaken for a
-    // clock that was never set. The name has no `IDMINT_` prefix, because `cargo run` also passes
-    // the variable to the program. The program rejects every unknown variable with that prefix.
+    // clock that was never set. The name of the variable has no `IDMINT_` prefix, because `cargo
+    // run` also passes the variable to the program, which rejects every unknown variable with that
+    // prefix.
     println!(
         "cargo:rustc-env=BUILT_AT_UNIX_SECONDS={}",
         (built / DAY_S).saturating_sub(1) * DAY_S

@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in the example id of a format that mints ids of every type.
+/// The type in the example id of a format that mints every valid type.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
@@ -19,8 +19,8 @@ const EXAMPLE_TYPE: &str = "user";
 pub struct FormatList<T = FormatInfo> {
     /// The formats, in the order in which decoding tries them.
     pub formats: Vec<T>,
-    /// The value of `after` for the next page, or null on the last page. Absent if the request has
-    /// neither `after` nor `limit`, because the list is then complete.
+    /// The value of the query parameter `after` for the next page, or null on the last page. Absent
+    /// if the request has neither `after` nor `limit`, because the list is then complete.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
 }
@@ -99,8 +99,8 @@ pub struct FormatInfo {
     /// The fields, most significant first. If the last bits of an id select its type, these are the
     /// fields for the first type.
     pub fields: Vec<FieldInfo>,
-    /// The possible values of the query parameter `type`. The value for each type is the number of
-    /// ids that one worker number can mint in one tick.
+    /// The possible values of the query parameter `type`, each with the number of ids of that type
+    /// that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
     /// For formats whose text begins with a type, the types that are minted. The list is empty if
@@ -120,8 +120,8 @@ pub struct FormatInfo {
     /// with sequence 0. Absent if the format is not sequenced.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
-    /// The extent to which the order of random ids is guaranteed: `clock`, `process`, `batch` or
-    /// `off`. Absent if ids are not random.
+    /// The guarantee about the order of random ids: `clock`, `process`, `batch` or `off`. Absent if
+    /// ids are not random.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monotonic: Option<Monotonic>,
     /// The worker numbers that this node uses for the format.
@@ -148,16 +148,16 @@ pub struct FormatInfo {
 /// The numbers of random ids among which two ids are equal with a given probability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OddsInfo {
-    /// The length of time to which `one_in_a_million` and `even` apply. It is the tick, or a part
-    /// of it such as `1ms/4096`. Ids of different ticks, or of different parts, are never equal.
+    /// The length of time for which `one_in_a_million` and `even` count ids: a tick, or a part of a
+    /// tick such as `1ms/4096`. Ids of different ticks, or of different parts, are never equal.
     /// Null if ids contain no time, so that any two ids can be equal.
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids within this length of time among which two are equal with a probability of
+    /// The number of ids within the time `within` among which two are equal with a probability of
     /// one in a million.
     pub one_in_a_million: String,
-    /// The number of ids within this length of time among which two are equal with a probability of
+    /// The number of ids within the time `within` among which two are equal with a probability of
     /// one half.
     pub even: String,
 }
@@ -188,8 +188,8 @@ pub struct FieldInfo {
     pub stride: String,
 }
 
-/// The number of values of a field. It is given by `bits`, by `digits` and `radix`, or by
-/// `cardinality`.
+/// The number of values of a field, as JSON with the member `bits`, with `digits` and `radix`, or
+/// with `cardinality`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FieldWidth {
@@ -217,7 +217,7 @@ pub enum FieldWidth {
 pub struct EncodingInfo {
     /// The name of the encoding, which `?encoding=` accepts.
     pub name: String,
-    /// The number of characters, or null if it is not the same for all ids.
+    /// The number of characters of a text, or null if texts differ in length.
     pub length: Option<usize>,
     /// The minimum number of characters.
     pub length_min: usize,

@@ -12,13 +12,13 @@ pub struct Readiness {
     /// The horizon, which is the end of the time that this node has reserved for minting. Null
     /// before the first reservation.
     pub horizon: Option<String>,
-    /// The reason why the node is not ready, as the slug of the problem that callers get. Null if
-    /// it is ready.
+    /// The reason why the node is not ready, as the slug of the problem that mint requests get,
+    /// such as `draining` in `/problems/draining`. Null if the node is ready.
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions, for which it needs no
-    /// horizon. Otherwise the slug of the problem that callers get.
+    /// `ready` if the node stores new events, numbers and conjunctions. Storing them needs no
+    /// horizon. Otherwise the slug of the problem that such requests get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

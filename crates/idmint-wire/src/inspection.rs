@@ -8,7 +8,7 @@ use serde::Serialize;
 use idmint_core::id::{Candidate, Finding, Verdict};
 use idmint_core::time::UnixTime;
 
-/// The `certainty` of a column whose format could not be determined.
+/// The value of `certainty` for a column whose format could not be determined.
 const CANNOT_BE_TOLD: &str = "cannot_be_told";
 
 /// The maximum number of worker numbers in a response.

@@ -25,7 +25,8 @@ pub struct AppendRequest<'a> {
     /// optional and must be equal to it.
     #[serde(borrow, default)]
     pub ledger: Option<Cow<'a, str>>,
-    /// The events exactly as they were sent, because a checksum depends on every character.
+    /// The events exactly as they were sent, because the checksum of an event depends on every
+    /// character.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
     /// The id of the event that the caller expects to be the last one in the ledger.

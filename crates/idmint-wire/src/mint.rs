@@ -31,7 +31,7 @@ pub struct MintAnswer {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids do not belong to a domain. Otherwise absent.
+    /// `development` if the format has domains, but the ids have none. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The ids. They are strings in every format.
@@ -51,7 +51,7 @@ pub struct MintRows {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids do not belong to a domain. Otherwise absent.
+    /// `development` if the format has domains, but the ids have none. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rows, in the order of the ids.

@@ -1,5 +1,5 @@
-//! Requests and responses about numbers without gaps. As with ids, numbers are strings, because
-//! they may be too large for numbers in JSON.
+//! Requests and responses about series of numbers without gaps, such as invoice numbers. As with
+//! ids, numbers are strings, because they may be too large for numbers in JSON.
 
 use std::borrow::Cow;
 
@@ -60,7 +60,8 @@ pub struct VoidAnswer {
 pub struct CloseAnswer {
     /// The series.
     pub series: String,
-    /// The last number of the series, or null if it was closed before its first number.
+    /// The last number of the series, or null if the series was closed before its first number was
+    /// issued.
     pub last: Option<String>,
     /// The time and the caller of the closing.
     pub closed: CloseInfo,
@@ -80,9 +81,9 @@ pub struct CloseInfo {
 pub struct ResumeAnswer {
     /// The series that was resumed, or `*` if all held series were resumed.
     pub series: String,
-    /// The next number of the series, or null if all series were resumed.
+    /// The number that the series issues next, or null if all series were resumed.
     pub next: Option<String>,
-    /// The numbers that became void, or null if no number was skipped.
+    /// The skipped numbers, which became void, or null if no number was skipped.
     pub skipped: Option<SkippedNumbers>,
 }
 
@@ -109,9 +110,10 @@ pub struct VoidInfo {
 /// A number of a series, with the data that an audit of the series needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberInfo {
-    /// The number. In a series of the kind `blocks`, the first number of a reserved range.
+    /// The number. In a series of the kind `blocks`, the first number of the block that one request
+    /// got.
     pub number: String,
-    /// The last number of the reserved range. Absent unless the series has the kind `blocks`.
+    /// The last number of the block. Absent unless the series has the kind `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
     /// The text of the number according to the template of the series.
@@ -146,9 +148,11 @@ pub struct NumberList {
 pub struct SeriesInfo {
     /// The name of the series.
     pub series: String,
-    /// The first number that the series has issued, or 1 if it was closed before that.
+    /// The first number that the series has issued, or 1 if the series was closed before its first
+    /// number was issued.
     pub first: String,
-    /// The last number that the series has issued, or 0 if it was closed before the first one.
+    /// The last number that the series has issued, or 0 if the series was closed before its first
+    /// number was issued.
     pub last: String,
     /// The time at which the last number was issued. If the series has no number, the time at which
     /// it was closed.

@@ -26,8 +26,8 @@ pub struct RangeAnswer {
 /// An id as a number, and as text in every encoding whose texts sort like the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
-    /// The id as a number in decimal digits. Sorted as text, such numbers are not in the order of
-    /// the ids, because `10` sorts before `9`.
+    /// The id as a number in decimal digits. Compare it as a number: as text, `10` sorts before
+    /// `9`.
     pub value: String,
     /// The id in every encoding whose texts sort like the ids.
     pub encodings: BTreeMap<String, String>,

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{self, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A report of a close approach of two objects.
+/// A report of a close approach of two objects in space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportRequest<'a> {
@@ -20,7 +20,8 @@ pub struct ReportRequest<'a> {
     /// The catalogue number of the other object.
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
-    /// The id that an earlier response has given to this conjunction, if any.
+    /// The id that the sender attached to the report, if any. An earlier response gave this id to
+    /// the conjunction.
     #[serde(
         rename = "CONJUNCTION_EVENT_ID",
         borrow,
@@ -30,14 +31,14 @@ pub struct ReportRequest<'a> {
     pub noted: Option<Cow<'a, str>>,
 }
 
-/// A report from the file of an analyst. The file has many more members, which are ignored.
+/// A report from the file of an analyst. Such files have many more members, which are ignored.
 ///
 /// An object is given as a JSON object, `{"primary_object":{"norad_id":25544}}`, or as a table
 /// column whose name contains a dot, `"primary_object.norad_id"`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
-    /// The id that an earlier response has given to this conjunction, or another service, if any. It
-    /// may be a number.
+    /// The id that an earlier response or another service gave to this conjunction, if any. It may
+    /// be a JSON number.
     #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
     /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
@@ -71,7 +72,7 @@ fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de
     deserializer.deserialize_any(EventIdText)
 }
 
-/// A visitor that reads an id as text, also if it is written as a number.
+/// A visitor that reads an id from a JSON string or a JSON number, and returns it as text.
 struct EventIdText;
 
 impl<'de> Visitor<'de> for EventIdText {
@@ -149,19 +150,22 @@ pub struct ReportDetail {
     /// conjunctions are not stored.
     pub created: Option<bool>,
     /// The time of closest approach from which the id of the conjunction is made, in microseconds.
-    /// If conjunctions are not stored, it is the time in the report itself.
+    /// If conjunctions are not stored, it is the time in the report itself, unless the report keeps
+    /// its attached id.
     pub anchor_tca: String,
-    /// The time from `anchor_tca` to the report, in microseconds. 0 if conjunctions are not stored.
+    /// The time from `anchor_tca` to the time in the report, in microseconds. If conjunctions are
+    /// not stored, it is 0, unless the report keeps its attached id.
     pub tca_delta_us: i64,
-    /// `true` if the report has an attached id that differs from `id`. Otherwise absent.
+    /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// If an analysis joined the conjunction of its `event_id`, the id of another conjunction of the
-    /// same pair that is nearer to the time of the analysis. Absent if there is none.
+    /// For an analysis that joined the conjunction of its `event_id`: the id of another conjunction
+    /// of the same two objects whose time is nearer to the time of the analysis. Absent if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
-    /// If the report is the first of its conjunction, the ids of other conjunctions of the same two
-    /// objects within one minute. The order of the objects does not matter. Absent if empty.
+    /// For the first report of a conjunction: the ids of other conjunctions of the same two
+    /// objects, in either order, within one minute. Absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if there is none.
@@ -180,8 +184,8 @@ pub struct ConjunctionInfo {
     pub primary: u64,
     /// The catalogue number of the other object.
     pub secondary: u64,
-    /// The rank of the conjunction among those of the same pair. If a report is within reach of
-    /// several conjunctions, it joins the one with the lowest rank.
+    /// The rank of the conjunction among the conjunctions of the same two objects. If a report is
+    /// within one second of several conjunctions, it joins the one with the lowest rank.
     pub rank: u32,
     /// The approximate number of reports, or null if it is unknown.
     pub reports: Option<u64>,
@@ -213,20 +217,22 @@ pub struct ConjunctionInfos {
     pub next: Option<String>,
 }
 
-/// The results for a request whose valid reports get ids, even if other reports in it are invalid.
+/// The response of a request with `partial=true`, in which valid reports get ids even if other
+/// reports are invalid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartialReports<P> {
     /// The format of the ids.
     pub format: String,
     /// The number of reports that got an id.
     pub count: u64,
-    /// The id of each report, or null if it got none.
+    /// The id of each report, or null if the report got no id.
     pub ids: Vec<Option<String>>,
     /// The result for each report, in order.
     pub details: Vec<PartialDetail<P>>,
 }
 
-/// The result for one report in a `PartialReports` response: an id, or the reason why it got none.
+/// The result for one report in a `PartialReports` response: an id, or the reason why the report
+/// got no id.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PartialDetail<P> {
@@ -239,8 +245,8 @@ pub enum PartialDetail<P> {
     },
 }
 
-/// Reads a number that has no fraction, exponent or sign. The error message states this
-/// requirement.
+/// Reads a number that has no fraction, exponent or sign. For any other value, the error message
+/// says so.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_u64(WholeNumber)
 }

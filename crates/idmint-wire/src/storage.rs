@@ -17,7 +17,7 @@ pub struct StorageInfo {
     pub stores: String,
     /// The SQL type of the column.
     pub column: String,
-    /// A description of the value that a program must bind to a parameter.
+    /// A description of the value that a program must bind to a query parameter.
     pub bind: String,
     /// `true` if sorting the column sorts the ids.
     pub sorted: bool,

@@ -237,8 +237,8 @@ fn is_told(text: &str, best: &Match<'_>) -> bool {
     best.evidence_bits() >= bits_min(text, is_canonical, has_a_length)
 }
 
-/// Returns the minimum evidence in bits that a reading needs if the caller has named neither the
-/// format nor the encoding. A reading with less evidence is not reported.
+/// Returns the minimum evidence, in bits, that a reading needs to be reported if the caller has
+/// named neither the format nor the encoding.
 fn bits_min(text: &str, is_canonical: bool, has_a_length: bool) -> f64 {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_mixed = has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit);
@@ -345,7 +345,7 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
             let (of, why) = rejected
                 .next()
                 .unwrap_or_else(|| panic!("{} and {text:?}", format.name));
-            // A wrong length counts as near to an id as wrong letters.
+            // Count a wrong length as equally near to an id as wrong letters, as the decoder does.
             let nearness =
                 |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
             let nearest = reasons.iter().map(nearness).max();

@@ -30,7 +30,7 @@ pub(crate) enum Class {
     Unmistakable,
     /// The text is a decimal number of up to 64 bits, which many formats can read.
     Decimal,
-    /// The text is an id, but neither unmistakable nor a decimal number.
+    /// Any other text that is an id.
     Other,
     /// The text is not an id of any format.
     NoId,

@@ -1,9 +1,9 @@
 //! Calibrates the decoder with texts whose format is known. The tests count how often the first
-//! reading of a text is wrong although nothing marks it as doubtful. They also check the verdict on
-//! a column.
+//! reading of a text is wrong although the response does not mark it as doubtful. They also check
+//! the verdict on a column.
 //!
-//! `CALIBRATION_IDS` sets the number of texts of each kind, and the rows of the longest columns.
-//! `make torture` draws 100 000.
+//! `CALIBRATION_IDS` sets the number of texts of each kind, and the number of rows of the longest
+//! columns. `make torture` sets it to 100 000.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(
     clippy::cast_possible_truncation,
@@ -29,8 +29,9 @@ use kinds::{Class, KINDS, Kind, NOW, spread};
 /// The number of texts of each kind from which the table in the documentation is computed.
 const TEXTS: usize = 2_000;
 
-/// A ULID that is written as a UUID has the version 7 or 8 by chance: one in 32. From 2021 on, it
-/// looks exactly like such a UUID.
+/// The kind of text that the decoder cannot recognize. One in 32 ULIDs that are written as UUIDs
+/// has the version and variant of UUIDv7 or UUIDv8 by chance. With a time from 2021 on, such a ULID
+/// looks exactly like one of these UUIDs.
 const INDISTINGUISHABLE: &str = "ULID as UUID";
 
 /// The numbers of rows of a column for which the table of the documentation has a verdict.
@@ -41,12 +42,14 @@ const ROWS: [usize; 4] = [5, 10, 30, 1_000];
 struct Row {
     texts: usize,
     right: usize,
-    /// The number of texts for which the first or the second format is the right one.
+    /// The number of texts whose right format is the first or the second one in the list of
+    /// readings.
     near: usize,
-    /// The right format is that of the first reading or of one of its rivals.
+    /// The number of texts whose right format is that of the first reading or of one of its rivals.
     listed: usize,
-    /// The first reading has rivals of at most one other format. `near_of_two` counts those texts
-    /// among them for which the right format is the first or the second one.
+    /// The number of texts whose first reading has rivals of at most one other format.
+    /// `near_of_two` counts the texts among these whose right format is the first or the second
+    /// one.
     of_two: usize,
     near_of_two: usize,
     doubted: usize,

@@ -29,8 +29,8 @@ const PLAIN: [EncodingKind; 14] = [
     EncodingKind::Did,
 ];
 
-/// Generates the greatest value of a layout. It has any number of bits, and its bits need not all
-/// be ones.
+/// Generates the greatest value of a layout. It has up to 128 bits, and need not be one less than a
+/// power of two.
 fn max() -> impl Strategy<Value = u128> {
     (any::<u128>(), 0_u32..128).prop_map(|(value, cut)| value >> cut)
 }
@@ -43,8 +43,8 @@ fn alphabet(least: usize) -> impl Strategy<Value = String> {
         .prop_map(String::from_iter)
 }
 
-/// Generates an encoding of any kind with any settings, together with the greatest value that it
-/// was made for.
+/// Generates an encoding of any kind with any settings, and the greatest value that the encoding
+/// must write.
 fn encoding() -> impl Strategy<Value = (Encoding, u128)> {
     let plain = proptest::sample::select(PLAIN.to_vec()).prop_map(EncodingDefinition::from);
     let wider = (
@@ -86,7 +86,8 @@ fn encoding() -> impl Strategy<Value = (Encoding, u128)> {
         |(alphabet, salt, min, is_grouped)| {
             let mut definition = EncodingDefinition::from(EncodingKind::Hashids);
             (definition.alphabet, definition.salt) = (Some(alphabet), Some(salt.into()));
-            // 130 letters can hold any number, even in an alphabet with only two digits.
+            // 130 letters can hold any number of 128 bits, even if the alphabet has only two
+            // digits.
             definition.min_length = Some(if is_grouped { 130 + min } else { min });
             definition.groups = is_grouped
                 .then(|| vec![100, 30 + min])
@@ -116,7 +117,8 @@ fn encoding() -> impl Strategy<Value = (Encoding, u128)> {
     prop_oneof![15 => any_kind, 1 => uuid8]
 }
 
-/// Generates numbers up to `max` with any number of bits. Often generates an end of the range.
+/// Generates numbers up to `max` with any number of bits. One in eight is 0, and one in eight is
+/// `max`.
 fn at_most(max: u128) -> impl Strategy<Value = u128> {
     prop_oneof![
         1 => Just(0),

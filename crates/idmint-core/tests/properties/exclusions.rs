@@ -1,5 +1,5 @@
-//! Excluded ids of another generator are never minted again. This holds for any ids of that
-//! generator, even if their times are in the future.
+//! Checks that excluded ids of another generator are never minted again, whatever these ids are,
+//! even if their times are in the future.
 //!
 //! The formats have ticks from 1 ns to 1 h, and excluded ids near the current time. For each seed,
 //! a process is started and killed several times. To replay a failing seed: `EXCLUSIONS_SEED=7
@@ -26,7 +26,8 @@ const LIVES: usize = 3;
 const STEPS: usize = 15;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
-/// A place that excluded ids rule out: a worker number, the index of a layout, and a tick.
+/// The worker number, the index of the layout, and the tick of an id. If an excluded id has these
+/// values, no other id with the same values may be minted.
 type Place = (u128, usize, u128);
 
 /// The number of excluded ticks, the number of minted ids, and the number of times that each

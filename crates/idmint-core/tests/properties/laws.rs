@@ -215,8 +215,7 @@ proptest! {
         let ids: Vec<u128> = format.variants.iter().flat_map(|variant| all_ids(&variant.layout)).collect();
         let distinct: BTreeSet<_> = ids.iter().collect();
         prop_assert_eq!(distinct.len(), ids.len());
-        // All other numbers must be refused: a number up to the greatest is either one of these ids
-        // or cannot be split.
+        // Every number up to the greatest id is either one of these ids or is refused.
         let read = (0..=format.greatest().min(1 << 16)).filter(|id| format.split(*id).is_ok());
         prop_assert!(read.eq(distinct.into_iter().copied().filter(|id| *id <= 1 << 16)));
     }

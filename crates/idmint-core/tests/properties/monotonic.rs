@@ -1,5 +1,5 @@
-//! Random ids increase as their format promises, for any number of ids. They are also as random as
-//! the format promises.
+//! Checks that random ids increase as their format promises, for any number of ids, and that they
+//! are as random as promised.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn each_random_bit_of_what_ascends_is_one_as_often_as_zero() {
         ("ulid", Monotonic::Batch),
         ("ulid", Monotonic::Process),
     ];
-    // Use a fixed seed. An improbable outcome then happens in every run or in none.
+    // Use a fixed seed, so that an improbable outcome does not make the test fail once in a while.
     for ((like, mode), bits) in formats.into_iter().zip([62, 80, 80]) {
         let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
         let minter = minter(like, mode, hand.clock(), Randomness::seeded(7));

@@ -1,4 +1,5 @@
-//! Prefixes of ids: reads the published TypeIDs, and checks that no two ids share a text.
+//! Checks that published TypeIDs are read correctly, and that no two ids share a text, whatever
+//! their prefixes are.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -77,8 +78,8 @@ fn every_valid_row_of_the_specification_is_read_and_written() {
             .unwrap()
             .read(&text(&row["fields"]["uuid"]))
             .unwrap();
-        // The version and the variant of the UUID determine the format. In both formats, the id is
-        // the UUID itself.
+        // The version and the variant of the UUID determine whether the text is a `typeid` or a
+        // `typeid-uuid`. In both formats, the id is the UUID itself.
         let format = if typeid().split(uuid).is_ok() {
             "typeid"
         } else {

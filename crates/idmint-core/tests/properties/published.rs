@@ -1,4 +1,5 @@
-//! Ids of common standards, as printed in the documentation of each standard.
+//! Checks that ids from the documentation of common standards are decoded as the documentation
+//! says.
 
 use std::sync::Arc;
 

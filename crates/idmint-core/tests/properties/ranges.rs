@@ -114,8 +114,8 @@ fn mint_at_random_moments(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<V
     minted
 }
 
-/// Draws the start or the end of a time span within these two minutes. It is either any nanosecond,
-/// or an instant at or next to the time of an id.
+/// Draws the start or the end of a time span within the two minutes after `BEGIN`. It is either any
+/// nanosecond, or an instant at or next to the time of an id.
 fn edge(format: &Format, ids: &[u128], random: &mut StdRng) -> UnixTime {
     if random.random_bool(0.5) {
         return UnixTime::from(BEGIN).after(Duration::from_nanos(

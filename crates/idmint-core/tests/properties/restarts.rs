@@ -1,10 +1,10 @@
 //! Checks that no id is minted twice, even if the process is killed and restarted and the clock
 //! jumps.
 //!
-//! Each seed simulates one node. The disk consists of two numbers, and writing to it may fail. The
-//! test also sets the clock. The formats are built-in ones and generated ones, with ticks from 1 ns
-//! to 1 h and any number of lanes (worker numbers). Sometimes the data folder is lost, or is
-//! restored as documented.
+//! Each seed simulates one node. The simulated disk holds only the horizon and the floor, and
+//! writing to it may fail. The test also sets the clock. The formats are built-in ones and
+//! generated ones, with ticks from 1 ns to 1 h and any number of lanes (worker numbers). Sometimes
+//! the data folder is lost, or is restored as documented.
 //!
 //! The test keeps all ids of a seed and compares them at the end. To replay a failing seed:
 //! `RESTARTS_SEED=7 cargo test --test properties restarts`.
@@ -28,8 +28,8 @@ use rand::{RngExt, SeedableRng};
 
 const SEEDS: u64 = 8_900;
 const LIVES: usize = 12;
-/// The exclusive maximum of steps in a life of the process. Each step mints once. The first seeds have
-/// more steps.
+/// A process takes fewer than this number of steps before it is killed. Each step mints once. The
+/// first seeds have more steps.
 const STEPS: usize = 12;
 const STEPS_OF_LONG_SEEDS: usize = 40;
 const LONG_SEEDS: u64 = 300;
@@ -76,7 +76,7 @@ struct Minted {
     newest: Option<UnixTime>,
 }
 
-/// The error for a write that the disk refused. It ends the life of the process.
+/// The error for a write that the simulated disk refused. The process exits after this error.
 struct Refused;
 
 pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
@@ -113,8 +113,8 @@ pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
 
 /// Draws a format with a random tick, order of fields, and strides.
 fn drawn_format(random: &mut StdRng) -> Format {
-    // The ticks to choose from, each with the maximum number of bits that a sequence can have with
-    // this tick.
+    // The ticks to choose from, each with the maximum number of values of a sequence. With ticks of
+    // a few nanoseconds, more values are refused, because 64-bit stamps would not last ten years.
     let ticks = [
         ("1ns", 58),
         ("7ns", 409),

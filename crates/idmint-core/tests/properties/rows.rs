@@ -104,8 +104,8 @@ fn ids_of(mut batch: Batch) -> Vec<u128> {
     ids
 }
 
-/// Returns the values of all fields except the sequence. They must be the same for all ids of a
-/// row.
+/// Returns the values of all fields except the sequence. These values must be the same for all ids
+/// of a row.
 fn place_of(format: &Format, id: u128) -> Vec<u128> {
     let mut values = format.split(id).expect("an id").values;
     let fields = format.variant_of(id).layout.fields();

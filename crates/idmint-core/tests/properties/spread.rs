@@ -53,8 +53,8 @@ fn lone_sequences(format: &Arc<Format>, apart: Duration) -> Vec<u128> {
     (0..IDS).map(|_| mint_one()).collect()
 }
 
-/// Returns how unevenly the remainders modulo `modulus` are distributed. The unit is standard
-/// deviations of chi-square, so random numbers give about 0.
+/// Returns a measure of how unevenly the remainders modulo `modulus` are distributed: the
+/// chi-square statistic in standard deviations from its mean. Random numbers give about 0.
 fn unevenness(numbers: &[u128], modulus: u32) -> f64 {
     let mut counts = vec![0_u32; usize::try_from(modulus).expect("small")];
     for number in numbers {

@@ -20,9 +20,8 @@ use idmint_testing::hostile_texts::Target;
 const TEXTS: u64 = 10_000_000;
 /// The number of blocks into which the texts are divided. Each block has its own seed.
 const BLOCKS: u64 = 1_000;
-/// The share of texts, one in this number, that are read in every encoding of every format and
-/// compared with the encoding's pattern. All other texts are read only in the encoding for which
-/// they were drawn.
+/// One text in this number is read in every encoding of every format, and compared with the
+/// encoding's pattern. All other texts are read only in the encoding for which they were drawn.
 const ONE_IN: u32 = 64;
 
 /// A format with every kind of encoding, including kinds that no built-in format has.

@@ -199,8 +199,8 @@ fn value(number: &Value) -> Result<u128, Rejection> {
     digits(number).parse().map_err(|_| Rejection::OutOfRange)
 }
 
-/// Parses an instant that is given in units of `unit_nanos` nanoseconds. Numbers before 1970 are
-/// negative.
+/// Parses an instant that is given as a number of units of `unit_nanos` nanoseconds since 1970. The
+/// number is negative for instants before 1970.
 fn instant(units: &Value, unit_nanos: i128) -> UnixTime {
     UnixTime::from_nanos(digits(units).parse::<i128>().unwrap() * unit_nanos)
 }

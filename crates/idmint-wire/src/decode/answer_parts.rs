@@ -1,5 +1,5 @@
-//! The JSON that is the same in all responses about ids of one format. It is prepared once, and
-//! then copied into each response.
+//! Prepares the JSON that is the same in all responses about ids of one format. The prepared JSON
+//! is then copied into each response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::json_text::JsonText;
 use idmint_core::id::{Field, Format, Layout, Parts, Width};
 
-/// The JSON that all responses about ids of the same format have in common, prepared for each
-/// format. It also includes the names of known domains.
+/// The JSON that all responses about ids of the same format have in common, for each format of a
+/// decoder. Also contains the names of known domains.
 ///
 /// The names of formats, fields and encodings make up most of a response, so preparing them saves
 /// work. An `AnswerParts` must be used with a [`Decoder`](idmint_core::id::Decoder) of the same
@@ -90,7 +90,8 @@ impl FormatParts {
 
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
-        // The values do not matter, because all ids of a layout have the same fields.
+        // Any values serve here. Only the names and widths of the fields are used, which are the
+        // same for all ids of a layout.
         let any = Parts {
             layout,
             values: vec![0; layout.fields().len()],

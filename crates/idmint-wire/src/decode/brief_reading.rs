@@ -13,8 +13,9 @@ use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 /// The members are `id`, `format`, `encoding`, `time`, `fields` and `ambiguous`, as in a
 /// [`DecodeAnswer`](super::DecodeAnswer). Without a reading, or with an
 /// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. `did_you_mean` is
-/// present if similar texts are ids, and `notes` if there are notes. `as_given` and the `canonical`
-/// text are present if reading is lenient, or if a text that differs from the given one was read.
+/// present if the caller may have meant other ids, and `notes` if there are notes. `as_given` and
+/// the `canonical` text are present if reading is lenient, or if another text than the given one
+/// was read.
 ///
 /// The reading borrows its data and is written without a copy. As text, a reading is one line
 /// without the final line feed, with tabs between the members. Each field is `name=value`. A
@@ -34,8 +35,8 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The reading of a text in a row of a column (a list of texts with the same format). The text is
-/// read as an id of the column's format.
+/// The reading of a text as an id of the format of its column. A column is a list of texts with the
+/// same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
     /// The best reading of the text on its own is already an id of the column's format.
@@ -103,8 +104,8 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Returns this reading with [`row`](BriefReading::row) set: the reading of the text as an id
-    /// of `format`, which is the format of the text's column.
+    /// Adds the reading of the text as an id of `format`, which is the format of the text's column.
+    /// [`row`](BriefReading::row) then returns that reading.
     #[must_use]
     pub fn in_column(
         self,
@@ -134,8 +135,8 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Returns the reading of the text as an id of its column's format, or `None` if that format is
-    /// not known.
+    /// Returns the reading of the text as an id of its column's format, or `None` if
+    /// [`in_column`](BriefReading::in_column) was not called.
     pub fn row(&self) -> Option<&RowReading<'a>> {
         self.in_column.as_ref()
     }

@@ -18,12 +18,12 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 /// - `shaped_like` if the text has the shape of some formats.
 /// - `numbers` if the text is a number of a series.
 /// - `unlikely` if all readings are [unlikely](idmint_core::id::Match::is_unlikely) and the filter
-///   selects no format or encoding. These readings are then withheld from `matches`.
-/// - `as_given` if reading is lenient, or if the matches are readings of a text that differs from
-///   the given one. `canonical` is then the canonical text of the first match.
+///   selects no format or encoding. The readings are then listed here and not in `matches`.
+/// - `as_given` if reading is lenient, or if another text than the given one was read. `canonical`
+///   is then the canonical text of the first match.
 ///
-/// Most of a response is names and ids. So the response borrows the names, and encodes the ids only
-/// when it is written.
+/// Most of a response is names and ids. To save copies, the response borrows the names, and encodes
+/// the ids only when it is written.
 ///
 /// ```
 /// use idmint_core::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
@@ -53,7 +53,7 @@ pub struct DecodeAnswer<'a> {
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
-    /// The notes about damage to the text, such as missing digits.
+    /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
     /// The formats whose ids have the shape of the text, if the text is not an id or is unlikely to
     /// be one. The text may be an id with another salt.
@@ -99,8 +99,8 @@ impl<'a> DecodeAnswer<'a> {
             decoded = decoder.decode(text, filter);
         }
         let withheld = is_unlikely(&decoded).then(|| std::mem::take(&mut decoded.matches));
-        // Without its hyphens, an id may parse as an id of another format with an impossible time.
-        // Such a match is doubtful.
+        // A best match with an implausible time is doubtful. For example, an id without its hyphens
+        // may be read as an id of another format with an impossible time.
         let is_doubtful = is_implausible(&decoded);
         let notes = decoder.notes(id, decoded.matches.first());
         let near = is_doubtful.then(|| decoder.near_ids(id, filter));

@@ -40,7 +40,7 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
                 .map(|cell| (cell.column, cell.ink, cell.bracket())),
         );
         let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
-        // Draw the rightmost name first. No name then crosses the line down to another name.
+        // Draw the rightmost name first, so that no name crosses the vertical line to another name.
         for last in (0..hanging.len()).rev() {
             let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
             let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
@@ -173,10 +173,10 @@ pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
     COLOURS[place.expect("a field of this layout") % COLOURS.len()]
 }
 
-/// Returns the digits of a field's value. If the layout measures its fields in bits, the digits are
-/// binary. Otherwise they are digits in the base of the layout.
+/// Returns the digits of a field's value. If all fields of the layout fill whole bits, the digits
+/// are binary. If all fields fill whole digits of one base, the digits are in that base.
 ///
-/// In a layout with mixed bases, one digit may contain parts of several fields. The value is then
+/// In any other layout, one digit of the id may contain parts of several fields. The value is then
 /// written in decimal.
 fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
     match field.width {

@@ -1,4 +1,4 @@
-//! Writes JSON in chunks. Used for responses that consist mostly of prepared chunks.
+//! Writes JSON from chunks of text, most of which are prepared once and used in many responses.
 //!
 //! The output is the same as what serde_json would write for a derived `Serialize`, but writing it
 //! by hand takes fewer instructions. The widths of fields are prepared, and each id is encoded only

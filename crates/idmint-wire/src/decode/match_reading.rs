@@ -64,8 +64,9 @@ impl<'a> MatchReading<'a> {
         }
     }
 
-    /// Returns the part of the text before the encoded id, as a name and a value. The name is
-    /// `type` for a format with types, whose type may be empty, and `prefix` for other formats.
+    /// Returns the type or the prefix in front of the encoded id, as a name and a value such as
+    /// `("type", "user")`. The name is `type` for a format with types, whose type may be empty, and
+    /// `prefix` for other formats.
     ///
     /// Returns `None` if the text has no prefix and the format has no types. Also returns `None` if
     /// the encoding is not the canonical one.
@@ -255,8 +256,8 @@ fn label_of<'a>(
             .map(String::as_str)
             .map(Label::Known),
         FieldKind::Object => domain_label(format, value, domains).map(Label::Known),
-        // The id of a ledger includes the version bits, so the value of the field alone is not
-        // enough.
+        // The id of a ledger consists of this field and the version bits after it, so the value of
+        // the field alone is not enough.
         FieldKind::Ledger if format.rule == Rule::Chained => {
             EventId::from_value(found.id()).map(|id| Label::Ledger(id.ledger().digits()))
         }

@@ -1,14 +1,15 @@
-//! Stores the texts of ids in one response, so that each id is encoded only once in each encoding.
+//! Remembers where the texts of ids are in a response, so that a text that occurs again is copied
+//! instead of being encoded again.
 
 use std::ops::Range;
 
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// The id that this response wrote last in each encoding, indexed by the number of the encoding.
+/// The id that was written last in each encoding, by the number of the encoding. The numbers come
+/// from [`Match::encoding_at`](idmint_core::id::Match::encoding_at).
 ///
-/// Several formats may share an encoding, so that they write the same text for an id. That text is
-/// then copied instead of being encoded again.
+/// Encodings of several formats have the same number if they write each id as the same text.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
@@ -21,7 +22,7 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes an id in quotes. `number` identifies the encoding.
+    /// Writes the text of an id in quotes. `number` is the number of `encoding`.
     pub(super) fn write(
         &mut self,
         number: usize,

@@ -26,7 +26,7 @@ pub struct DecodeFilter<'a> {
     /// The names of the formats to try, or `None` to try every format. A format must satisfy both
     /// `among` and `format`.
     pub among: Option<&'a BTreeSet<String>>,
-    /// How far a text may differ from the canonical text of its id and still be read.
+    /// The permitted differences between a text and the canonical text of its id.
     pub liberty: Liberty,
 }
 

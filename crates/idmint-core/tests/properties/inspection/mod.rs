@@ -1,5 +1,5 @@
-//! Checks that a verdict on a column may be missing, but is never wrong. The columns contain ids of
-//! each format, mixtures of formats, and values that are not ids.
+//! Checks that the verdict on a column is never wrong. There may be no verdict. The columns contain
+//! ids of each format, mixtures of formats, and values that are not ids.
 
 mod foreign;
 mod minted;
@@ -235,7 +235,8 @@ fn columns_of_every_format_are_told_or_cannot_be_told() {
     }
 }
 
-/// Formats without a verdict: 128 arbitrary bits, and zeros, are no evidence for any format.
+/// The formats for which there is never a verdict, because neither 128 arbitrary bits nor zeros are
+/// evidence for a format.
 const NEVER_TOLD: [&str; 2] = ["typeid-uuid", "uuid-nil"];
 
 #[test]
@@ -253,7 +254,8 @@ fn what_is_no_id_is_not_told_to_be_one() {
                 }
                 let found = judge(&decoder, &lines, NOW);
                 let what = format!("{name}, {count} lines, {order}, such as {}", lines[0]);
-                // An ObjectId is nothing else.
+                // An ObjectId consists of seconds and random bits, so the verdict `objectid` is
+                // right for this kind.
                 let is_right =
                     |told: &str| name == &"hex seconds and random bits" && told == "objectid";
                 of_kind.add(&what, found.clone(), is_right);
