@@ -182,8 +182,8 @@ impl InProcess {
         let now = clock.now();
         // Start with the next tick. An earlier process may have minted ids in the clock's current
         // tick, but not in a later one, because `wait_until` below lets no object mint ahead of its
-        // clock. The clock of the earlier process may have been ahead of this one by
-        // `READ_APART_MAX`.
+        // clock. Add `READ_APART_MAX`, because the clock of the earlier process may have been ahead
+        // of this one by that much.
         let seen = now.after(READ_APART_MAX);
         let start = StampLine::new(tick, format.epoch, 1, seen)
             .tick_start(1)

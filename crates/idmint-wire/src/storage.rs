@@ -21,7 +21,7 @@ pub struct StorageInfo {
     pub bind: String,
     /// `true` if sorting the column sorts the ids.
     pub sorted: bool,
-    /// SQL statements that use such a column.
+    /// SQL statements that create a table with this column, and use the table.
     pub sql: StorageSql,
     /// Additional notes.
     pub notes: Vec<String>,

@@ -107,8 +107,8 @@ impl Mint {
         ))
     }
 
-    /// Adds a random format, and returns its minter. The minter needs no session. It refuses
-    /// requests only while the clock is clearly wrong.
+    /// Adds a random format, and returns its minter. The minter needs no session, but refuses
+    /// requests while the clock is clearly wrong.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
         let source = RandomMinter::new(format, Arc::clone(&self.clock), randomness);
         Arc::new(Minter::random(

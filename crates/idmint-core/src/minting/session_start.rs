@@ -10,9 +10,9 @@ use crate::time::UnixNanos;
 /// been. A floor is less precise, because it refers to the times in ids. The floor is given by an
 /// operator, or is read from a clock if there is no record of earlier ids.
 ///
-/// All ids of a tick carry the time at which the tick begins. The tick that contains the floor may
-/// therefore already be used up to its end. For this reason, each format begins with its first
-/// whole tick after the floor.
+/// All ids of a tick carry the time at which the tick begins. In the tick that contains the floor,
+/// ids may therefore exist with every sequence, although their time is before the floor. For this
+/// reason, each format begins with its first whole tick after the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionStart {
     pub(super) at: UnixNanos,

@@ -21,9 +21,8 @@ use crate::time::UnixNanos;
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
 /// The lead in evidence, in bits, that the best reading needs over another plausible reading whose
-/// encoding is equally usual or more usual. In that case the text itself favors neither format, so
-/// the lead is greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in 2^17 is read
-/// wrongly.
+/// encoding is equally usual or more usual. Only the evidence then favors the best reading, so the
+/// lead is greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts whose format is not known by trying every format and encoding.
@@ -472,8 +471,8 @@ impl<'a> Match<'a> {
     ///   canonical encoding and -29 bits in another encoding.
     /// - A text of fewer than 20 characters that are only letters or only digits needs -16 bits in
     ///   the canonical encoding and -9 bits in another encoding.
-    /// - A text of fewer than 15 characters that are only letters or only digits needs -4 bits if
-    ///   the encoding is canonical and has no fixed length.
+    /// - A text of fewer than 15 characters that are only letters or only digits needs -4 bits
+    ///   instead of -16 if the canonical encoding has no fixed length.
     pub fn evidence_bits_min(&self) -> f64 {
         self.bits_min
     }

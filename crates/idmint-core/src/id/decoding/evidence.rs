@@ -16,8 +16,8 @@
 //!
 //! The evidence is negative if a random text is the better explanation, such as for three digits
 //! read as a 64-bit number. A text of letters alone, in one case or with an initial capital, may be
-//! a word. Each letter of a word counts as one of eight instead of one of 26, because guessing
-//! games show that words are that predictable.
+//! a word. Each letter of a word counts 3 bits, like one of eight letters instead of 26, because
+//! guessing games show that the letters of words are that predictable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

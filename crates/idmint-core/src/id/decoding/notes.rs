@@ -151,8 +151,8 @@ pub(in crate::id) fn large_number(text: &str) -> Option<u64> {
     (number >> KEPT_BITS > 0).then_some(number)
 }
 
-/// Returns the number of low bits that a 64-bit floating-point number cannot hold of a number of
-/// this size. With `n` such bits, only one number in 2^n keeps its value.
+/// Returns the number of low bits that are lost when a number of this size becomes a 64-bit
+/// floating-point number. With `n` such bits, only one number in 2^n keeps its value.
 pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }

@@ -7,8 +7,8 @@ use crate::id::rejection::Rejection;
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
-    /// The layout in a form that is fast to check, or `None` if the layout has no such form.
-    /// Numbers are then checked with `layout`.
+    /// The layout in a form that is fast to check. `None` if the layout has no such form, so that
+    /// numbers are checked with `layout`.
     gapless: Option<Gapless>,
     /// The fields that together carry the time. Each comes with the number of ticks in one unit of
     /// the field.

@@ -20,8 +20,8 @@ const BITS_MIN: f64 = -4.0;
 /// shape is recognised.
 pub const KSUID: &str = "ksuid";
 
-/// The greatest KSUID. The digits of a KSUID are in ASCII order, so comparing two texts byte by
-/// byte compares their numbers.
+/// The greatest KSUID. KSUIDs are numbers in the digits 0-9, A-Z and a-z. These are in ASCII order,
+/// so comparing two texts byte by byte compares their numbers.
 const KSUID_MAX: &str = "aWgEPTl1tmebfsQzFP4bxwgy80V";
 
 /// A format whose ids a text looks like.

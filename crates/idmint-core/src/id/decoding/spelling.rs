@@ -8,8 +8,8 @@ use crate::id::format::{Format, Rule};
 /// The evidence, in bits, against an id in an uncommon encoding. One in 2^5 ids is written that way.
 pub(super) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
-/// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8. It
-/// applies if the ids of the format are not UUIDs.
+/// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8, although
+/// the ids of its format are not UUIDs.
 ///
 /// The version and the variant match by chance in one of 2^6 ids, which gives 6 bits. Only one in
 /// 2^7 texts that look like such a UUID is something else, which gives 7 more bits. UUIDs of the

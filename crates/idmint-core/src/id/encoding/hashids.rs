@@ -300,8 +300,8 @@ impl Hashids {
     /// Pads `out` before `start` and after `end`. The text and its guards are already in
     /// `start..end`.
     ///
-    /// Each round shuffles the letters, then adds their right half in front of the text and their
-    /// left half after it.
+    /// Each round shuffles the letters, adds the right half of the letters in front of the text,
+    /// and adds the left half after the text.
     fn pad(&self, letters: &mut Letters, mut start: usize, mut end: usize, out: &mut [u8]) {
         let round = self.digits.len();
         while start > 0 || end < out.len() {
@@ -347,7 +347,8 @@ impl Hashids {
     }
 }
 
-/// Returns a value that depends on all numbers of a text and determines its first letter.
+/// Returns a value that depends on all numbers of a text. It selects the first letter of the text
+/// and the guard letters.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()

@@ -85,8 +85,8 @@ pub(crate) fn check_invalid(codec: &Codec, file: &str, chosen: impl Fn(&Value) -
         .count()
 }
 
-/// Returns a configuration with a fixed seed for comparisons with other crates. A difference then
-/// shows up in every run.
+/// Returns a configuration with a fixed seed for comparisons with other crates. A difference
+/// between the crates then shows up in every run, and not only in some.
 pub(crate) fn same_cases_every_time() -> Config {
     Config {
         cases: 1_000,

@@ -23,8 +23,8 @@ pub struct FormatAlias {
     pub encoding: &'static str,
     /// The name that this encoding had when the former name was a format.
     former_encoding: &'static str,
-    /// The encodings that the format had under its former name, as TOML. The first one is now
-    /// called `encoding`.
+    /// The encodings that the format had under its former name, as TOML. The first one is the
+    /// encoding for which the former name stands now.
     pub encodings: &'static str,
 }
 

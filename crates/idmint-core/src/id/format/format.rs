@@ -390,9 +390,9 @@ impl Format {
 
     /// Returns the first tick in which no id can be minted, or `None` if the format has no time.
     ///
-    /// Minting ends when the time field is full. It ends earlier if an id with the greatest values
-    /// in its other fields would reach `mint_below`. For a format that is only decoded, this is the
-    /// first tick that does not fit the time field.
+    /// Minting ends when the time field is full. Minting ends earlier if an id with the greatest
+    /// values in its other fields would reach `mint_below`. For a format that is only decoded, the
+    /// result is the first tick that does not fit the time field.
     pub fn end_tick(&self) -> Option<u128> {
         let layout = self.layout();
         let full = layout.greatest_of(FieldKind::Time)? + 1;

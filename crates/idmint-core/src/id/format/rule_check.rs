@@ -193,7 +193,7 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
 
 /// Checks that a chained format has the same fields, tick and epoch as the built-in Evently format.
 ///
-/// Other programs can then verify a chain of ids from its events.
+/// This lets other programs verify a chain of ids from its events.
 pub(super) fn check_chained(
     layout: &Layout,
     tick: Option<Tick>,

@@ -243,8 +243,8 @@ impl SequencedMinter {
             return self.spread(request, moment, counters);
         }
         if due.since(moment.now) <= self.wait_max {
-            // Another thread may reserve these stamps in the meantime. In that case, choose a lane
-            // again and retry. The number of lanes limits the retries.
+            // Another thread may reserve the stamps of the chosen lane first. Choose a lane again
+            // then, at most once for each lane.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(

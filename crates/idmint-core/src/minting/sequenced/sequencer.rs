@@ -32,7 +32,7 @@ pub(crate) struct Sequencer {
     /// Determines the sequence at which the first run of each tick begins.
     spread: Spread,
     /// The excluded ticks, or `None` if no tick is excluded. They are checked only when a run
-    /// reaches the ceiling, so that other sequencers are not slower.
+    /// reaches the ceiling, so that the check costs nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }

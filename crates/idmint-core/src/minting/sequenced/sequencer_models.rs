@@ -230,8 +230,8 @@ fn loom_no_run_touches_an_excluded_tick() {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
-            // Each thread reserves one stamp and then two. Both may want two stamps when only one
-            // is left before the excluded tick.
+            // The other thread reserves two stamps, and this thread reserves one and then two. Both
+            // threads may want two stamps when only one is left before the excluded tick.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),
