@@ -14,7 +14,8 @@ pub enum LayoutError {
         /// The number of fields in the layout.
         count: usize,
     },
-    /// Two fields have the same name, but cannot hold parts of one number.
+    /// Two fields have the same name, but cannot hold parts of one number, because they differ in
+    /// kind or their scales overlap.
     #[error(
         "two fields are named `{name}`: give them the same kind and scales that do not overlap, or rename one"
     )]
