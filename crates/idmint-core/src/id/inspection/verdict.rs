@@ -264,8 +264,9 @@ impl IdColumn {
             let others = self.lines - read.count - u64::from(read.is_headed(self.first_line()));
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        // A very rare format has neither constants nor a time, and can read any UUIDs in another
-        // encoding than its canonical one. Reading them is no evidence for the format.
+        // The built-in format that is so rare, `typeid-uuid`, has neither constants nor a time. In
+        // another encoding than its canonical one, it can read any UUIDs, so reading them is no
+        // evidence.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY

@@ -15,7 +15,7 @@ pub enum LayoutError {
         count: usize,
     },
     /// Two fields have the same name, but cannot hold parts of one number, because they differ in
-    /// kind or their scales overlap.
+    /// kind, are constants, or have scales that overlap.
     #[error(
         "two fields are named `{name}`: give them the same kind and scales that do not overlap, or rename one"
     )]
