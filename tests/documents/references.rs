@@ -278,7 +278,7 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
 fn the_changelog_describes_the_version_of_the_crates_or_a_later_one() {
     let changelog = read("CHANGELOG.md");
     let mut sections = changelog.split("\n## ").skip(1).peekable();
-    let is_unreleased = |section: &mut &str| section.starts_with("[Unreleased]\n");
+    let is_unreleased = |section: &&str| section.starts_with("[Unreleased]\n");
     let unreleased = sections.next_if(is_unreleased);
     let newest = sections.next().expect("a version");
     for section in unreleased.iter().chain([&newest]) {
