@@ -245,20 +245,31 @@ impl StorageAdvice<'_> {
     }
 
     fn note_on_inserts(&self) -> String {
-        let appends = self.format.leads_with_time() && self.stored.is_sorted();
-        let note = match self.database {
-            _ if appends => {
-                "New ids go to the end of the index, and its last pages stay in memory."
+        let leads_with_time = self.format.leads_with_time();
+        if leads_with_time && self.stored.is_sorted() {
+            return "New ids go to the end of the index, and its last pages stay in memory."
+                .to_owned();
+        }
+        // Other columns of the format may append new ids, so the note names the encoding.
+        let (subject, sentence_start) = match self.stored {
+            Stored::Text(encoding) | Stored::ShortText(encoding) if leads_with_time => {
+                let name = encoding.name();
+                (
+                    format!("texts in the encoding {name}"),
+                    format!("Texts in the encoding {name}"),
+                )
             }
-            Database::MySql | Database::MariaDb | Database::SqlServer => {
-                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so new ids scatter over all of \
-                 it: give the table a primary key that counts up, and the id a unique index."
-            }
-            Database::PostgreSql | Database::Sqlite => {
-                "New ids scatter over the whole index: keep it in memory, or expect a read for each insert."
-            }
+            _ => ("new ids".to_owned(), "New ids".to_owned()),
         };
-        note.to_owned()
+        match self.database {
+            Database::MySql | Database::MariaDb | Database::SqlServer => format!(
+                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so {subject} scatter over all of \
+                 it: give the table a primary key that counts up, and the id a unique index."
+            ),
+            Database::PostgreSql | Database::Sqlite => format!(
+                "{sentence_start} scatter over the whole index: keep it in memory, or expect a read for each insert."
+            ),
+        }
     }
 }
 
