@@ -61,13 +61,13 @@ const FORMAT_KEYS: [Row; 23] = [
         "first_worker",
         "number up to the greatest worker number",
         "`0`",
-        "the lowest worker number that idmint mints with",
+        "the lowest worker number that idmint mints with; fixed at the first start",
     ),
     (
         "worker_range",
         "two numbers, both included: `[0, 511]`",
         "all",
-        "the worker numbers that idmint mints with",
+        "the worker numbers that idmint mints with; the lower one is fixed at the first start",
     ),
     (
         "lanes",
