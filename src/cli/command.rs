@@ -25,7 +25,8 @@ struct Cli {
     command: Command,
 }
 
-/// The maximum number of letters after the hyphen in a short option.
+/// The maximum number of characters after the hyphen in a short option. An argument of `decode`
+/// with more of them, such as the Firebase push id `-NqKxY3bA1cDeFgHiJkL`, is an id.
 const OPTION_LEN_MAX: usize = 6;
 
 #[derive(Debug, Subcommand)]

@@ -22,7 +22,7 @@ use idmint_records::conjunction::{Report, ReportError};
 use idmint_service::ServedFormat;
 use idmint_wire::ReportRequest;
 
-/// The number of ids that are written at once.
+/// The number of ids per write to standard output.
 const BLOCK_LEN: usize = 1_024;
 
 /// Mint ids at a running service, one per line.
@@ -191,7 +191,7 @@ impl Mint {
         Ok(())
     }
 
-    /// Returns the prefix of each id, as the service would write it.
+    /// Returns the prefix that the service would write before each id.
     fn prefix_of(&self, format: &Format, encoding: &Encoding) -> Result<String, PrefixError> {
         let is_canonical = encoding.name() == format.canonical().name();
         let prefix = match &self.prefix {
@@ -212,8 +212,8 @@ impl Mint {
         })
     }
 
-    /// Mints the id of a report without a service. Returns `None` if the service stores
-    /// conjunctions, so that only the service knows the id.
+    /// Mints the id of a report without a service. Returns `None` unless `conjunction.mode` is
+    /// `pure`. In mode `grouped` the id depends on the conjunctions that the service stores.
     fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         if config.conjunction.mode != ConjunctionMode::Pure {

@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use super::exit::Failure;
 
-/// The minimum length, in bytes, of a file to append with a progress bar. A shorter file is
-/// appended so quickly that a progress bar is of no use.
+/// The minimum length of a file, in bytes, from which `ledger append` and `ledger import` show a
+/// progress bar. A shorter file is sent before a bar would help.
 pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
 
-/// The minimum length, in bytes, of a file to read with a progress bar. A shorter file is read so
-/// quickly that a progress bar is of no use.
+/// The minimum length of a file, in bytes, from which reading it shows a progress bar. A shorter
+/// file is read before a bar would help.
 pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
 /// The time limit for writing the error message, in case nobody reads standard error.

@@ -102,7 +102,7 @@ impl ServiceArgs {
     }
 }
 
-/// A service, and the time for which each request is retried.
+/// A service, and the time limit for retries of each request.
 #[derive(Debug, Args)]
 pub(super) struct RetryArgs {
     #[command(flatten)]

@@ -8,7 +8,8 @@ use tracing::{info, warn};
 use super::exit::Failure;
 use crate::server::config::{Config, ConfigError};
 
-/// The name that the documentation gives to a configuration file.
+/// The name of the configuration file in the documentation. The file is never read unless
+/// `--config` names it.
 const USUAL_NAME: &str = "idmint.toml";
 
 /// The configuration: defaults, then a file, then the environment, then flags.
@@ -48,7 +49,7 @@ impl Settings {
     /// # Errors
     /// Returns [`ConfigError`] if the configuration is invalid.
     pub(super) fn read(&self, flags: toml::Table) -> Result<Config, ConfigError> {
-        // The value of every setting is UTF-8, so other variables are ignored.
+        // Variables that are not UTF-8 are ignored, because the value of every setting is UTF-8.
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });

@@ -104,9 +104,9 @@ impl Token {
     }
 }
 
-/// Checks that the configuration enables the named formats, whose former names count, too. Returns
-/// exit code 64 for an unknown format, and 78 if the configuration is invalid. A service whose
-/// token file names an unknown format does not start.
+/// Checks that the configuration enables the named formats. A service whose token file names an
+/// unknown format does not start. A format may be named by its former name, too. Returns exit code
+/// 64 for an unknown format, and 78 if the configuration is invalid.
 fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
     let known: Vec<_> = catalog

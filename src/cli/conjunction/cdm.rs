@@ -167,7 +167,8 @@ impl Input {
         })
     }
 
-    /// Returns the document with its ids. With `only_ids`, returns one line per id instead.
+    /// Returns the document with the ids of its messages inserted. With `only_ids`, returns one
+    /// line per id instead.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let read = |objects: &ObjectRules, note| {
@@ -279,8 +280,8 @@ impl Input {
     }
 }
 
-/// Returns the reports of a document and their ids, as a service that stores no conjunctions would
-/// mint them.
+/// Returns the reports of a document, with the ids that a service in mode `pure` would mint for
+/// them. Such a service stores no conjunctions.
 fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,
@@ -293,8 +294,8 @@ fn ids_of(
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
-        // Ids that are already in the document are kept. A service may have minted them from an
-        // earlier report of the conjunction, which is not known here.
+        // Ids that are already in the document are kept. A service may have minted such an id from
+        // an earlier report of the same conjunction, which this command does not see.
         request
             .with_noted_rule(NotedRule {
                 keep: true,

@@ -101,8 +101,9 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // Conjunctions of a pair that are close in time are ranked in the order in which they were
-        // stored. They are sent in this order, so that they get the same ranks again.
+        // Conjunctions of one pair that are close in time have ranks, in the order in which they
+        // were stored. Sending them in the order of their ranks gives them the same ranks in the
+        // new service.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let FormatArgs { format, service } = &self.stored;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());

@@ -14,12 +14,12 @@ use idmint_wire::{BriefReading, MatchReading, RowReading};
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The limits of the rows at the beginning of the file that determine the format of the column:
-/// their number, and their total size in bytes.
+/// The format of the column is determined by the first rows of the file: at most this many rows,
+/// and at most this many bytes.
 const JUDGED_ROWS_MAX: usize = 10_000;
 const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum number of rows that are read to find the columns with ids.
+/// The number of rows at the beginning of the file in which `columns_like_ids` looks for ids.
 const ROWS_OF_COLUMNS_MAX: usize = 1000;
 
 /// The decoding of a CSV file: the column that contains the ids, and the formats to try.
@@ -37,11 +37,14 @@ pub(super) struct CsvDecoding<'a> {
 pub(super) struct Counts {
     pub(super) read: u64,
     pub(super) unmatched: u64,
-    /// `true` if the format of the column is unknown, so that each row was read by itself.
+    /// `true` if the format of the column is unknown. Each row was then decoded independently of
+    /// the other rows.
     pub(super) is_untold: bool,
 }
 
-/// Describes the columns of a file that have ids, judged by its first rows.
+/// Returns a sentence that lists the columns of a file that contain ids, with the format of each
+/// column, such as `column 2 ("1I9ZC1000" in the first row) has ids of payment`. Only the first
+/// rows are examined.
 ///
 /// # Errors
 /// Returns the errors of [`CsvDecoding::copy`].

@@ -89,7 +89,8 @@ impl FilterArgs {
     }
 }
 
-/// The mark of an id that begins with a hyphen. No argument of a process can contain it.
+/// The mark that `mark_ids` puts before an id that begins with a hyphen, so that the id is not
+/// parsed as an option. The mark is a NUL character, which no argument of a process can contain.
 pub(in crate::cli) const HYPHEN_MARK: &str = "\0";
 
 fn without_mark(text: &str) -> Result<String, Infallible> {

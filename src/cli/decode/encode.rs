@@ -114,11 +114,12 @@ impl Encode {
     }
 }
 
-/// The field with the hash of a domain.
+/// The name of the field that contains the hash of a domain.
 const DOMAIN: &str = "domain";
 
-/// Returns the number of the domain's hash if the format has domains and the value is not a number
-/// already. `local_id` is the one of this installation.
+/// Returns the hash of the domain in `given` as a decimal number, for the field `domain`. Returns
+/// `None` if the format has no domains, or if `given` has no domain or already has a number instead
+/// of a name. `local_id` is the configured `siq.local_id`.
 fn domain_hash(
     format: &Format,
     given: &[(&str, &str)],
@@ -146,8 +147,8 @@ fn domain_hash(
     Ok(Some(hash.get().to_string()))
 }
 
-/// Returns the name of the sequence field, and its value in the first id. In each further id, the
-/// value is one higher.
+/// Returns the name of the sequence field and its value in the first of `count` ids. The value is
+/// one higher in each further id.
 fn sequence_of<'a>(
     format: &'a Format,
     given: &[(&str, &str)],

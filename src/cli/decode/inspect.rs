@@ -122,8 +122,8 @@ struct Inspection<'a> {
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The format that the caller named, and the number of lines that it may mint again. `None` if
-    /// it is not sequenced.
+    /// The sequenced format in `--format`, and the number of lines so far whose ids a minter of
+    /// this format could mint again. `None` without `--format`, or if the format is not sequenced.
     mintable: Option<(&'a Format, u64)>,
 }
 

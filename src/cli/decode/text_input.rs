@@ -32,8 +32,8 @@ impl<R: Read> TextInput<R> {
     pub(super) fn new(mut input: R) -> io::Result<TextInput<R>> {
         let mut beginning = Vec::with_capacity(BEGINNING_LEN);
         let mut byte = [0];
-        // The loop also ends at a line end. Otherwise, if a user types a short line, the loop would
-        // wait for the next line before the first one is decoded.
+        // The loop also ends at a line end. A user may type a line of fewer than four bytes, and
+        // expects its result before typing the next line.
         while beginning.len() < BEGINNING_LEN && !beginning.ends_with(b"\n") {
             match input.read(&mut byte) {
                 Ok(0) => break,

@@ -75,8 +75,7 @@ impl Adopt {
                 AdoptionStep::Records(records) => format!("{} so far", text_of(&records)),
             };
             told = Instant::now();
-            // The reader of the output may have closed the pipe. The adoption continues
-            // nevertheless.
+            // The adoption continues even if the reader of the output has closed the pipe.
             let _ = print(format_args!("{line}\n"));
         };
         match adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut tell)? {

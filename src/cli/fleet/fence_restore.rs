@@ -30,7 +30,8 @@ use idmint_storage::EtcdSettings;
 /// the old etcd acknowledged to callers.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd has lost data, with the known facts about the fleet.
+/// A fleet whose etcd was restored or wiped, with the data needed to fence the fleet: its rule, and
+/// the high-water files that nodes of the fleet wrote.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,
@@ -58,8 +59,8 @@ impl FenceRestore {
         }
         if !self.yes {
             restored.ask()?;
-            // The clock is read again, because nodes may have reserved more time while the operator
-            // took long to answer.
+            // The clock is read again. Nodes may have reserved more time while the operator thought
+            // about the answer.
             restored.now = Clock::system().now();
         }
         let reimported = if self.journal.is_empty() {
@@ -157,8 +158,8 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. A node
-    /// stops renewing its slot when it notices that etcd was restored.
+    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. Such nodes
+    /// have not noticed that etcd lost data: a node that notices it stops renewing its slot.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),

@@ -28,7 +28,8 @@ pub(super) fn read(
 }
 
 /// Writes the records from the journals to a fleet. `agreed` is the revision of the fleet's
-/// agreement in etcd. The import stops if the agreement has a different revision.
+/// agreement in etcd (its formats and its floor). The import stops if the agreement has changed
+/// since that revision.
 ///
 /// # Errors
 /// Returns exit code 74 or 75 if the fleet fails. Each record is written completely or not at all.

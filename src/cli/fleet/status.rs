@@ -18,7 +18,8 @@ use idmint_fleet::{
 use idmint_fleet::{Coordinator, CoordinatorError, Member, Space};
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 
-/// The interval between two reads of etcd. A renewal is noticed at most this long after it happens.
+/// The interval between two reads of etcd. A node's renewal of its slot is noticed at most this
+/// long after it happens.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Status {
@@ -70,10 +71,10 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     Ok((status, coordinator.members()))
 }
 
-/// Reads the fleet's slots again and again until every node with a slot has renewed it, or until a
-/// time limit has passed. Then returns the status of the fleet. If a renewal arrived very late, the
-/// next renewal of that node is awaited, too. `watched_max` returns the time limit of this watch
-/// for the renewals that have not been seen yet.
+/// Reads the fleet's slots repeatedly until every node with a slot has renewed it, then returns the
+/// status of the fleet. If a renewal arrived very late, also waits for the next renewal of that
+/// node, which shows whether the node's clock is behind. `watched_max` returns the time limit of
+/// the watch, which depends on the renewals that are still awaited.
 pub(super) fn watch(
     coordinator: &dyn Coordinator,
     keys: &FleetKeys,
@@ -99,8 +100,8 @@ pub(super) fn watch(
     Ok(watch.status(keys, known, clock.now()))
 }
 
-/// Returns the time limit of a watch that still waits for these renewals. The limit is the interval
-/// at which a node renews its slot, plus enough time for one retry.
+/// Returns the time limit of a watch that still waits for these renewals: the interval at which a
+/// node renews its slot, plus enough time for one retry.
 pub(super) fn watched_max(unseen: Unseen) -> Duration {
     Duration::from_secs(match unseen {
         Unseen::Renewals => 7,
@@ -146,8 +147,8 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     })
 }
 
-/// Returns the problem if this region and the region of `peer` assign the same slots, or if `peer`
-/// is unreachable.
+/// Compares the slots of this region with those of the region whose etcd is `peer`. Returns the
+/// problem if both regions assign the same slots, or if `peer` is unreachable.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,

@@ -10,7 +10,7 @@ use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 /// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// The maximum size of a request in bytes, not counting its events.
+/// The maximum size, in bytes, of the parts of a request that are not events.
 const ENVELOPE_LEN_MAX: usize = 128;
 
 /// The maximum size in bytes of the events in one request.

@@ -162,7 +162,7 @@ async fn import(
 struct Rest<'a> {
     lines: EventLines<'a>,
     checker: ChainChecker,
-    /// The number of events that the service is known to have.
+    /// The number of leading events of the file that the service already has.
     there: u64,
 }
 
@@ -183,8 +183,9 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the query parameter that tells the service if the next request is the last one of
-    /// the import. The next request ends with the event that was read last.
+    /// Returns the value of the query parameter `import` for the next request. The value says
+    /// whether that request, which ends with the event that was read last, is the last one of the
+    /// import.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last
@@ -205,7 +206,8 @@ impl Rest<'_> {
     }
 
     /// Appends all events that have not been read yet. Each request names the id of the event
-    /// before its first event, which must be the current head of the ledger.
+    /// before its first event. The service refuses the request if that event is not the head of the
+    /// ledger.
     async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
@@ -239,8 +241,8 @@ impl Rest<'_> {
 
 /// Returns the number of events in the service's ledger after the last event of the file.
 ///
-/// Returns an error if the ledger does not contain the last event of the file. The ledger and the
-/// file have then diverged.
+/// Returns an error if the ledger does not contain the last event of the file, because the ledger
+/// and the file have then diverged.
 async fn later_events(
     service: &Service,
     name: &str,

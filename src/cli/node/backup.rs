@@ -117,7 +117,8 @@ fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
         ),
         _ => Failure::io("standard output", error).and("delete the archive, and back up again"),
     })?;
-    // If standard output is a file, the archive must be durable as a copy in a folder is.
+    // If standard output is a file, sync it, so that the archive is as durable as a backup in a
+    // folder. `EINVAL` means that the output is a pipe, which cannot be synced.
     match rustix::fs::fsync(&out) {
         Err(error) if error != Errno::INVAL => {
             Err(Failure::io("standard output", io::Error::from(error)))
@@ -126,10 +127,11 @@ fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
     }
 }
 
-/// Returns the data folder of a node: `given`, or the one of the configuration.
+/// Returns `given`, or else the data folder in the configuration.
 ///
 /// # Errors
-/// Returns exit code 78 if the configuration is invalid, or if such a node has no data folder.
+/// Returns exit code 78 if the configuration is invalid, or if its storage engine has no data
+/// folder.
 pub(super) fn data_dir(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Failure> {
     if let Some(data_dir) = given {
         return Ok(data_dir.to_owned());

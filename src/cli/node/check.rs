@@ -150,8 +150,8 @@ fn slot_text(config: &Config) -> String {
     }
 }
 
-/// Returns each format whose ids can be mistaken for ids of other formats, with the names of these
-/// formats.
+/// Returns each format whose ids can be mistaken for ids of other formats, with the names of those
+/// other formats.
 fn clashes(service: &Service) -> Vec<(&str, Vec<String>)> {
     let decoding = service.decoding().at(service.clock().now());
     let formats = service

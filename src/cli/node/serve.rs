@@ -15,7 +15,7 @@ use crate::server::config::{Config, Engine, INSECURE_PUBLIC, RESTORE_FLOOR};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
-/// The time limit at shutdown for threads that still work for callers that have disconnected.
+/// The time limit at shutdown for blocking work whose callers have already disconnected.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
 /// The number of task polls after which a thread checks for network events.
@@ -24,8 +24,8 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 /// default of 61, a new request for a single id could wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
-/// The maximum time by which the ids of one request may advance the stopped clock of a test
-/// service.
+/// The value of `mint.wait_max` for a test service: the maximum time by which one request may
+/// advance the stopped clock.
 const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Run the service.
@@ -145,8 +145,7 @@ impl Serve {
             ));
         }
         config.storage.engine = Engine::Memory;
-        // Even a wait of a day takes no real time, because minting advances the clock of a test
-        // service.
+        // Minting advances the clock of a test service, so even a wait of a day takes no real time.
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {
@@ -198,8 +197,8 @@ impl Serve {
     }
 }
 
-/// Returns the floor in the environment. An empty variable counts as unset, so that a manifest can
-/// always name it.
+/// Returns the floor in `IDMINT_FLOOR`. An empty value counts as unset, so a Kubernetes manifest
+/// can contain the variable permanently.
 fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
     let Some(text) = std::env::var_os(RESTORE_FLOOR).filter(|text| !text.is_empty()) else {
         return Ok(None);

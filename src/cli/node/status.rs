@@ -21,7 +21,7 @@ pub(in crate::cli) struct Status {
 
 /// The advice to an operator for one reason why a node is not ready.
 struct Advice {
-    /// The slug of the problem with which callers are refused.
+    /// The slug of the problem that a refused caller gets, such as `clock-behind`.
     reason: &'static str,
     safe_action: &'static str,
     /// The section of docs/OPERATIONS.md with details.
@@ -167,7 +167,8 @@ fn told(readiness: &Readiness, now: UnixNanos) -> String {
         .map_or("yes".to_owned(), |reason| format!("no, {reason}"));
     let mut lines = format!("mints    {mints}\nslot     {slot}\n");
     if let Some(horizon) = &readiness.horizon {
-        // While no ids are requested, the reserved time lies in the past. That is not a problem.
+        // While no ids are requested, no time is reserved, so a horizon in the past is not a
+        // problem.
         let has_passed = horizon
             .parse()
             .is_ok_and(|horizon: UnixTime| horizon <= now.into());

@@ -25,7 +25,7 @@ pub(super) struct Export {
     service: RetryArgs,
 }
 
-/// A line of the export: a number with the name of its series.
+/// A line of the export: the name of a series, and one of its numbers.
 #[derive(Serialize)]
 struct Exported<'a> {
     series: &'a str,
