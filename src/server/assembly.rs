@@ -23,7 +23,8 @@ use idmint_service::{
 use idmint_storage::KeptFormat;
 use idmint_wire::KnownDomains;
 
-/// The time limit for waiting in the fair scheduling is `mint.wait_max`, but at least this long.
+/// The minimum time for which a long request waits for its permit. The time limit is
+/// `mint.wait_max`, unless that is shorter than this constant.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
 /// The default number of lanes per format for a node whose slot is not configured. Each lane has
@@ -265,9 +266,9 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
 /// Checks that the ticks of grouped formats are at most one second long, so that no two
 /// conjunctions of a pair share an id.
 ///
-/// Stored conjunctions of a pair are more than a second apart, so they lie in different ticks. The
-/// exception is a conjunction whose report kept an id that it already had. That id has a different
-/// tick from the ids of the other conjunctions.
+/// Two stored conjunctions of a pair are more than a second apart, so they lie in different ticks.
+/// The exception is a conjunction whose first report already contained an id, which the service
+/// kept. That id has a different tick from the ids of the pair's other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog
         .formats
@@ -295,14 +296,14 @@ fn is_leased(config: &Config) -> bool {
     config.worker.assignment().kind == AssignmentKind::Leased
 }
 
-/// Returns the number of slots among which the nodes are distributed, `worker.slots`.
+/// Returns `worker.slots`, the number of slots that nodes can have.
 fn slots_of(config: &Config) -> NonZeroU32 {
     NonZeroU32::new(config.worker.assignment().slots)
         .expect("at least 1, checked when the configuration was loaded")
 }
 
-/// Returns the rule that determines the worker numbers of this node in each format. In a fleet, the
-/// slot is not known yet, so the rule is for slot 0.
+/// Returns the rule that determines the worker numbers of this node in each format. A node of a
+/// fleet does not know its slot yet, so the rule then has slot 0.
 pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
@@ -320,8 +321,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     }
 }
 
-/// Checks that a node could mint every format, whatever its slot is. This must be called before the
-/// first mint, because `worker.slots` cannot change after it.
+/// Checks that every slot has a worker number in every format. Call this function before the first
+/// mint, because `worker.slots` cannot change after it.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Slots`] if a format has too few worker numbers.
@@ -362,8 +363,8 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     }
 }
 
-/// Returns the worker numbers, the shard and the domains with which this deployment mints. The
-/// worker numbers are those of all its nodes.
+/// Returns the field values with which this deployment mints: the worker numbers of all its nodes,
+/// the shard and the domains. A decoded id with these values is more likely to be one of its own.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();

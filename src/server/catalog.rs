@@ -66,7 +66,8 @@ pub enum CatalogError {
         /// The format.
         format: String,
     },
-    /// The table of a former name sets a key for which the format has another value.
+    /// The table of a former name sets a key to a value that the format with the current name does
+    /// not have.
     #[error(
         "formats.{name}.{key}: `{name}` is a former name of `{format}`, which has another {key}; write the keys of this \
          table in [formats.{format}], or give a format of your own another name"
@@ -186,8 +187,9 @@ impl Catalog {
     }
 }
 
-/// Returns the settings with the current names of formats instead of the former ones. The keys in
-/// the table of a former name become keys of the format, except for the encodings.
+/// Returns the settings with the current names of formats instead of former ones. The table
+/// `[formats.conjunction-v1-label]` is merged into `[formats.conjunction-v1]`, except for its
+/// encodings.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
     for name in settings.enabled.iter_mut().flatten() {
@@ -205,7 +207,8 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
             let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
             match key.as_str() {
                 "summary" | "reveals" | "encodings" => {}
-                // The former name was disabled by default, unlike the format.
+                // `enabled = false` is ignored. It was the default of the former name, and does not
+                // mean that the current format should be disabled.
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
@@ -222,8 +225,9 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
     Ok(settings)
 }
 
-/// Adds the tables of former names, which `like` copies. If the configuration uses a former name,
-/// also adds its encoding to the format, with the settings of the former name's table.
+/// Adds a table for each former name, so that other formats can be `like` a former name. If the
+/// configuration uses a former name, also adds the encoding of that name to the current format,
+/// with the settings in the former name's table.
 fn add_former_names(
     tables: &mut BTreeMap<String, toml::Table>,
     config: &Config,
@@ -259,7 +263,8 @@ fn add_former_names(
     Ok(())
 }
 
-/// Returns the first encoding of a former name, with its current name.
+/// Returns the first encoding in the table of a former name, under the name that this encoding has
+/// in the current format.
 fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
     let mut encoding = match former.get("encodings")?.get(0)? {
         toml::Value::Table(table) => table.clone(),
@@ -321,8 +326,8 @@ fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     presets.chain(others).collect()
 }
 
-/// Returns the table of a format. If the table names another format with `like`, it is merged over
-/// the table of that format, which may name a further one.
+/// Returns the complete table of a format. If the format is `like` another format, its keys
+/// override the keys of that format, which may in turn be `like` a third one.
 fn resolved(
     name: &str,
     tables: &BTreeMap<String, toml::Table>,
@@ -345,12 +350,12 @@ fn resolved(
             });
         };
         let mut base = base.clone();
-        // A format does not inherit `enabled` and `mint`, so the base format may be disabled, or
-        // may have been replaced by this one.
+        // A format does not inherit `enabled` and `mint`. The base format may be disabled or only
+        // decoded, for example because this format replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit the ids of another generator. They concern only the format for
-        // which they are configured.
+        // A format does not inherit `start_after` and `exclude`. The ids of the other generator are
+        // ids of the base format, not of this one.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

@@ -36,12 +36,13 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// The folder in which the node records what it knows of the fleet, with the lock that keeps
-    /// other processes out of it.
+    /// The folder in which the node keeps its knowledge of the fleet, with the lock that keeps
+    /// other processes out of the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
     /// The quota in bytes of a coordinator member that does not report its quota.
     quota: u64,
-    /// If the namespace has no fleet yet, the operator's statement about earlier mints in it.
+    /// The operator's statement about earlier mints in this namespace (`--new-fleet`). It is used
+    /// only if the namespace has no fleet yet.
     founding: Founding,
 }
 
@@ -90,8 +91,9 @@ impl Fleet {
         listen: SocketAddr,
     ) -> Result<Arc<SlotKeeper>, StartError> {
         wait_for_clock(service, rule, None).await;
-        // The bound is the build time and not the current time, because the clock may step back
-        // while the node looks for a slot. A clock before the build time is not accepted.
+        // Ids of other generators are skipped from the build time on, and not only from the current
+        // time. The clock may step back while the node looks for a slot, but a clock before the
+        // build time is not accepted.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! Avoids ids that another generator has minted. The settings `start_after` and `exclude` of a
-//! format say which ids these are.
+//! Prevents minting ids that another generator has already minted. The settings `start_after` and
+//! `exclude` of a format say which ids these are.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -98,8 +98,8 @@ pub(super) async fn exclude_ids(
 ) -> Result<(), OtherGeneratorError> {
     for minter in excluding(service) {
         let reader = Arc::clone(minter);
-        // A file may be long. While it is read, mint requests are refused because minting has not
-        // begun.
+        // Reading a long file takes a while. Mint requests are refused meanwhile, because minting
+        // has not begun.
         let read = tokio::task::spawn_blocking(move || read_excluded(&reader, from)).await;
         let ticks = read.expect("whoever reads a file does not panic")?;
         info!(

@@ -27,8 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// less than 100 ms. The rest allows for two runs that read the same clock slightly differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// If the clock is further ahead of the last record than this, a warning is logged. A wrong clock
-/// is then more likely than a node that was idle for so long.
+/// A warning is logged if the clock is further ahead of the last record than this. A wrong clock is
+/// then more likely than a node that was idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
@@ -60,7 +60,7 @@ pub struct TestRun {
 }
 
 impl RunOptions {
-    /// Returns the operator's assertion about earlier ids.
+    /// Returns the floor that the operator states: a time at or after which no id was ever minted.
     pub(super) fn stated_floor(&self) -> StatedFloor {
         match (self.floor, self.restore_floor) {
             (Some(floor), _) => StatedFloor::ForThisStart(floor),
@@ -198,9 +198,9 @@ pub async fn begin(
     Ok(writer)
 }
 
-/// Compares the configuration with the data of this node, like the next start. Nothing is written,
-/// and the node may be running. Returns the result in words, or `None` if this node has no data
-/// directory of its own.
+/// Makes the checks with which the next start compares the configuration and the data of this node.
+/// Writes nothing, so the node may be running. Returns the result in words, or `None` if this node
+/// has no data directory of its own.
 ///
 /// # Errors
 /// Returns the [`StartError`] that would end the next start.
@@ -222,7 +222,8 @@ pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<Strin
     }))
 }
 
-/// Makes this process avoid ids of other generators. Minting must not begin before `from`.
+/// Makes the minters skip the ids of other generators. Minting must not begin before `from`,
+/// because ids before `from` are not read.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -329,10 +330,11 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 /// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
 /// begin.
 ///
-/// With one slot, such ids were only slightly ahead of the clock, so a short wait is enough. With
-/// several slots, another node may have minted up to `max_ahead` ahead of the clock. This function
-/// returns only when the clock has reached the returned time, such as the next whole second. If a
-/// session began ahead of the clock, the next start without a record could begin at the same time.
+/// With one slot, the earlier run minted at most `lead_max` ahead of this clock, so a short wait is
+/// enough. With several slots, another node may have minted up to `max_ahead` ahead of the clock.
+/// With one slot, the returned time is a whole second, and this function returns only when the
+/// clock has reached it. If a session began ahead of the clock, the next start without a record
+/// could begin at the same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
@@ -514,8 +516,8 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Another node may have had the slot until now, and may have minted as far ahead of its clock
-    /// as `max_ahead` allows. A start without a record therefore waits for that long.
+    /// Until now another node may have had this slot, and it may have minted as far ahead of its
+    /// clock as `max_ahead` allows. A start without a record therefore waits for `max_ahead`.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -608,8 +610,8 @@ mod tests {
         }
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
-        // The last start reserved a few seconds beyond its clock, so the clock is that much further
-        // behind.
+        // The clock is compared with the last horizon. That is a few seconds after the clock of the
+        // last start, so the step back is a few seconds longer than ten years.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();

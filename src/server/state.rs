@@ -64,7 +64,8 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
-            // An engine in memory is new at every start, so a start could not tell an upgrade.
+            // An engine in memory is new at every start. A first start then looks like a start
+            // after an upgrade, which must not refuse a configuration that worked before.
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {

@@ -16,8 +16,8 @@ const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
 /// Returns warnings about a valid configuration. They concern formats that have not begun, have
 /// ended, end within a year, do not sort by time, or differ from the built-in format of the same
-/// name. They also concern formats and series that can write equal texts, and settings that the environment
-/// overrides.
+/// name. They also concern formats and series that can write equal texts, and settings that the
+/// environment overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
     let (soon, now) = (now.after(END_WARNED).into(), now.into());
@@ -119,12 +119,13 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     formats.map(|format| format.name.as_str())
 }
 
-/// `true` if a built-in format has this name, but different fields, or another tick, epoch, rule or
-/// canonical text. Another first worker number does not count.
+/// `true` if a built-in format has the same name but different fields, another tick, epoch or rule,
+/// or another canonical text. A different first worker number is not a difference.
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();
-        // Another generator can have the lowest worker numbers of the same format.
+        // A configuration may raise the first worker number, to leave the lower ones to another
+        // generator.
         identity.remove("first_worker");
         (identity, format.canonical().digest())
     };

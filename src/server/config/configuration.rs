@@ -70,8 +70,9 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Returns the place of a key in the definition of a format, or of the definition if it has no
-    /// such key. Returns `None` for a format that is built in.
+    /// Returns the place (line or environment variable) that sets a key of a format. If the
+    /// configuration does not set the key, returns the place of the format's table. Returns `None`
+    /// if the configuration does not define the format.
     pub fn of_format(&self, format: &str, key: &str) -> Option<Origin> {
         self.formats.get(format)?.of(key).cloned()
     }

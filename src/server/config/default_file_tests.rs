@@ -33,7 +33,7 @@ fn uncommented() -> Table {
         .expect("the file without its comment signs is TOML")
 }
 
-/// Returns the keys of a section. They come from the error message for an unknown key.
+/// Returns the keys of a section. The error message for an unknown key lists them.
 fn keys_of(section: Option<&str>) -> Vec<String> {
     let unknown = Table::from_iter([("?".to_owned(), Value::Boolean(true))]);
     let table = match section {

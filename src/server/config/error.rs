@@ -80,8 +80,8 @@ impl fmt::Display for Origin {
 pub struct KeyOrigins(BTreeMap<String, Origin>);
 
 impl KeyOrigins {
-    /// Returns the place of a key. If the key has none, because it is missing, returns the place of
-    /// the table or item in which it belongs.
+    /// Returns the place that sets a key. If the key is missing, returns the place of the table or
+    /// list item to which it belongs.
     pub fn of(&self, key: &str) -> Option<&Origin> {
         let mut above = key;
         loop {
@@ -97,8 +97,8 @@ impl KeyOrigins {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Replaces the place of a key, and of everything in its value. A table that has no place yet
-    /// gets the same place.
+    /// Sets the place of a key and of all keys in its value. Also sets the place of the table
+    /// itself if it has none yet.
     pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
         let is_below = |path: &str| {
             path.strip_prefix(key)

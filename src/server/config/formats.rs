@@ -195,8 +195,9 @@ pub struct ConjunctionConfig {
     /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, which
     /// makes them two pairs.
     pub pair_order: PairOrder,
-    /// The maximum distance in time at which an analysis joins the conjunction of its `event_id`, if
-    /// no other one is within a second: 0 to 1 day. 0 turns this off. Default: 10 min.
+    /// The distance within which an analysis joins the conjunction that its `event_id` names,
+    /// measured between their times of closest approach: 0 to 1 day. A conjunction of the pair
+    /// within a second takes precedence. 0 turns this off. Default: 10 min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
     pub analysis_reach: Duration,
     /// The time after its closest approach during which a stored conjunction accepts reports: 1 to
@@ -293,7 +294,7 @@ pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
 /// reserves numbers.
 const RESERVE: NonZeroU32 = NonZeroU32::new(1_000).expect("some");
 
-/// The guarantee for the numbers of a series: whether there are gaps.
+/// `gapless` or `blocks`: determines if the numbers of a series can have gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberKindName {
@@ -332,15 +333,17 @@ pub struct SeriesConfig {
     /// The check characters at the end of a number. Default: none.
     #[serde(deserialize_with = "check")]
     pub check: Option<NumberCheck>,
-    /// The earlier values of `text`, whose texts are still decoded. Default: none.
+    /// Earlier values of `text`. Numbers written in these forms are still decoded. Default: none.
     #[serde(deserialize_with = "templates")]
     pub former: Vec<NumberTemplate>,
-    /// The first and the last year that the part `year` of a name can have, at most 100 years. The
-    /// placeholder `{year:last2}` needs it. Default: all years.
+    /// The first and the last year that the part `year` of a series name can have, at most 100
+    /// years apart. Required for the placeholder `{year:last2}`, whose two digits are ambiguous
+    /// otherwise. Default: all years.
     #[serde(deserialize_with = "years")]
     pub years: Option<Years>,
-    /// The periods whose series give numbers. The period is the part `year` of the name, or the
-    /// part `period`, or what stands for the star. Default: all periods.
+    /// The periods whose series give numbers, such as `["2025", "2026"]`. The period of a series is
+    /// the part `year` of its name. If the pattern has no `year`, it is the part `period`, or else
+    /// the text in place of the star. Default: all periods.
     pub periods: Option<Vec<String>>,
 }
 

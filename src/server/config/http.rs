@@ -183,8 +183,8 @@ impl HttpConfig {
     /// is not a loopback address.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        // `::ffff:127.0.0.1` is the IPv4 loopback address. `is_loopback` is `true` only for its
-        // canonical form.
+        // `::ffff:127.0.0.1` is a loopback address in IPv6 notation, which `is_loopback` recognizes
+        // only in its canonical form `127.0.0.1`.
         let is_public = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
         is_public(self.listen) || self.admin_listen.is_some_and(is_public)
     }

@@ -143,8 +143,8 @@ impl Layers {
         overruled.map(told).collect()
     }
 
-    /// Returns the error for a setting that is valid by itself but not together with other
-    /// settings. The error names the highest layer that set it.
+    /// Returns the error for a setting that conflicts with other settings. The error names the
+    /// highest layer that sets `key`.
     pub(super) fn refusal(&self, key: &str, problem: String) -> ConfigError {
         let path: Vec<&str> = key.split('.').collect();
         let sets_it = |table: &Table| value_at(table, &path).is_some();
@@ -222,8 +222,8 @@ fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     })
 }
 
-/// Returns the rest of the full key below this value, for a position inside the value. If the value
-/// is the table `http`, the rest is a text such as `.listen`.
+/// Returns the part of the full key below this value, for a position inside the value. For the
+/// table `http` and the position of the key `listen` in it, the part is `.listen`.
 fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
     let below = match value.get_ref() {
         DeValue::Table(table) => key_at(table, place).map(|key| format!(".{key}")),

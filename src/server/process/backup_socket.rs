@@ -28,7 +28,7 @@ use idmint_storage::{BackedUp, RecordStore, SentBackup, WithCauses};
 /// The name of the socket in the data folder.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// The request of a client that wants the copy itself, instead of a copy in a folder.
+/// The request for a copy that is sent through the socket, instead of a copy in a folder.
 pub const TO_CLIENT: &str = "-";
 
 /// The time limit for a client to read the next part of a copy.
@@ -44,7 +44,8 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// the client that connected first is disconnected, as soon as its `UNHEARD_MIN` has passed.
 const DETACHED_MAX: usize = 64;
 
-/// The time that each client has at least for sending its path.
+/// The time that each client gets for sending its path, even if more than `DETACHED_MAX` clients
+/// connect.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;

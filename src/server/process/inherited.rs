@@ -1,8 +1,8 @@
 //! The listening socket that this process inherits from its parent (socket activation,
 //! `sd_listen_fds(3)`).
 //!
-//! The socket stays open after a process ends, until the next process begins. No connection is
-//! refused in between.
+//! The parent process, such as systemd, keeps the socket open while the service restarts, so no
+//! connection is refused.
 
 use std::io;
 use std::net::{self, SocketAddr};

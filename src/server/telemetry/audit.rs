@@ -79,8 +79,7 @@ pub(in crate::server) struct Audit {
     requests: Mutex<Option<Output>>,
 }
 
-/// The error for an audit trail that cannot be written. The action that it should record must not
-/// be done.
+/// The audit trail cannot be written. The action that it should record must not be done.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {
@@ -224,7 +223,7 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// The file, shared by several writers. Each of them writes whole lines.
+/// The audit file, shared by the threads that write to it. Each of them writes whole lines.
 #[derive(Clone)]
 struct SharedFile(Arc<Mutex<WholeLines<File>>>);
 

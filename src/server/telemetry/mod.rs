@@ -1,6 +1,7 @@
 //! Output for operators: the banner, the log, the audit trail and the metrics.
 //!
-//! Log lines and the banner go through queues. A stalled reader therefore blocks nothing else.
+//! Log lines and the banner go through queues, so a reader that stalls blocks only the queue's
+//! thread.
 
 mod audit;
 mod output;
