@@ -55,8 +55,8 @@ pub trait Handle {
 ///
 /// The edge admits or refuses requests, and counts and times them. Every response carries
 /// `X-Request-Id`. A URI longer than `URI_LEN_MAX` gets 414, and an unsupported transfer coding
-/// gets 501. A request that [`HostPolicy`] refuses gets 400, 421 or 403. If the handler panics, the
-/// caller gets 500.
+/// gets 501. A request with a wrong host, or from a page of another site, gets 400, 421 or 403 (see
+/// [`HostPolicy`]). If the handler panics, the caller gets 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// The parts that all clones of an [`Edge`] share. Every request clones the `Arc` around them.
@@ -221,7 +221,7 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
                 .expect("a future that is ready is not polled again")
                 .into_answer(),
         };
-        // A response of ids is never a problem, and its head is already complete.
+        // A response that consists of ids is never a problem, and its head is already complete.
         let is_of_ids = response.body().is_of_ids();
         if !is_of_ids {
             name_instance(&mut response, this.request_id);
@@ -269,8 +269,8 @@ fn with_late_body(request: Request, bodies: &Arc<PendingBodies>, metrics: &HttpM
     })
 }
 
-/// Checks that the service has room for one more request, and that the request's URI is not too
-/// long. The request itself is already counted as in flight.
+/// Checks that the service has room for this request, and that the request's URI is not too long.
+/// The request must already be counted as in flight.
 fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
     if !requests.has_room(metrics.in_flight()) && !is_probe(uri) {
         return Err(requests.turn_away().into());
@@ -278,7 +278,7 @@ fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(
     check_uri(uri)
 }
 
-/// `true` if this is the URI of a health or metrics probe. Probes are answered under any load.
+/// `true` if this is the URI of a health or metrics probe. Probes are served under any load.
 pub fn is_probe(uri: &Uri) -> bool {
     uri.path().starts_with("/health/") || uri.path() == "/metrics"
 }

@@ -47,8 +47,8 @@ pub struct HostPolicy {
     answers_any_host: bool,
     hosts: Vec<HostName>,
     origins: Vec<CorsOrigin>,
-    /// The first accepted host, as a request wrote it. Nearly every caller writes the same host. A
-    /// mint compares these bytes, which is cheaper than parsing a host.
+    /// The first accepted host, in the spelling of its request. Nearly every request has the same
+    /// host. Comparing these bytes is cheaper than parsing the host of every mint.
     usual_host: OnceLock<Box<[u8]>>,
 }
 
@@ -121,7 +121,8 @@ impl HostPolicy {
                     ));
                 }
             } else if writes && name == header::ORIGIN {
-                // Refuse a second origin, because a browser never sends more than one.
+                // A request with two origins counts as one from another site, because a browser
+                // never sends more than one origin.
                 is_foreign |= origin.replace(value).is_some();
             } else if writes && name == SEC_FETCH_SITE {
                 is_foreign |= value != "same-origin" && value != "none";
@@ -150,8 +151,8 @@ impl HostPolicy {
     }
 
     /// Parses the host that a request names, and checks that the service accepts requests for this
-    /// host. Probes of health and metrics are not checked, because they may name a node in any way
-    /// and their responses are no secret.
+    /// host. Probes of health and metrics are accepted under any host. A monitoring system may name
+    /// a node in any way, and the responses are no secret.
     fn check_host<'a>(&self, named: &'a [u8], uri: &Uri) -> Result<Authority<'a>, Problem> {
         let authority = str::from_utf8(named).ok().and_then(Authority::parse).ok_or_else(|| {
             let named = String::from_utf8_lossy(named);
@@ -202,8 +203,8 @@ fn named_host<'a>(
     host: Option<&'a HeaderValue>,
 ) -> Result<Option<&'a [u8]>, Problem> {
     match (request.uri().authority(), host, request.version()) {
-        // Refuse two different hosts. Otherwise two proxies between the caller and the service
-        // could each use another one.
+        // Refuse a request whose `Host` header differs from its target (`:authority`). A proxy
+        // might check one of them, and this service would then use the other.
         (Some(authority), Some(host), Version::HTTP_2)
             if !host
                 .as_bytes()
@@ -344,7 +345,8 @@ impl<'a> Authority<'a> {
         self.host
     }
 
-    /// `true` if both name the same host and port. `default_port` replaces a missing port.
+    /// `true` if both authorities name the same host and port. `default_port` is the port of an
+    /// authority without one.
     fn is(&self, other: &Authority<'_>, default_port: u16) -> bool {
         self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
             && self.host.is(&other.host)

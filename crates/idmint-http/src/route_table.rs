@@ -89,9 +89,10 @@ impl Route {
     /// The route of all paths that are not in the table.
     pub(super) const UNMATCHED: Route = Route::unanswered(0);
 
-    /// Returns the route of an unknown path, or of an unknown method of a path. `path` is 0 for an
-    /// unknown path. If the service requires tokens, the route needs one of any scope, so that
-    /// strangers do not learn which routes exist. Preflight requests never need a token.
+    /// Returns the route of requests without a handler: for an unknown path (`path` is 0), or for
+    /// an unknown method of a path. If the service requires tokens, the route needs one of any
+    /// scope, so that strangers do not learn which routes exist. Preflight requests never need a
+    /// token.
     const fn unanswered(path: usize) -> Route {
         Route {
             path,

@@ -336,8 +336,8 @@ pub struct SeriesConfig {
     /// Earlier values of `text`. Numbers written in these forms are still decoded. Default: none.
     #[serde(deserialize_with = "templates")]
     pub former: Vec<NumberTemplate>,
-    /// The first and the last year that the part `year` of a series name can have, at most 100
-    /// years apart. Required for the placeholder `{year:last2}`, whose two digits are ambiguous
+    /// The first and the last of the years that the part `year` of a series name can have: 1 to 100
+    /// years. Required for the placeholder `{year:last2}`, whose two digits are ambiguous
     /// otherwise. Default: all years.
     #[serde(deserialize_with = "years")]
     pub years: Option<Years>,

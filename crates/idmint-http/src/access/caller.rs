@@ -29,7 +29,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns the caller that the connection attached to a request, or `None` if it attached none.
+    /// Returns the caller of a request, which the connection layer stored in the request's
+    /// extensions. Returns `None` for a plain connection without rate limits and audit trail.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Caller> {
         extensions.get()
     }
@@ -54,29 +55,31 @@ struct Found {
     rate: OnceLock<[HeaderValue; 2]>,
     /// The permit of the credential that the caller presented.
     permit: OnceLock<Arc<Permit>>,
-    /// Set if the request is audited regardless of its outcome.
+    /// Set if the audit trail records the request whatever its outcome.
     is_told: OnceLock<()>,
 }
 
 impl CallerNote {
-    /// Marks the request as audited regardless of its outcome.
+    /// Makes the audit trail record the request whatever its outcome. Other requests are recorded
+    /// only if they are refused with 401, 403, 421 or 429.
     pub(crate) fn is_to_be_told(&self) {
         // Set at most once, because a request has one route.
         let _ = self.0.is_told.set(());
     }
 
-    /// `true` if the request is audited regardless of its outcome.
+    /// `true` if the audit trail records the request whatever its outcome.
     pub(super) fn is_told(&self) -> bool {
         self.0.is_told.get().is_some()
     }
 
-    /// Records the permit of the presented credential, even if it does not cover the request.
+    /// Records the permit of the credential that the caller presented, even if the permit does not
+    /// cover the request. The audit trail names the credential.
     pub(super) fn has_shown(&self, permit: &Arc<Permit>) {
         // Set at most once, because a request is admitted once.
         let _ = self.0.permit.set(Arc::clone(permit));
     }
 
-    /// Returns the name of the presented credential, such as "the token `billing`".
+    /// Returns the name of the credential that the caller presented, such as "the token `billing`".
     pub(super) fn shown_by(&self) -> Option<&str> {
         self.0.permit.get().map(|permit| permit.shown_by.as_str())
     }
@@ -139,7 +142,8 @@ pub struct Audited<'a> {
 /// A function that receives every audited request. It must not block.
 pub type Auditor = Arc<dyn Fn(&Audited<'_>) + Send + Sync>;
 
-/// The data of a request that its audit entry needs, and the auditor that receives the entry.
+/// The parts of a request that its audit entry contains, and the auditor that receives the entry.
+/// They are copied before the handler consumes the request.
 pub struct AuditedRequest {
     auditor: Auditor,
     caller: IpAddr,

@@ -18,14 +18,14 @@ use super::permit::Permit;
 use super::scope::Scope;
 use crate::answer::{Problem, Slug};
 
-/// The client certificates that the service accepts. Such a certificate is signed by one of the
-/// authorities, and contains at least one of the listed names.
+/// The client certificates that the service accepts. An authority in `http.tls.client_ca` has
+/// signed each of them, and each contains at least one of the names in `http.tls.client_scopes`.
 #[derive(Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,
     permits: BTreeMap<String, Arc<Permit>>,
     /// A number that identifies this set of certificates within the process. The first set has
-    /// number 1.
+    /// number 1, and each reload creates a set with a new number.
     number: u32,
 }
 
@@ -112,7 +112,8 @@ impl ClientCertificates {
         self.permits.len()
     }
 
-    /// Returns the permit for this certificate: the union of the permits of its names.
+    /// Returns the permit of this certificate, which is the union of the permits of all names in
+    /// it.
     ///
     /// # Errors
     /// Returns 401 `unauthorized` if the certificate is no longer valid, and 403 `forbidden` if

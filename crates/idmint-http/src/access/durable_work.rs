@@ -33,7 +33,7 @@ pub(crate) struct DurableWork<B: Send + 'static> {
     detached: Option<DetachedWork>,
 }
 
-/// The data needed to audit a request whose caller has disconnected.
+/// The data for the audit entry of a request whose caller has disconnected.
 struct DetachedWork {
     audited: AuditedRequest,
     note: CallerNote,
@@ -41,7 +41,8 @@ struct DetachedWork {
 }
 
 impl<B: Send + 'static> DurableWork<B> {
-    /// Returns the work for the request with this head. The whole request must have arrived.
+    /// Wraps the work of the request with the head `parts`. Call this once the whole request has
+    /// arrived, because the work must not depend on the caller's connection.
     pub(crate) fn of(
         parts: &Parts,
         requests: &Arc<Requests>,

@@ -105,16 +105,17 @@ impl Guard {
         }
     }
 
-    /// Replaces the accepted certificates. Open connections are checked against the new ones, too.
-    /// Does nothing if this guard does not accept certificates.
+    /// Replaces the accepted certificates. The certificates of open connections are checked against
+    /// the new ones, too. Does nothing if this guard does not accept certificates.
     pub fn accept_certificates(&self, certificates: ClientCertificates) {
         if let Some(known) = &self.certificates {
             known.store(Arc::new(certificates));
         }
     }
 
-    /// Returns a warning for each token or certificate that is refused some requests although it
-    /// has the scopes for them. The warning lists these requests.
+    /// Returns a warning for each token or certificate that has a scope but is refused some
+    /// requests of the scope. An example is a token with the scope `metrics` that is limited to
+    /// some formats. The warning lists the refused requests.
     pub fn refusals(&self) -> Vec<String> {
         let tokens = self
             .tokens
@@ -136,8 +137,9 @@ impl Guard {
             .collect()
     }
 
-    /// Admits a request whose route has this path template and needs this permission. Attaches the
-    /// permit to the request if a handler needs it.
+    /// Admits a request, or refuses it. `template` is the path template of its route, and `need` is
+    /// the permission that the route needs. Attaches the permit to the request if a handler needs
+    /// it.
     ///
     /// # Errors
     /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not

@@ -32,10 +32,9 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that a request carries, if any. Where the service requires a permit, three
-/// kinds of requests carry it: requests whose permit has restrictions that a handler must check
-/// (such as the scope `ledger` without `import`), requests for a series of numbers, and requests
-/// with a body.
+/// Returns the permit that the guard attached to a request. The guard attaches it only to three
+/// kinds of requests: requests whose permit has restrictions that a handler must check (such as the
+/// scope `ledger` without `import`), requests for a series of numbers, and requests with a body.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }
@@ -48,7 +47,7 @@ impl Permit {
     }
 
     /// Returns the union of the permits of two names in one certificate. Requests count towards the
-    /// rate of `self`.
+    /// rate limit of the first name, `self`.
     pub(super) fn joined_with(&self, other: &Permit) -> Permit {
         let scopes = self.scopes.union(&other.scopes).copied().collect();
         let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
@@ -77,13 +76,15 @@ impl Permit {
         self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
-    /// `true` if a handler must check the permit, because the permit is restricted to some formats,
-    /// ledgers or series, or has the scope `ledger` without the scope `import`.
+    /// `true` if the guard alone cannot check the permit, so that the handler must. This is the
+    /// case if the permit is restricted to some formats, ledgers or series, or has the scope
+    /// `ledger` without the scope `import`.
     pub(super) fn is_asked_later(&self) -> bool {
         self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
     }
 
-    /// `true` if the bearer may begin an import into a ledger to which other callers append.
+    /// `true` if the bearer may begin an import into a ledger, which makes the service refuse
+    /// appends of other callers to the ledger until the import ends.
     pub(crate) fn begins_imports(&self) -> bool {
         self.scopes.contains(&Scope::Import)
     }
@@ -225,7 +226,7 @@ impl Permit {
     }
 
     /// Checks that the permit is not restricted to some ledgers. `what` names the requested
-    /// resource, which is not a ledger.
+    /// resource, such as `conjunctions`, which belongs to no ledger.
     ///
     /// # Errors
     /// Returns 403 `forbidden` if the permit has such a restriction.
@@ -233,8 +234,8 @@ impl Permit {
         self.check("ledger", self.ledgers.is_none(), &what)
     }
 
-    /// Returns 403 `forbidden` unless `is_met`. `what` is the kind of resource to which the permit
-    /// is restricted, such as `format`. `named` is the resource that the request is for.
+    /// Returns 403 `forbidden` unless `is_met`. `what` is the kind of restriction: `format`,
+    /// `ledger` or `series`. `named` is the resource that the caller requested.
     fn check(&self, what: &str, is_met: bool, named: &dyn Display) -> Result<(), Problem> {
         if is_met {
             return Ok(());

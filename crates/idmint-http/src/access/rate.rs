@@ -36,7 +36,7 @@ struct Peers {
     forgot: Duration,
 }
 
-/// The part of a caller's rate that is used up.
+/// The part of a caller's rate limit that recent requests have used up.
 ///
 /// The generic cell rate algorithm stores a single number: the time at which the caller has its
 /// whole rate again. Each request moves that time forward by one interval, which is 100 ms at a
@@ -44,14 +44,14 @@ struct Peers {
 /// would move the time to more than one window after now.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
-    /// The time at which the rate is whole again, in nanoseconds since the rate began.
-    /// Written by: `take`, by compare-exchange. Read by: `take`, `Peers::forget`. Ordering:
-    /// `Relaxed`, because the number is the whole state. Tested by:
+    /// The time at which the caller may send a whole window of requests again, in nanoseconds since
+    /// `Rate::began`. Written by: `take`, by compare-exchange. Read by: `take`, `Peers::forget`.
+    /// Ordering: `Relaxed`, because the number is the whole state. Tested by:
     /// `a_caller_has_its_rate_and_no_more_whenever_it_comes`.
     full_at: AtomicU64,
 }
 
-/// The part of its rate that a caller has left after a request.
+/// The part of its rate limit that a caller has left after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Left {
     /// Requests that the caller may send now.
@@ -125,7 +125,8 @@ impl Rate {
         self.per_second.get()
     }
 
-    /// Counts a request towards `allowance`, the used part of its caller's rate.
+    /// Counts a request towards `allowance`, the allowance of the token or certificate that sent
+    /// it.
     ///
     /// # Errors
     /// Returns 429 `rate-limited` if the caller has used up its rate.

@@ -90,7 +90,8 @@ pub(crate) enum Need {
     Ledgers,
     /// Like [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
-    /// Like [`Need::Ledgers`]. The caller must also not be restricted to some ledgers.
+    /// Like [`Need::Ledgers`], for requests that concern no existing ledger, such as the creation
+    /// of one. The caller must not be restricted to some ledgers.
     AnyLedger,
     /// Permission to use conjunctions, which belong to the scope `ledger` but to no ledger. A
     /// caller that is restricted to some ledgers is refused. The handler checks the format.
@@ -99,7 +100,8 @@ pub(crate) enum Need {
     /// permit.
     Series,
     /// The scopes `number` and `import`, and permission for the series in the path. The path `*`
-    /// stands for all series, and needs a caller that may use every series.
+    /// stands for all series. It needs a caller without any restriction to formats, ledgers or
+    /// series.
     ResumedSeries,
     /// Any valid token, so that strangers do not learn which routes exist.
     Token,

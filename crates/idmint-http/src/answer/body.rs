@@ -108,8 +108,8 @@ static HEADS: LazyLock<[HeaderMap; MINT_MEDIA_TYPES.len()]> = LazyLock::new(|| {
             (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (IDMINT_COUNT, HeaderValue::from_static("1")),
             (header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING),
-            // The edge replaces this placeholder by the request id. Because of the placeholder, the
-            // copied map need not grow.
+            // The edge replaces this placeholder with the request id. With the placeholder, the
+            // copied map already has room for the header and need not grow.
             (X_REQUEST_ID, HeaderValue::from_static("")),
         ])
     })
@@ -149,7 +149,7 @@ const PIECE_LEN_UNTOLD: usize = 128 * 1024;
 pub struct AnswerBody(Content);
 
 enum Content {
-    /// Ids in one frame.
+    /// Ids that are sent in one frame of the body.
     Ids {
         /// The ids. Ids take at least one byte, so an empty text means that the frame has been
         /// sent.
@@ -157,17 +157,17 @@ enum Content {
         /// The memory that is reserved for the ids, or `None` if there are only a few ids.
         reserved: Option<Box<MemoryReservation>>,
     },
-    /// Ids in many frames.
+    /// Ids that are encoded while the body is sent, one chunk per frame.
     LongIds {
         pieces: Box<LongBody<IdPieces>>,
         /// The memory reserved for the first chunk.
         reserved: Option<Box<MemoryReservation>>,
     },
-    /// Any other body. It has no ids, or ids among other JSON members.
+    /// Any other body: without ids, or with ids among other JSON members.
     Other(Body),
 }
 
-/// The reservations that are needed before many ids are minted for a response.
+/// The resources that a request for many ids must get before any id is minted.
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
@@ -587,7 +587,8 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
 }
 
 /// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
-/// they are encoded chunk by chunk while the response is sent, as the bulk permit allows.
+/// they are encoded chunk by chunk while the response is sent. Each chunk then counts as long work
+/// under the permit `pass`.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,
@@ -649,8 +650,8 @@ impl Pieces for IdPieces {
         self.pass.iter_mut().for_each(BulkPass::pause);
     }
 
-    // Write a long response on another thread. On the connection's thread, it would delay requests
-    // for a single id by milliseconds.
+    // If there are more long requests than cores, write the chunks on another thread. On the
+    // connection's thread, they would delay requests for a single id by milliseconds.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
         aside.map_or(PieceThread::OfConnection, |bulk| {
@@ -658,8 +659,8 @@ impl Pieces for IdPieces {
         })
     }
 
-    // A chunk may exceed `PIECE_LEN` by one block of 512 ids. The block fits into a quarter of a
-    // chunk, 64 KiB, because nearly all ids are shorter than 128 bytes.
+    // A chunk may exceed `PIECE_LEN` by one block of 512 ids. Nearly all ids are shorter than 128
+    // bytes, so the block is shorter than 64 KiB, a quarter of `PIECE_LEN`.
     const PIECE_LEN_MAX: usize = PIECE_LEN + PIECE_LEN / 4;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {

@@ -178,8 +178,8 @@ impl Problem {
         if let Some((name, value)) = header_named_by(self.0.slug, &self.0.accepts) {
             headers.insert(name, value);
         }
-        // Keep the problem for `name_instance`. Only the edge knows the request id, which it
-        // inserts there.
+        // Keep the problem in the response. `name_instance` writes the body again, with the request
+        // id, which only the edge knows.
         response.extensions_mut().insert(self);
         response
     }
@@ -200,8 +200,7 @@ pub(crate) fn name_instance(
 ) -> Option<Problem> {
     let problem = response.extensions_mut().remove::<Problem>()?;
     *response.body_mut() = AnswerBody::from(problem.body(request_id.to_str().ok()));
-    // The header `Content-Length` has the length of the body without the request id, which is
-    // shorter.
+    // Remove `Content-Length`, because it is the length of the shorter body without the request id.
     response.headers_mut().remove(header::CONTENT_LENGTH);
     Some(problem)
 }

@@ -23,7 +23,7 @@ use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, 
 ///
 /// # Errors
 /// Returns 413 `payload-too-large` or 408 `request-timeout` if a limit is exceeded. Returns 503
-/// `overloaded` if the service gave this request's place to another request. Returns 400
+/// `overloaded` if too many requests wait for their bodies and this one lost its place. Returns 400
 /// `malformed-request` if the body ends early or its framing is invalid.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
@@ -131,15 +131,15 @@ pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwne
     })
 }
 
-/// Returns the share of long work for the sender of a request. The sender is the request's token,
-/// else the name in its certificate, else its address.
+/// Returns the handle with which the sender of a request does long work. The sender is the
+/// request's token, else the name in its certificate, else its address.
 pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     let sender = sender(permit_of(extensions), extensions.get());
     service.load().requests.bulk_of(sender)
 }
 
-/// Returns the sender of a request: the credential of its permit, or the peer `owner` if it has no
-/// permit.
+/// Returns the sender to whose quota a request counts: the credential of its permit, or the peer
+/// `owner` if it has no permit.
 pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {
     match permit {
         Some(permit) => Sender::Named(permit.shown_by().to_owned()),

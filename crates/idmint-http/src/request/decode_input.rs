@@ -11,7 +11,7 @@ use super::json::{check_form, strict_json};
 use crate::answer::{MediaType, Problem, Slug};
 use idmint_wire::DECODED_LEN_MAX;
 
-/// An iterator over the texts that are still to be read. Only texts with JSON escapes are copied.
+/// An iterator over the texts to decode in a request body. Only texts with JSON escapes are copied.
 #[derive(Debug, Clone)]
 pub(crate) struct DecodeInput {
     body: Bytes,
@@ -22,7 +22,8 @@ pub(crate) struct DecodeInput {
 
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// JSON strings. The bytes between two strings contain no quotation marks.
+    /// JSON strings, in an array or one per line. The bytes between two strings contain no
+    /// quotation marks.
     Quoted,
     /// One text per line.
     Lines,
@@ -171,7 +172,7 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// A JSON array of [`Text`]s. It is only checked, and its values are discarded.
+/// Checks a JSON array of [`Text`]s. The values are discarded.
 struct Strings;
 
 impl<'de> Deserialize<'de> for Strings {
@@ -193,7 +194,7 @@ impl<'de> Visitor<'de> for Strings {
     }
 }
 
-/// A JSON string that is not too long. It is only checked, and its value is discarded.
+/// Checks a JSON string and its length. The value is discarded.
 struct Text;
 
 impl<'de> Deserialize<'de> for Text {

@@ -174,7 +174,7 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
 /// Returns 400 `malformed-request` if a percent sign is not followed by two hexadecimal digits, or
 /// if the result is not UTF-8.
 pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
-    // Nearly every text has no percent sign, and this check is the cheapest.
+    // This check is cheap, and nearly every text has no percent sign.
     if !text.contains('%') {
         return Ok(Cow::Borrowed(text));
     }
@@ -184,7 +184,7 @@ pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
             format!("{text:?} is not valid percent-encoded UTF-8"),
         )
     };
-    // Refuse invalid escapes here, because the library would leave them unchanged.
+    // Refuse invalid escapes here. The library would leave them in the text unchanged.
     let is_escape = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
     let mut behind_percent = text.as_bytes().split(|byte| *byte == b'%').skip(1);
     if !behind_percent.all(|rest| rest.get(..2).is_some_and(is_escape)) {
@@ -238,9 +238,9 @@ pub(crate) fn encoding_named(name: &str, format: &Format) -> Result<usize, Probl
     })
 }
 
-/// Returns the prefix of each id. A prefix applies only to canonical text, so an explicit `prefix`
-/// is refused for any other encoding or media type. A `type` is always checked. It is written only
-/// into canonical text, and only if the bits of the id do not contain the type.
+/// Returns the prefix to write before each id. A prefix applies only to canonical text, so an
+/// explicit `prefix` is refused for any other encoding or media type. A `type` is always checked.
+/// It is written only into canonical text, and only if the bits of the id do not contain the type.
 pub(crate) fn prefix(
     query: &Query<'_>,
     format: &Format,

@@ -72,8 +72,8 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns the number of values in a JSON list, which may be a member of an object. For other JSON,
-/// the number means nothing.
+/// Returns the number of values in a JSON list, which may be a member of an object. Returns an
+/// arbitrary number for other JSON, which is refused when it is parsed.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,
@@ -95,7 +95,7 @@ fn values_of_list(json: &[u8]) -> usize {
     values
 }
 
-/// A JSON form in which a report is one object with its members.
+/// A JSON form of a report as a single object, such as `{"tca": …, "primary": …, "secondary": …}`.
 trait PlainForm<'a>: Deserialize<'a> {
     fn written(&self) -> WrittenReport<'_>;
 }
@@ -122,8 +122,9 @@ impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
     }
 }
 
-/// `true` if the JSON is an analysis of a conjunction. The JSON object, or the first object in the
-/// JSON list, then has a member whose name begins with `primary_object` or `secondary_object`.
+/// `true` if the JSON contains analyses of conjunctions. An analysis is recognized by a member
+/// whose name begins with `primary_object` or `secondary_object`. Of a list, only the first object
+/// is examined.
 fn is_analysis(json: &[u8]) -> bool {
     serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
 }

@@ -175,7 +175,8 @@ fn grouped(
     }
 }
 
-/// Returns the list position of this conjunction. The page begins after it.
+/// Returns the list position of the conjunction in the cursor `after`. The page begins after this
+/// position. `text` is the cursor as the caller wrote it.
 fn known_place(
     service: &Service,
     minter: &GroupedMinter,

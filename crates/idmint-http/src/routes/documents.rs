@@ -18,8 +18,9 @@ use idmint_service::Service;
 pub(crate) const PAGE_FILE_ROUTE: &str = "/page/{file}";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The origin of the service in the cheat sheet: the scheme and the listening address. The origin
-/// is never taken from the request, whose host must not end up in commands that readers paste.
+/// The origin of the service in the cheat sheet: the scheme and the listening address. The host of
+/// the request is not used. Readers paste commands from the sheet into a terminal, and an attacker
+/// could choose the host.
 #[derive(Debug, Clone)]
 pub(crate) struct SheetOrigin(Arc<str>);
 

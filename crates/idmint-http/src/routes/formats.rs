@@ -70,7 +70,8 @@ fn list_of(service: &Service, request: &Request) -> Result<Response<Body>, Probl
             false => service.format_json(served),
         })
         .collect();
-    // A complete list has no `next`, as before pages existed.
+    // Without `after` and `limit` the list is complete and has no `next`, as in versions without
+    // pages.
     let next = match page.last().filter(|_| page.len() < rest.len()) {
         _ if query.get("after").is_none() && query.get("limit").is_none() => String::new(),
         None => ",\"next\":null".to_owned(),
@@ -157,8 +158,8 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
     }
 }
 
-/// Returns an example request for a range that exists. It uses this format, or else the first
-/// permitted format that has ranges.
+/// Returns an example request for a range that exists. The example uses this format, or the first
+/// permitted format with ranges if this one has none.
 fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let formats = service.formats().iter().map(|served| served.format());
     let formats =

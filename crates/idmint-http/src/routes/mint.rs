@@ -108,7 +108,8 @@ fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat
     Ok(service.formats().named(&name)?)
 }
 
-/// Counts a refused request for its format, and adds an example request that works.
+/// Counts a refused request in the metrics of its format, and adds an example request that works to
+/// the problem.
 pub(super) fn count_refusal(
     served: &ServedFormat,
     answer: Answer,
@@ -195,8 +196,8 @@ fn mint_many(
     }
     let is_long = count > IDS_AT_ONCE_MAX;
     let owner = owner_of(service, &parts.extensions);
-    // If memory is free for a short response, the request is handled immediately. It does not wait
-    // behind other requests.
+    // A short response for which memory is free is served at once. It does not wait behind other
+    // requests.
     if !is_long
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(reserved) = owner.reserve_if_free(price)
@@ -220,8 +221,8 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Count this request as held before its future is polled. An HTTP/2 connection accepts all of
-    // its requests before it polls the first future.
+    // Count this request as held now, and not when its future is first polled. An HTTP/2 connection
+    // accepts all of its requests before it polls the first future.
     //
     // Held requests do not count towards the limit of requests in flight. Thousands of requests may
     // wait here at no cost.
@@ -398,8 +399,8 @@ impl MintQuery {
     }
 }
 
-/// Returns the requested encoding. If the path has a former name of the format, the default is the
-/// encoding for which that name stands.
+/// Returns the requested encoding, as an index. If the path has a former name of the format, the
+/// default is the encoding for which that name stands.
 #[inline]
 fn encoding_of(query: &Query<'_>, format: &Format, uri: &Uri) -> Result<usize, Problem> {
     let name = format_name(uri.path()).unwrap_or_default();

@@ -514,13 +514,13 @@ fn number_info(service: &Service, forms: &[FormChange], listed: &NumberRecord) -
     }
 }
 
-/// `true` if the series issues numbers in blocks. The listed entry is then a reserved block, even
-/// if it has only one number.
+/// `true` if the series of this record issues numbers in blocks. The record then stands for a
+/// reserved block, even if the block has only one number.
 fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }
 
-/// Returns the last number of a listed entry.
+/// Returns the last number of a record: the end of a block, or the only number.
 fn last_of(rules: &NumberRules, listed: &NumberRecord) -> u64 {
     match is_range(rules, listed) {
         true => listed.given.last,

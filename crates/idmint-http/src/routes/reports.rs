@@ -154,7 +154,8 @@ struct Grouping {
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
     way: Way,
-    /// The maximum distance in time at which an analysis joins the conjunction that it names.
+    /// The distance in time within which an analysis joins the conjunction that its `event_id`
+    /// names.
     analysis_reach: Duration,
 }
 
@@ -335,7 +336,8 @@ impl Grouping {
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
-        // Grouping refuses none of these reports, because each of them was checked before.
+        // Grouping refuses none of these reports, because `look_at_each` has checked every one of
+        // them.
         let found = self
             .group(&sent_reports, &externals, are_analyses)
             .await
