@@ -7,7 +7,7 @@ use idmint_wire::{
     ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest,
 };
 
-/// The start of the time range in a request for all conjunctions. No conjunction is earlier.
+/// The value of `from` in a request for all conjunctions. No conjunction is earlier.
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
 
 impl Client {

@@ -74,7 +74,8 @@ impl ClientError {
     /// Returns the error for a body that is not JSON of the expected shape.
     pub(super) fn not_idmint(error: serde_json::Error) -> ClientError {
         ClientError::NotIdmint(match error.classify() {
-            // This kind of error quotes a value.
+            // An error of this category quotes a value of the body, which may be the token. Keep
+            // only its position.
             Category::Data => serde_json::Error::custom(format_args!(
                 "unexpected value at line {} column {}",
                 error.line(),
@@ -144,7 +145,8 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        // The body may write the token with escapes, so parse it and write both again.
+        // The body may contain the token with JSON escapes. Parsing the body and serializing it
+        // again brings the token into the one form that is searched for.
         let problem = serde_json::from_slice::<Value>(body).ok();
         let body = problem.map_or_else(String::new, |problem| match token {
             Some(token) => {
@@ -239,8 +241,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // `source` of these two types skips the wrapped error and returns that error's cause. The
-        // wrapped error is therefore visited here.
+        // The method `source` of these two error types skips the error that they wrap, and returns
+        // the cause of that error. The wrapped error is therefore visited here.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()

@@ -240,9 +240,9 @@ impl Answer<Vec<u8>> {
 
 /// Encodes a text as one segment of a path.
 ///
-/// URL parsers remove the segments `.` and `..`, even if the dots are written as `%2E`. The request
-/// would then reach another resource. The dots are therefore encoded twice, and the service
-/// responds that there is no such resource.
+/// URL parsers remove the segments `.` and `..`, even if the dots are written as `%2E`, so a
+/// request for an id `..` would reach another resource. The dots are therefore encoded twice, and
+/// the service responds that there is no such resource.
 pub(super) fn segment(text: &str) -> Cow<'_, str> {
     match text {
         "." => "%252E".into(),

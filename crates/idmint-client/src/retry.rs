@@ -56,8 +56,8 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Returns the pause before the next attempt after `error`, or `None` if there is no further
-    /// attempt and the request fails.
+    /// Returns the pause after `error` before the next attempt, or `None` if the request has failed
+    /// for good.
     pub(super) fn next_pause(
         &mut self,
         elapsed: Duration,

@@ -46,9 +46,9 @@ impl Callers {
         &self.load
     }
 
-    /// Returns the budget owner of a request, or `None` if the owner is the peer of the connection.
-    /// A health probe uses the memory that is set aside for probes. A request through a trusted
-    /// proxy uses the budget of the caller that the proxy reports.
+    /// Returns the owner of the memory for a request, or `None` if it is the peer of the
+    /// connection. The memory of a health probe comes from the budget that is set aside for probes.
+    /// A trusted proxy's request uses the budget of the caller that the proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,
@@ -99,7 +99,7 @@ impl Callers {
         address.to_canonical().is_loopback() || self.is_trusted(address)
     }
 
-    /// `true` if connections from this address may report other callers' addresses.
+    /// `true` if this address is a trusted proxy, so that its `X-Forwarded-For` is read.
     fn is_trusted(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.trusted_proxies

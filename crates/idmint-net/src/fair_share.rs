@@ -148,16 +148,16 @@ impl Peer {
         }
     }
 
-    /// `true` if a task may run in this round. Uses up a turn, unless this is the only peer or it
-    /// has no more tasks than turns.
+    /// `true` if a task may run in this round. Uses up one of the peer's turns, unless the peer
+    /// needs no turns because it is the only peer or has at most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1
             || self.turns_left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// Grants turns to the waiting tasks, and leaves unused turns to later tasks. Returns `true` if
-    /// tasks still wait.
+    /// Grants the turns of the new round to waiting tasks, in order. Tasks that come later in the
+    /// round get the turns that are left. Returns `true` if tasks still wait.
     fn begin_round(&self) -> bool {
         let mut queue = lock(&self.queue);
         let granted = queue.seats.len().min(TURNS);

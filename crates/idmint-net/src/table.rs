@@ -185,8 +185,8 @@ impl Table {
         })
     }
 
-    /// Removes and returns the longest-idle remembered connection that is still idle, and has been
-    /// since the scan.
+    /// Removes connections from the remembered ones, longest-idle first, and returns the first that
+    /// has been idle ever since the scan.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

@@ -25,8 +25,9 @@ pub struct GroupedReports {
     /// other if they have the same two objects, in either order, and their times differ by at most
     /// a minute. The key is the index of the report that created the conjunction.
     pub near: HashMap<usize, Vec<u128>>,
-    /// For each analysis that joined a conjunction at a distance, the id of another conjunction of
-    /// the same pair that is nearer. The key is the index of the analysis.
+    /// For each analysis that joined the conjunction in its `event_id`, the id of another
+    /// conjunction of the same pair that is nearer in time, if there is one. The key is the index
+    /// of the analysis.
     pub nearer: HashMap<usize, u128>,
 }
 
@@ -102,8 +103,9 @@ impl Service {
         })
     }
 
-    /// Returns the id of the nearest conjunction for each analysis that joined another one. If this
-    /// lookup fails, the error is ignored, because the analyses already have their ids.
+    /// Returns the nearest conjunction for each analysis that joined the one in its `event_id`
+    /// although another conjunction of the pair is nearer in time. If this lookup fails, the error
+    /// is ignored, because the analyses already have their ids.
     async fn nearer_than_named(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -143,8 +145,9 @@ impl Service {
         writer.read_aside(look_up).await.unwrap_or_default()
     }
 
-    /// Returns the ids of the conjunctions near each created conjunction. If this lookup fails, the
-    /// error is ignored, because the reports already have their ids.
+    /// Returns the ids of other conjunctions within a minute of each created conjunction, for
+    /// [`GroupedReports::near`]. If this lookup fails, the error is ignored, because the reports
+    /// already have their ids.
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -322,7 +325,8 @@ impl Service {
         let page = page(asked, query.limit);
         let mut found = Vec::new();
         for AnchorKey { pair, tca, .. } in &page.items {
-            // Skip a conjunction that was removed after its external id was looked up.
+            // `stored_at` returns nothing for a conjunction that was removed since its external id
+            // was looked up.
             found.extend(self.stored_at(minter, *pair, *tca)?);
         }
         let last = page.items.last().filter(|_| page.has_more);
@@ -364,8 +368,8 @@ impl Service {
         pair: Pair,
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
-        // Begin the list after the pair with the next lower secondary object. If this pair has a
-        // row, the row is then the first one in the list.
+        // List from the pair with the next lower secondary object on, because a list begins after
+        // its cursor. If the requested conjunction exists, it is then the first one in the list.
         let after = pair
             .secondary
             .checked_sub(1)

@@ -42,8 +42,8 @@ pub struct ServiceCounters {
     registry: Registry,
     /// The time for which responses were held until their ids were due.
     pub mint_wait_seconds: Histogram,
-    /// The number of starts that found no record of earlier ids, so that only the clock keeps ids
-    /// unique.
+    /// The number of starts without a record of earlier ids. The ids of such a start are unique
+    /// only if the clock was not set back.
     pub horizon_cold_starts: IntCounter,
     clock_regressions: IntCounter,
     clock_regression_seconds: Histogram,
@@ -351,7 +351,8 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts created conjunctions that are near another conjunction of the same objects.
+    /// Counts created conjunctions that are within a minute of another conjunction of the same
+    /// objects.
     pub(super) fn count_near(&self, created: usize) {
         self.conjunction_near
             .inc_by(u64::try_from(created).unwrap_or(u64::MAX));

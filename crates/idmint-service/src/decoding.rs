@@ -19,7 +19,8 @@ pub struct Decoding {
     numbers: NumberRules,
 }
 
-/// A decoder for one moment. The moment determines which times are plausible in ids.
+/// A decoder for the time of one request. The time determines which times in ids are plausible: an
+/// id cannot have been minted in the future.
 pub struct DecodingAt<'a> {
     decoder: DecoderAt<'a>,
     parts: &'a AnswerParts,
@@ -159,8 +160,8 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of the formats that an id of this format may be mistaken for, because the
-    /// text alone does not tell them apart.
+    /// Returns the names of other formats for which an id of this format may be mistaken, because
+    /// the text alone does not tell them apart.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -185,8 +186,8 @@ impl DecodingAt<'_> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 
-    /// Returns the most likely reading of a text, together with its reading as an id of `format`,
-    /// the format of the text's column.
+    /// Returns the most likely reading of a text, and its reading as an id of `format`, which is
+    /// the format of the other texts in the same column.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,
@@ -200,7 +201,8 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the format that is used to read the rows of a column, or `None` if it is unknown.
+    /// Returns the format as which the rows of a column are read, or `None` if the format of the
+    /// column is unknown.
     pub fn format_of_rows(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Option<&Format> {
         column.judge(&self.decoder, filter).format_of_rows()
     }

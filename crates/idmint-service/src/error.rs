@@ -56,7 +56,7 @@ pub enum ServiceError {
     NothingStored,
 }
 
-/// Returns the setting because of which a format is not minted.
+/// Returns the reason why a format is not minted, such as `formats.payment.mint = false`.
 fn why_not_minted(format: &str, rule: Rule) -> String {
     if rule.is_minted() {
         format!("formats.{format}.mint = false")

@@ -114,8 +114,8 @@ impl Expiry {
 }
 
 impl Service {
-    /// Replaces the credentials whose files are named in this `section` of the settings, such as
-    /// `etcd`.
+    /// Replaces the known expiries of the credentials whose files the section `section` of the
+    /// configuration names, such as `etcd`.
     pub fn set_expiries(&self, section: &'static str, mut expiries: Vec<Expiry>) {
         // Keep only the earliest expiry of each kind and name, because a metric has only one value
         // for them. The list is sorted by kind, name and time, so the earliest expiry comes first.
@@ -125,8 +125,8 @@ impl Service {
         all.insert(section, expiries);
     }
 
-    /// Returns all credentials that expire. If several have the same kind and name, returns only
-    /// the one that expires first.
+    /// Returns the expiry of every credential. If several credentials have the same kind and name,
+    /// returns only the one that expires first.
     pub fn expiries(&self) -> Vec<Expiry> {
         let all = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);
         all.values().flatten().cloned().collect()

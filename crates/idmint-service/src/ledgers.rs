@@ -32,7 +32,8 @@ impl<T> ListPage<T> {
     }
 }
 
-/// The maximum number of items in a page, and the number of items in most pages without a limit.
+/// The maximum number of items in a page. Most lists also have it as the default of the parameter
+/// `limit`.
 pub const PAGE_LEN: usize = 1_000;
 
 impl Service {

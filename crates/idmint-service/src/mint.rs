@@ -37,8 +37,9 @@ impl Service {
     }
 
     /// Waits for at most 5 s while the first reservation after a start is being made durable.
-    /// Returns at once if the start waits for something else, such as a clock, or if half of the
-    /// allowed requests in flight are waiting already. The mint is then refused with the reason.
+    /// Returns at once if the start waits for something else, such as a correct clock, or if mints
+    /// that wait here already take half of the allowed requests in flight. The mint is then refused
+    /// with the reason.
     pub async fn wait_for_start(&self) {
         let most = self.load().requests.in_flight_max() / 2;
         let waiting = StartWaiter::count(&self.waiting_for_start);
@@ -81,7 +82,7 @@ impl Service {
         }
     }
 
-    /// Mints a batch that is so large that requests for single ids would otherwise wait for it.
+    /// Mints a large batch, for which requests for single ids would otherwise have to wait.
     ///
     /// Large batches run one after another. Each batch reserves its ids only after the ids of the
     /// previous batch are due. A small request therefore waits for at most one large batch per lane
@@ -164,9 +165,9 @@ impl Service {
 
     /// Waits until the service's clock shows `due`.
     ///
-    /// While the wall clock is behind, the service's clock runs slower than the timer, so one sleep
-    /// may be too short. A standing clock is set forward to `due` at once, because the ids before
-    /// `due` are used up.
+    /// After the wall clock was set back, the service's clock runs slower than the timer, so one
+    /// sleep may be too short. A standing clock, as in a test service, is set forward to `due` at
+    /// once, because the ids before `due` are used up.
     async fn wait_until(&self, due: UnixNanos) {
         if self.clock().let_pass_to(due) {
             return;
@@ -201,8 +202,8 @@ impl Drop for StartWaiter<'_> {
     }
 }
 
-/// A value, or a future of a value. A value that is already available needs no future and no
-/// allocation.
+/// A value, or a future of a value. Unlike a boxed future, a value that is already available needs
+/// no allocation.
 #[must_use]
 pub enum MaybeReady<T> {
     /// The available value, or `None` once it was taken.

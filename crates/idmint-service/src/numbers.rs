@@ -67,10 +67,10 @@ impl Service {
     /// Issues `count` consecutive numbers of a series that reserves blocks, and returns the first
     /// one.
     ///
-    /// If the process ends, at most `reserve` numbers are lost, or `count` if that is larger. The
-    /// numbers of this request count towards that maximum. Numbers contain no time, so the request
-    /// waits neither for the clock nor for a slot. Without a minting session, exactly `count`
-    /// numbers are reserved.
+    /// If the process ends, at most `reserve` numbers are lost, or `count` if that is larger. These
+    /// include the numbers of this request if its response does not arrive. Numbers contain no
+    /// time, so the request waits neither for the clock nor for a slot. Without a minting session,
+    /// exactly `count` numbers are reserved.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no numbers were issued.
@@ -188,7 +188,8 @@ impl Service {
                     .any(|pattern| pattern.matches(summary.series.as_str()))
             })
         };
-        // Patterns leave out series, so a small limit could need many reads.
+        // With patterns, read whole pages even if `limit` is small. Most series may not match, and
+        // each small read would then find few or none.
         let count_max = among.map_or(limit, |_| PAGE_LEN) + 1;
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
@@ -269,7 +270,7 @@ impl Service {
 pub struct NumberPage {
     /// The record of closing the series, or `None` if the series is open.
     pub closed: Option<ClosedSeries>,
-    /// The changes of form that apply to the numbers of this page.
+    /// The changes of the written form that apply to the numbers of this page.
     pub forms: Vec<FormChange>,
     /// The numbers.
     pub numbers: ListPage<NumberRecord>,
@@ -304,9 +305,9 @@ struct Reserve {
 
 impl Blocks {
     /// Takes consecutive numbers, and returns the first of them. If too few reserved numbers are
-    /// left, reserves more. Reserved numbers that the new ones do not continue are lost. Without a
-    /// session, or if [`SERIES_MAX`] other series have reserved numbers, reserves only as many
-    /// numbers as are requested.
+    /// left, reserves more. If another process reserved numbers in between, the new numbers do not
+    /// continue the reserved ones, which are then lost. Without a session, or if [`SERIES_MAX`]
+    /// other series have reserved numbers, reserves only as many numbers as are requested.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were taken.
@@ -332,8 +333,8 @@ impl Blocks {
             .expect("so many were reserved"))
     }
 
-    /// Drops the unused numbers of a series, after the series was closed. A caller that reserved
-    /// numbers before that holds the lock until it has taken them.
+    /// Drops the unused numbers of a series, after the series was closed. Waits for callers that
+    /// are reserving numbers: such a caller holds the lock until it has taken its own numbers.
     async fn forget(&self, series: &SeriesName) {
         let reserve = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,9 +345,9 @@ impl Blocks {
         }
     }
 
-    /// Returns the unused numbers of a series in this minting session, or `None` if [`SERIES_MAX`]
-    /// other series already have some. If the session is a new one, the unused numbers of the
-    /// previous session are dropped.
+    /// Returns the reserve of a series in this minting session, or `None` if [`SERIES_MAX`] other
+    /// series already have one. At the first call with a new session, drops all reserves of the
+    /// previous session.
     fn of(&self, series: &SeriesName, session: Arc<Session>) -> Option<SharedReserve> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all
@@ -367,8 +368,8 @@ impl Blocks {
     }
 }
 
-/// Returns a random key, which no other reservation uses. The random bytes come from the kernel, so
-/// a copy of the running process does not draw the same key.
+/// Returns a random idempotency key for a reservation. The random bytes come from the kernel, so a
+/// copy of the running process does not draw the same key.
 fn random_key() -> String {
     let mut bytes = [0; 16];
     SysRng
@@ -398,9 +399,9 @@ struct Reservation<'a> {
     series: &'a SeriesName,
     /// The lowest and the highest number that the series may issue.
     bounds: NumberBounds,
-    /// The number of numbers that the caller requests.
+    /// The count of numbers that the caller requests.
     count: NonZeroU32,
-    /// The number of numbers to reserve at once. If `count` is larger, reserve `count` numbers.
+    /// The count of numbers to reserve at once, unless `count` is larger.
     reserve: NonZeroU32,
 }
 
@@ -420,9 +421,9 @@ impl Reservation<'_> {
         }
     }
 
-    /// Reserves `size` numbers, or all numbers of the series that are left if there are fewer.
-    /// Returns an error if the `rest` unused numbers and the numbers that are left are together too
-    /// few for the request.
+    /// Reserves `size` numbers. If the series has fewer left before its maximum, reserves those, as
+    /// long as they and the `rest` unused numbers suffice for the request. Otherwise returns an
+    /// error.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,
@@ -460,9 +461,9 @@ fn len(numbers: &Range<u64>) -> u64 {
     numbers.end - numbers.start
 }
 
-/// Returns the name after which a list of the series that match `among` continues. That name is
-/// `behind`, the last name listed so far, or a later name. Returns `None` if no series after
-/// `behind` can match.
+/// Returns the cursor for the next read of a list of series: `behind`, the last name listed so far,
+/// or a later name if no series in between can match a pattern in `among`. Returns `None` if no
+/// series after `behind` can match.
 fn next_start(
     among: Option<&[SeriesPattern]>,
     behind: Option<SeriesName>,

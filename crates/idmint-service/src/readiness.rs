@@ -18,7 +18,7 @@ pub struct NodeReadiness {
     pub horizon: Result<UnixNanos, Refusal>,
     /// `Ok` if new records can be stored, or else the reason why not.
     pub records: Result<(), ServiceError>,
-    /// `true` if no numbers are issued because of a restore, until an operator resumes them.
+    /// `true` if no series issues numbers after a restore, until an operator resumes the series.
     pub holds_numbers: bool,
     /// `true` if this node is shutting down.
     pub is_draining: bool,

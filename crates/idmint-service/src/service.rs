@@ -32,8 +32,9 @@ pub struct Service {
     pub(super) blocks: Blocks,
     /// Empty until the service can read and write records.
     records: OnceLock<RecordWriterHandle>,
-    /// The templates by which numbers without a stored form are written. Empty until the service can
-    /// read records.
+    /// The templates of the first start that stored the form of each number. They determine how
+    /// older numbers, which have no stored form, are written. Empty until the service can read
+    /// records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
     /// The source of reserved time. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
@@ -49,7 +50,7 @@ pub struct Service {
     /// The rules that map designators to objects, which may be replaced while the service runs.
     object_rules: RwLock<Arc<ObjectRules>>,
     dropped_lines: OnceLock<DroppedLines>,
-    /// The credentials that expire, by the section of the configuration that names their files.
+    /// The expiries of credentials, by the section of the configuration that names their files.
     pub(super) expiries: Mutex<BTreeMap<&'static str, Vec<Expiry>>>,
 }
 
@@ -91,7 +92,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// it is kept forever.
         retention: Option<Duration>,
-        /// The maximum distance in time at which an analysis joins the conjunction that it names.
+        /// The distance in time within which an analysis joins the conjunction that its `event_id`
+        /// names.
         analysis_reach: Duration,
     },
 }
@@ -142,8 +144,8 @@ impl Service {
     }
 
     /// Begins to serve requests that read or write records. Such requests do not need a minting
-    /// session. `first_templates` are those of the first start that stored forms with
-    /// numbers.
+    /// session. `first_templates` are the templates of the first start that stored the form of each
+    /// number. They determine how numbers without a stored form are written.
     ///
     /// # Panics
     /// Panics if this method was called before.
@@ -198,7 +200,8 @@ impl Service {
         }
     }
 
-    /// Sets the reason with which sequenced ids are refused until a minting session begins.
+    /// Sets the reason with which requests for sequenced ids are refused until a minting session
+    /// begins.
     pub fn wait_for(&self, reason: Refusal) {
         self.parts.mint.wait_for(reason);
     }
@@ -264,8 +267,8 @@ impl Service {
         self.parts.conjunctions
     }
 
-    /// Returns the place of ids in messages. If `None`, the version of each message determines the
-    /// place.
+    /// Returns the form in which ids are written into messages: as a comment or as a keyword. If
+    /// `None`, the version of each message determines the form.
     pub fn note(&self) -> Option<NoteForm> {
         self.parts.note
     }

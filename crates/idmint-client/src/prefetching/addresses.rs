@@ -18,8 +18,8 @@ use crate::tls::Trust;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The longest wait before a retry that the client accepts from a service. If the service asks for
-/// a longer wait, the client waits this long.
+/// The longest wait before a retry that a service can impose. If a service asks for a longer wait,
+/// the client waits only this long.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// The maximum number of ids in an ordinary request. The service counts a request for more ids as
@@ -66,7 +66,7 @@ struct Address {
     health: Mutex<Health>,
 }
 
-/// The failures of an address since it last responded.
+/// The state of an address: the failures since it last responded.
 #[derive(Default)]
 struct Health {
     failures: u32,
@@ -168,8 +168,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt. With 4 addresses, this timeout is a fifth of the total
-    /// timeout. The timeout is shorter if `deadline` is near, but at least 50 ms.
+    /// Returns the timeout of one attempt, at least 50 ms. With 4 addresses, it is a fifth of the
+    /// time limit of the whole call, or less if `deadline` is near.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -191,8 +191,8 @@ impl Addresses {
 
 impl Address {
     /// Returns `None` if the caller may send one request to this address now, with the timeout
-    /// `share`. Otherwise returns the last error of the address. If the address has failed before,
-    /// only this caller tries it, and other callers send it nothing for the time `share`.
+    /// `share`. Otherwise returns the last error of the address. After a failure, only one caller
+    /// tries the address again, and other callers send nothing to it for the time `share`.
     fn begin(&self, share: Duration) -> Option<IdsError> {
         let mut health = self.health();
         let (end, error) = health.put_off.as_mut()?;

@@ -36,8 +36,8 @@ impl IdsError {
         }
     }
 
-    /// Returns a copy of this error for another call. `unknown` is `true` if the request of that
-    /// call may have taken effect.
+    /// Returns a copy of this error for a call. `unknown` is `true` if the request of that call may
+    /// have taken effect.
     pub(super) fn of_call(&self, unknown: bool) -> IdsError {
         let mut error = self.clone();
         if let IdsError::Unanswered {
@@ -136,7 +136,8 @@ impl Error for IdsError {
         match self {
             IdsError::Options(_) | IdsError::Late => None,
             IdsError::NotStarted(cause) => Some(cause.as_ref()),
-            // The message of this variant already includes the cause's own message.
+            // The message of this variant already includes the message of `cause`, so the chain
+            // continues after it.
             IdsError::Unanswered { cause, .. } => cause.source(),
         }
     }

@@ -295,8 +295,8 @@ impl Ids {
         let number_text = match described {
             Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
-            // The caller may be permitted to mint but not to read formats. If there is another
-            // error, the following request for texts reports it.
+            // The caller may be permitted to mint but not to read formats. The service then writes
+            // the texts. If there is another error, the following request for texts reports it.
             Err(_) => None,
         };
         Ok(*self.number_text.get_or_init(|| number_text))
@@ -388,8 +388,8 @@ mod tests {
         );
     }
 
-    /// Returns the next id in a process that is not the owner of the stock, the connections and the
-    /// piece.
+    /// Returns the next id of an `Ids` whose stock, connections and piece belong to another
+    /// process.
     fn next_in_a_copy(may_be_forked: bool) -> u128 {
         let (url, _) = service(vec![rows(1_000, 4)]);
         let options = IdsOptions {

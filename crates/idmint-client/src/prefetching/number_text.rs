@@ -49,8 +49,8 @@ impl NumberText {
             is_upper,
             length_min: length.max(1),
         };
-        // The pattern does not show the order of the alphabet. The example id is therefore compared
-        // as well.
+        // The pattern does not show the order of the digits in the alphabet. The text of the
+        // example id is therefore compared as well.
         let is_same = Some(&number_text.text_of(format.example.value.parse().ok()?))
             == format.example.encodings.get(&encoding.name);
         is_same.then_some(number_text)

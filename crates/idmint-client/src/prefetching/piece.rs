@@ -100,8 +100,8 @@ impl Piece {
     }
 
     /// Turns the parts of a response into pieces, which expire at `expires`. The part that contains
-    /// the middle id is split before this id, and the piece that begins with it is marked as the
-    /// second half.
+    /// the middle id is split before that id. The piece that begins with it is marked as the second
+    /// half, whose first use triggers a refill.
     pub(super) fn halve(parts: Vec<PieceIds>, expires: Instant, process: u32) -> Vec<Piece> {
         let half = parts.iter().map(PieceIds::count).sum::<u64>() / 2;
         let mut before = 0;

@@ -16,8 +16,8 @@ use super::error::{IdsError, ended};
 use super::options::IdsOptions;
 use super::piece::Piece;
 
-/// If a stock needs another refill within this time after a refill, it is too small. The next
-/// requests then ask for more ids.
+/// If a stock needs a refill less than this time after the previous one, it is too small, and
+/// further requests ask for more ids.
 const USED_UP_EARLY: Duration = Duration::from_secs(1);
 
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
@@ -201,7 +201,8 @@ impl State {
     fn drop_old_pieces(&mut self) {
         while let Some(old) = self.pieces.pop_front_if(|piece| !piece.is_fresh()) {
             if old.is_second_half {
-                // The ids expired before they were used, so fetch fewer.
+                // The first half of the ids was still enough when the second half expired, so fetch
+                // fewer ids.
                 self.count = (self.count / 2).max(self.count_min);
             }
         }

@@ -150,18 +150,18 @@ impl<H: Handler> Connection<H, TcpStream> {
 
     /// Configures the socket, and returns the deadline for the head of the first request.
     fn begin(&self) -> Instant {
-        // Responses are written as a whole, so waiting for more data would only delay them. A
-        // failure of this call does no harm.
+        // Disable Nagle's algorithm. Responses are written as a whole, so waiting for more data
+        // would only delay them. If this call fails, the connection still works.
         let _ = self.stream.set_nodelay(true);
         Instant::now() + self.context.limits.header_timeout
     }
 }
 
-/// The reason why an HTTP/1 connection with buffers stopped being served.
+/// The reason why [`Context::run_http1_awake`] returned.
 enum Http1Ending {
     Ended(Ending),
-    /// The connection is idle, and its buffers are released. The bytes are the beginning of the
-    /// next request, which was read already.
+    /// The connection is idle and has released its buffers. The bytes are the beginning of the next
+    /// request, if some of it was already read.
     Resting(Bytes),
 }
 
@@ -217,8 +217,9 @@ impl Context {
         }
     }
 
-    /// Waits for `first`, which is a TLS handshake or the protocol detection before the first
-    /// request. Returns `None` if `first` misses `head_deadline`, or if the connection must end.
+    /// Waits for `first`, the step before the first or next request: a TLS handshake, the protocol
+    /// detection, or the first bytes of a request. Returns `None` if `first` is not done by
+    /// `head_deadline`, or if the connection must end.
     async fn before_request<T>(
         &self,
         head_deadline: Instant,
@@ -237,7 +238,8 @@ impl Context {
         }
     }
 
-    /// Wraps the handler with an observer, which is created for this connection's caller.
+    /// Wraps the handler with an observer of its requests. The observer is created for this
+    /// connection's peer and its certificates.
     fn observe<H: Handler>(
         &self,
         handler: H,

@@ -83,7 +83,8 @@ impl<B: ResponseBody> SentAnswer<B> {
         progress: StreamProgress,
         reservation: MemoryReservation,
     ) -> Self {
-        // The head of the response counts as the first chunk to send.
+        // The head of the response counts as its first chunk, so that a caller that does not even
+        // take the head is noticed.
         progress.record();
         let stream = Stream {
             progress,
@@ -114,8 +115,8 @@ impl<B: ResponseBody> SentAnswer<B> {
                 });
                 let reserved = ready!(paying.as_mut().poll(context));
                 self.paying = None;
-                // The head has been sent, so the response can no longer be refused. Retry until
-                // memory is free, or until the connection is cut off.
+                // The head has been sent, so the response can no longer be replaced with a refusal.
+                // Retry until memory is free, or until the connection is cut off.
                 if let Ok(reservation) = reserved {
                     self.reserved = Some(reservation);
                     break;

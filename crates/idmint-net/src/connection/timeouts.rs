@@ -37,15 +37,16 @@ impl Timeouts {
         }
     }
 
-    /// Makes the timeouts expire for the first time once the connection has been idle for
-    /// `rest_after`. If memory is scarce, they expire as soon as the connection becomes idle.
+    /// Makes [`poll_expired`](Self::poll_expired) resolve early for an idle connection, so that the
+    /// connection can release its buffers: after `rest_after`, or as soon as it becomes idle if
+    /// memory is scarce.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }
 
-    /// Moves the deadline of an idle connection to the end of its idle timeout. Returns `false` if
-    /// the deadline was already there. Call this method only once the deadline has passed. `false`
-    /// then means that the idle timeout has expired.
+    /// Call this when `poll_expired` has resolved for an idle connection. If it resolved early,
+    /// moves the deadline to the end of the idle timeout and returns `true`. Returns `false` if the
+    /// idle timeout itself has expired.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;

@@ -42,9 +42,11 @@ const CONTINUATION: u8 = 9;
 /// The allowance of one connection: the number of frames without a request that it may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// The number of sent bytes that have not added a frame to the allowance yet.
+    /// The number of sent bytes, below [`BYTES_FOR_ONE`], that have not yet added a frame to the
+    /// allowance.
     sent: usize,
-    /// The number of received DATA bytes that have not paid for a frame yet.
+    /// The number of received DATA bytes, below [`DATA_FOR_ONE`], that have not yet paid for a
+    /// frame.
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,
@@ -121,8 +123,8 @@ impl FrameAllowance {
         Ok(())
     }
 
-    /// Refills the allowance after `len` bytes were sent. The other side acknowledges those bytes
-    /// with frames of its own.
+    /// Refills the allowance after `len` bytes were sent, because the caller acknowledges them with
+    /// window updates.
     pub(super) fn refill_for_bytes(&mut self, len: usize) {
         let sent = self.sent + len;
         self.refill(sent / BYTES_FOR_ONE);

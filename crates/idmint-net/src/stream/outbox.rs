@@ -53,8 +53,8 @@ struct Contents<S> {
     sent: usize,
     /// The number of bytes that may still be written before the connection is polled again.
     left_at_once: usize,
-    /// The reservation for buffering more than a short response. Without it, at most a short
-    /// response is buffered.
+    /// The reservation for buffering more bytes than a short response has. `None` while no more
+    /// than that are buffered.
     reservation: Option<MemoryReservation>,
     /// The reservation for the bytes that are held while the socket accepts no more.
     unread: Option<MemoryReservation>,
@@ -147,15 +147,15 @@ impl<S: Socket> Contents<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns `Pending` because the socket accepts no more bytes now. First reserves memory for
-    /// the bytes that are held meanwhile. If the reservation fails, the connection ends.
+    /// Returns `Pending`, because the socket accepts no more bytes for now. First reserves memory
+    /// for the bytes that the connection holds in the meantime. If that fails, the connection ends.
     fn wait<T>(&mut self, context: &Context<'_>, owner: &BudgetOwner) -> Poll<io::Result<T>> {
         if self.unread.is_none() {
             self.unread = owner.reserve_now(UNREAD_LEN).ok();
             self.is_given_up = self.unread.is_none();
             if self.is_given_up {
-                // Errors of a flush are ignored. The task is therefore woken, and its next read or
-                // write returns this error.
+                // The caller of this method may be a flush, whose errors are ignored. The task is
+                // woken, so that its next read or write returns this error.
                 context.waker().wake_by_ref();
             }
             self.check()?;

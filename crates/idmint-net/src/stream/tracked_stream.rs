@@ -69,8 +69,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
         } else {
             let len = this.unread.len().min(buf.remaining());
             buf.put_slice(&this.unread.split_to(len));
-            // Append the bytes that follow, if any are ready. An error of the connection shows up
-            // in the next read.
+            // Append more bytes if the stream has some ready. If the connection failed, the next
+            // read returns the error.
             let _ = Pin::new(&mut this.stream).poll_read(context, buf);
         }
         let came = &buf.filled()[filled_before..];

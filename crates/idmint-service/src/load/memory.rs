@@ -95,7 +95,8 @@ impl Pool {
         }
     }
 
-    /// Returns the largest number of units that one caller can wait for.
+    /// Returns the number of units that callers who wait can get, which excludes the units set
+    /// aside for callers who do not wait.
     fn rest_units(&self) -> usize {
         self.units - self.units / PARTS
     }

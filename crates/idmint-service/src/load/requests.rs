@@ -162,7 +162,7 @@ impl Requests {
         HeldMint(Arc::clone(self))
     }
 
-    /// Finishes work in the background after its caller has disconnected. The work counts as in
+    /// Finishes the work of a caller that has disconnected in the background. The work counts as in
     /// flight.
     pub fn work_detached(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         // Without a runtime, the process is shutting down, and the work is abandoned.
@@ -258,9 +258,9 @@ impl PeerBulk {
         })
     }
 
-    /// Continues with work whose input has arrived. If `pass` is a permit, the work was admitted
-    /// before, and resumes with the new estimate. Otherwise the work is admitted now. Short work
-    /// needs no permit, and the result is then `None`.
+    /// Admits work whose input has now arrived, with the new estimate. If `pass` is a permit, the
+    /// work was admitted before, and only resumes. Short work needs no permit, and the result is
+    /// then `None`.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
@@ -281,8 +281,8 @@ impl PeerBulk {
         }
     }
 
-    /// Waits for the only place for the largest requests. The next such request waits until the
-    /// place is dropped.
+    /// Waits until this request may process a very large body. Only one request does so at a time,
+    /// until the returned place is dropped.
     pub async fn turn_of_largest(&self) -> Place {
         self.requests.largest.enter(&self.peer).await
     }
