@@ -216,7 +216,8 @@ async fn a_head_request_has_the_headers_and_no_body() {
             .send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
     }
-    // Find this response after the HEAD response. This would fail if the HEAD response had a body.
+    // Send a GET request on the same connection. If a HEAD response had a body, that body would be
+    // read as the beginning of this response.
     client
         .send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await;
@@ -253,8 +254,8 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
         );
         let len = answer.header("content-length").map(str::to_owned);
         assert_eq!(len, Some(text.len().to_string()), "{path}");
-        // Use the connection again after the HEAD response. This would fail if the HEAD response
-        // had a body.
+        // Send a GET request on the same connection. If the HEAD response had a body, that body
+        // would be read as the beginning of this response.
         let mut client = service.connect().await;
         client
             .send(get_request(path).replacen("GET", "HEAD", 1))

@@ -10,8 +10,8 @@ use crate::support::post_request;
 use idmint_testing::cases;
 use idmint_testing::http1::Answer;
 
-/// A setting with which every report gets the id of its own time. These tests cover reading and
-/// returning messages, and not the grouping of reports.
+/// A setting with which the id of each report follows from the report's own time. These tests cover
+/// reading and returning messages, and not the grouping of reports.
 const PURE: &str = "conjunction.mode = 'pure'";
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
@@ -351,9 +351,8 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         "it is adopted as an id in a comment is"
     );
 
-    // A plain number of another originator can also be read as an id of idmint that belongs to
-    // other objects. The same is true of an id for another pair. Both must count as ids of another
-    // originator.
+    // Each of these ids can be read as an id of idmint for other objects: a plain number, and two
+    // ids of another pair. They must count as ids of another originator.
     for theirs in ["20240201", "zwwqlzz-pjjmxmd-lkpvwr", FIRST] {
         let sent = noted.replace(FIRST, theirs).replace("= 25544", "= 25545");
         let back = send(&service, "?return=cdm", "text/plain", &sent).await;

@@ -12,7 +12,8 @@ const JSON: &str = "content-type: application/json\r\n";
 const KNOWN: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
 const KNOWN_ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
-/// A setting with which the service stores nothing, and gives every report the id of its own time.
+/// A setting with which the service stores nothing, and the id of each report follows from the
+/// report's own time.
 const PURE: &str = "conjunction.mode = 'pure'";
 
 /// A grouped format with constants, small object fields, its own tick, and ids that fit a signed

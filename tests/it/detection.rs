@@ -238,9 +238,9 @@ fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, R
         format.split(id).map(|_| (encoding.name().to_owned(), id))
     };
     let readings: Vec<_> = format.encodings.iter().map(read).collect();
-    // Report the refusal that came nearest to an id. A wrong length counts as near as wrong
-    // letters. Among refusals that are equally near, the one of the first encoding, which is
-    // canonical, is reported.
+    // Report the refusal of the encoding whose texts are most similar. A wrong length counts as
+    // similar as wrong letters. Among equally similar encodings, the canonical one, which is the
+    // first, is reported.
     let readings_by_place = readings.iter().enumerate();
     let refusals =
         readings_by_place.filter_map(|(at, reading)| Some((at, reading.as_ref().err().copied()?)));

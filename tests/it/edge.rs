@@ -14,11 +14,12 @@ use idmint_http::{Admission, Api, HostPolicy, HttpMetrics, Problem, Route, Slug,
 use prometheus::{Registry, TextEncoder};
 use tower::ServiceExt;
 
-/// The detail of each refusal by the test's marker, a handler at the edge.
+/// The detail with which the marker refuses a request. The marker is an admission function of this
+/// test, which shows that a request passed the edge.
 const MARKER: &str = "the marker stands at the edge";
 
-/// Creates an API with a marker at the edge, which refuses every request if `refuses` is `true`.
-/// Also returns a counter of the requests that reached the marker.
+/// Creates an API whose admission function is the marker, which refuses every request if `refuses`
+/// is `true`. Also returns a counter of the requests that reached the marker.
 fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     let registry = Registry::new();
     let clock = Arc::new(Clock::system());

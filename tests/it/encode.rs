@@ -187,10 +187,10 @@ async fn what_makes_no_id_is_named_with_its_bound_and_a_request_that_works() {
 /// Compares two published ids of the original service with the ids that idmint computes for the
 /// same reports. The ids are from its public test collection (UKSpaceAgency/sst-beta-infra).
 ///
-/// The salt of that service is secret, so the letters differ. After the first letter, Hashids
-/// writes the number in base 17 with one letter for each digit. The pattern of equal letters
-/// therefore does not depend on the salt. Of all seconds from 2022 to 2026, only these fit the
-/// patterns.
+/// The salt of that service is secret, so the letters of its ids differ from those of idmint. After
+/// the first letter, Hashids writes the number in base 17 with one letter for each digit, so the
+/// pattern of equal letters does not depend on the salt. Of all seconds from 2022 to 2026, only the
+/// seconds of these reports fit the patterns.
 #[tokio::test]
 async fn ids_of_the_original_service_have_the_pattern_of_letters_of_ours() {
     let pattern = |label: &str| {

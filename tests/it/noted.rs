@@ -403,7 +403,8 @@ async fn an_analysis_joins_the_conjunction_that_it_names_up_to_the_configured_re
                 "{settings} {tca}: {joined}"
             );
         }
-        // Reports of other forms are matched by their times alone.
+        // Only analyses are matched by the id that they contain. Reports of other forms are matched
+        // by their times.
         let other = detail(&service, "", "2024-02-01T00:05:00.9Z", Some(FIRST)).await;
         assert_eq!(
             (&other["created"], &other["noted_differs"]),
@@ -436,7 +437,7 @@ async fn an_analysis_says_which_other_conjunction_is_nearer() {
         (&json!(FIRST), None)
     );
 
-    // A conjunction within a second comes first.
+    // A conjunction within a second takes precedence over the conjunction in `event_id`.
     let within = post("2024-02-01T00:03:00.5Z").await;
     assert_eq!(
         (&within["id"], &within["noted_differs"]),
@@ -462,7 +463,8 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
     bodies.push(numbered);
     let many = send(&service, "", "application/json", &json!(bodies).to_string()).await;
     assert_eq!(many.json()["ids"], json!([FIRST, FIRST, FIRST, FIRST]));
-    // The id of this service for other objects is foreign to this pair.
+    // For this pair, an id that this service minted for other objects is an id of another
+    // originator.
     let swapped = analysis(FIRST, tca, &other).to_string();
     for query in ["", "?noted=keep", "?partial=true"] {
         let swapped = send(&service, query, "application/json", &swapped).await;
@@ -480,7 +482,8 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
         .json();
     assert_eq!(found["conjunctions"][0]["secondary"], 48_275);
 
-    // Where nothing is stored, no foreign id can be kept.
+    // A service in mode `pure` stores nothing, so it refuses an id of another originator, which it
+    // could not keep.
     let pure = Service::start("conjunction.mode = 'pure'").await;
     for (body, reason) in [
         (&swapped, "another_pair"),

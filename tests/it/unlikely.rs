@@ -160,8 +160,8 @@ fn of_a_thousand_words_or_numbers_at_most_one_is_taken_for_an_id() {
     }
 }
 
-/// Draws an id that any service could mint in the second `at`. It has any worker number, and half
-/// of the ids are the first of their tick.
+/// Draws an id that some service could mint in the second `at`. Its worker number is random, and
+/// half of the ids are the first id of their tick.
 fn real_id(format: &Format, at: u64, random: &mut StdRng) -> u128 {
     let assigned: Vec<_> = format
         .variants
@@ -208,7 +208,8 @@ fn no_real_id_is_withheld_but_payments_that_are_nine_digits() {
         };
         moments[kind] += usize::from(from == years[kind] || from == NOW - HOUR);
         let id = real_id(format, random.random_range(from..to), &mut random);
-        // Without its type, this text is a lower-case ULID, because both have any 128 bits.
+        // Begin ids of `typeid-uuid` with a type. Without one, the text cannot be told apart from a
+        // ULID in lower case, because any 128 bits are valid in both formats.
         let of_type = if format.name == "typeid-uuid" {
             "a_"
         } else {

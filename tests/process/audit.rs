@@ -125,7 +125,8 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         exchange(&service, "POST /ids/evently", &again, &events).status,
         200
     );
-    // The other paths of the same routes must write the same lines.
+    // Other paths that do the same work must write the same lines: `/ledgers/{ledger}/events` for
+    // `/ids/evently`, and `/conjunctions` for `/ids/conjunction`.
     let events = r#"{"events":[{"event":"c","entities":{}}]}"#;
     let appended = exchange(
         &service,

@@ -90,8 +90,8 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
         "a second time nothing changes"
     );
 
-    // If a node already has another conjunction at such a time, it must keep its own conjunction
-    // and say so.
+    // If a node already has another conjunction within a second of an imported one, it must keep
+    // its own conjunction and say so.
     let third = Home::new();
     let other = third.start();
     other.wait_until_ready();

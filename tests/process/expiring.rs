@@ -12,8 +12,7 @@ use crate::tls::{OPERATOR, Secured};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns the time that is `days` and a half days from now, in whole seconds. The result contains
-/// the same time as two types.
+/// Returns the time `days` days and 12 hours from now, in whole seconds, as two types.
 fn in_days(days: i32) -> (SystemTime, UnixTime) {
     let now = Duration::from_secs(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs());
     let now = now + DAY / 2;

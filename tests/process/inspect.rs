@@ -148,7 +148,8 @@ fn what_cannot_be_read_is_refused() {
 fn old_ids_that_a_named_format_can_mint_again_are_counted() {
     let home = Home::new();
     let old = home.path("old.txt");
-    // One is to come, one has passed, one has letters of two cases, and one is too long.
+    // The time of the first id is in the future, so `payment` can mint it again. The second time
+    // has passed, the third text has letters of both cases, and the fourth is too long.
     fs::write(&old, "ZZ0000000\n000000000\n03nvoJDIi\nZZ00000000\n").unwrap();
     let old = old.to_str().unwrap();
     let counted = run(idmint(&["inspect", old, "--format", "payment", "--text"]));

@@ -144,7 +144,7 @@ fn numbers_and_voids_are_in_a_backup() {
     );
 }
 
-/// `RESTORES=1000` makes a campaign of it.
+/// Set `RESTORES=1000` to repeat this more often.
 #[test]
 fn a_restore_under_callers_gives_no_number_to_two_orders() {
     let restores = std::env::var("RESTORES").map_or(3, |count| count.parse().expect("a number"));

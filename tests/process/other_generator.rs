@@ -144,8 +144,9 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
             "a refused first start leaves none"
         );
     }
-    // Sorted, with both kinds of line endings, and without one after the last line. Two lines are
-    // ids of the old base 62, which `payment` does not write.
+    // A valid file: its ids are sorted, its lines end with LF or CRLF, and the last line has no
+    // line end. The first and the last line are ids in the old base 62, which `payment` does not
+    // write.
     fs::write(
         &file,
         "03nvoJDIi\n1I9ZC1000\r\n1I9ZC1000\n\"1I9ZC1001\",\nz1I9ZC100",

@@ -83,7 +83,8 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
     run(with_floor(&restored, "2026-01-01T00:00:00Z")).assert(78, &[FLOOR, floor]);
     run(with_floor(&restored, "soon")).assert(78, &["IDMINT_FLOOR=soon"]);
 
-    // The first starts are killed: at once, when the horizon is on disk, and when it listens.
+    // Kill the first three starts on the restored folder: at once, when the horizon is on disk, and
+    // when the service listens.
     let spawn = || {
         with_floor(&restored, floor)
             .stdout(Stdio::null())
@@ -119,7 +120,7 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
     let callers = into_received(load.stop());
     service.kill();
 
-    // The variable is still set, as in the manifest of a pod.
+    // The floor is still set for this start, as in the manifest of a Kubernetes pod.
     let service = Service::start(with_floor(&restored, floor));
     service.wait_until_ready();
     assert_eq!(
