@@ -163,7 +163,7 @@ pub(super) fn address_of(listener: &TcpListener) -> SocketAddr {
 }
 
 /// Returns a check that refuses connections while the clock shows a date before 1970. The HTTP
-/// library panics when it writes such a date, so it must not get a connection then.
+/// library would panic when it writes such a date into a response.
 fn obstacle(service: &Service) -> Box<dyn Fn() -> Option<Bytes> + Send + Sync> {
     let clock = Arc::clone(service.clock());
     Box::new(move || {

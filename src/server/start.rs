@@ -20,7 +20,7 @@ use idmint_storage::{
 /// The interval at which a waiting start checks its clock.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A start that finds no record of an earlier run waits for `lead_max` plus this time.
+/// A start without a record of an earlier run waits for `lead_max` plus this time.
 ///
 /// The lead is the time by which ids are ahead of the clock. It is at least one tick, so it can
 /// exceed `lead_max`. Only formats with ticks shorter than 100 ms have a lead, so the excess is
@@ -143,9 +143,9 @@ impl StartError {
 /// horizon) durable, and lets requests mint.
 ///
 /// Until then, mint requests are refused with the reason, but ids can be decoded. If the store has
-/// a horizon, its records are served without waiting for the clock. They do not need the clock,
-/// because a ledger continues above its own last event and grouping does not depend on the current
-/// time.
+/// a horizon, its records are served without waiting for the clock, because they do not depend on
+/// the current time. A ledger continues above its own last event, and reports are grouped by the
+/// times in them.
 ///
 /// # Errors
 /// Returns [`StartError`] if the start fails permanently. The process should end then.

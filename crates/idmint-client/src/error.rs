@@ -262,8 +262,8 @@ impl fmt::Display for ProblemDetails {
     }
 }
 
-/// An error of reqwest. The message leaves out its outer layers, because they say only that a
-/// request failed.
+/// An error of reqwest. Its message leaves out the outer errors of the chain, because they say only
+/// that a request failed.
 #[derive(Debug)]
 pub(super) struct TransportError(pub(super) reqwest::Error);
 

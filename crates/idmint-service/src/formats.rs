@@ -54,7 +54,7 @@ impl UnknownFormat {
 }
 
 /// Compares texts by length first, and alphabetically only if their lengths are equal. Most
-/// comparisons therefore need not look at any letter.
+/// comparisons are decided by the lengths alone.
 fn shortlex(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }
@@ -111,13 +111,14 @@ pub struct ServedFormat {
     counted: Arc<CountedFormat>,
     source: IdSource,
     /// The permits for long requests. A long request holds its permit until the ids that it
-    /// reserved are due.
+    /// reserved may be sent.
     turns: Semaphore,
     /// The cached JSON description of the format, or `None` if it was never requested.
     told: Mutex<Option<ToldFormat>>,
 }
 
-/// The cached JSON description of a format, with the changeable values from which it was built.
+/// The cached JSON description of a format, with the values from which it was built and which may
+/// change.
 #[derive(Debug)]
 struct ToldFormat {
     workers: Vec<u32>,

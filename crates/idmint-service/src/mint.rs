@@ -1,4 +1,6 @@
 //! Mints the requested number of ids: reserves the ids, and holds the response until they are due.
+//! Ids are due when the clock is close enough to the times in them (`mint.lead_max`) that they may
+//! be sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,8 +16,9 @@ use idmint_core::time::UnixNanos;
 /// The maximum time that a request waits for minting time to be reserved.
 ///
 /// A node that was idle has no reserved time left. A reservation takes as long as a write to the
-/// disk or the coordinator. This limit is therefore separate from the limit on how long a request
-/// waits for its ids to be due.
+/// disk or the coordinator, which has nothing to do with the time in the ids. This limit is
+/// therefore separate from `mint.wait_max`, the limit on how long a request waits for its ids to be
+/// due.
 const RESERVING_MAX: Duration = Duration::from_secs(2);
 
 /// The maximum time for which a mint waits until the first reservation after a start is durable.
@@ -106,7 +109,7 @@ impl Service {
         self.mint(minter, request).await
     }
 
-    /// Returns the granted ids once they are due.
+    /// Returns the granted ids once they are due, which means that they may be sent.
     #[inline]
     fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;

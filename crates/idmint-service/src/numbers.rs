@@ -1,5 +1,5 @@
 //! Series of numbers: issues numbers without gaps or in blocks, voids numbers, closes series, and
-//! lists both.
+//! lists series and their numbers.
 //!
 //! A number without gaps is durable before the response is sent. For series with blocks, a block of
 //! numbers is reserved in the store, and then issued from memory. The reservation is a normal

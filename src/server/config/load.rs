@@ -14,8 +14,9 @@ impl Config {
     /// override earlier ones.
     ///
     /// Tables are merged key by key, while lists and single values replace earlier ones. `env` is
-    /// the whole environment, because other variables show the host name and if the process runs
-    /// under Kubernetes. `flags` has the shape of the file (`{ http = { listen = "…" } }`).
+    /// the whole environment, because variables without the prefix contain the host name and show
+    /// if the process runs under Kubernetes. `flags` has the shape of the file (`{ http = { listen
+    /// = "…" } }`).
     ///
     /// # Errors
     /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value

@@ -58,8 +58,9 @@ impl Output {
     /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // The guard is dropped in a separate thread, because its drop may block. It waits for the
-        // queue only for a bounded time, but then writes to standard output, which may stall, too.
+        // The guard is dropped on a separate thread, because its `drop` may block. That function
+        // waits for the queue only for a bounded time, but then writes to standard output, which
+        // may stall, too.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());

@@ -16,8 +16,8 @@ use super::error::{IdsError, ended};
 use super::options::IdsOptions;
 use super::piece::Piece;
 
-/// If a stock needs a refill less than this time after the previous one, it is too small, and
-/// further requests ask for more ids.
+/// If a stock needs a refill less than this time after the previous refill, the stock is too small.
+/// Further requests then ask for more ids.
 const USED_UP_EARLY: Duration = Duration::from_secs(1);
 
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
@@ -184,7 +184,7 @@ impl State {
     /// the service is too busy for a bulk request. Returns `true` if the number is lower now.
     fn asks_for_fewer_after(&mut self, refused: &IdsError, count: u32) -> bool {
         if let Some(most) = refused.count_max().filter(|most| (1..count).contains(most)) {
-            // The service never grants more ids than its limit, so request at most that from now
+            // The service would refuse a larger count again, so request at most `most` ids from now
             // on.
             (self.count, self.count_max) = (most, most);
             self.count_min = self.count_min.min(most);

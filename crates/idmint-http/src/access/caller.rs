@@ -84,7 +84,8 @@ impl CallerNote {
         self.0.permit.get().map(|permit| permit.shown_by.as_str())
     }
 
-    /// Records the caller's remaining rate. `left` is `None` if the caller has used up its rate.
+    /// Records how many requests the caller may still send, for the rate limit headers of the
+    /// response. `left` is `None` if the caller has used up its rate limit.
     pub(super) fn fill_rate(&self, rate: &Rate, left: Option<Left>) {
         let (requests, seconds) = left.map_or((0, 1), |left| {
             (

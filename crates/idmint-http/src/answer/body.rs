@@ -336,8 +336,8 @@ enum Form {
     Rows { rows_max: usize },
 }
 
-/// The bytes between two ids. They are arrays, because a few bytes of constant length are stored
-/// without a function call.
+/// The bytes between two ids, as an array of constant length. Unlike a slice, the compiler stores
+/// such an array without a function call.
 #[derive(Debug, Clone, Copy)]
 enum Separator {
     One([u8; 1]),

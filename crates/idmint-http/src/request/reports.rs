@@ -15,11 +15,11 @@ use idmint_records::conjunction::{
 use idmint_wire::{AnalysisRequest, ReportRequest};
 
 /// Reads one report, or a list of 1 to `most` reports. The names of the members determine the form
-/// of a JSON body. `keeps_foreign` is `true` if the ids of other originators are stored.
+/// of a JSON body. `keeps_foreign` is `true` if the service stores the ids of other originators.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if
-/// it is not a valid report or list of reports.
+/// the body is not a valid report or list of reports.
 pub(crate) fn read_reports(
     body: Bytes,
     media: MediaType,

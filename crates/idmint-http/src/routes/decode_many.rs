@@ -85,8 +85,9 @@ pub(crate) async fn decode_many(
     answer
 }
 
-/// Reads a body of texts. Returns the body with its memory reservation. If the body is so long that
-/// it is long work in any case, also returns a bulk permit.
+/// Reads a body of texts. Returns the body with its memory reservation. Also returns a bulk permit
+/// if the declared length exceeds [`BODY_LEN_AT_ONCE_MAX`], because such a body is long work
+/// whatever its content.
 pub(super) async fn read_texts(
     service: &Service,
     body: Body,
@@ -453,8 +454,8 @@ impl Pieces for Answers {
         self.pass.iter_mut().for_each(BulkPass::resume);
     }
 
-    // Give up the permit while the caller does not read. Otherwise such a caller would prevent
-    // other callers from doing long work.
+    // Pause the bulk permit while the caller does not read. A caller that reads nothing would
+    // otherwise prevent other callers from doing long work.
     fn pause(&mut self) {
         self.pass.iter_mut().for_each(BulkPass::pause);
     }
@@ -462,8 +463,8 @@ impl Pieces for Answers {
     fn thread(&self) -> PieceThread {
         match &self.aside {
             Some(bulk) => PieceThread::Aside(bulk.clone()),
-            // Yield after each chunk. Otherwise a caller that reads fast would occupy the thread
-            // for too long.
+            // Yield after each chunk, because a caller that reads fast would otherwise occupy the
+            // thread for too long.
             None => PieceThread::OfConnectionInTurn,
         }
     }

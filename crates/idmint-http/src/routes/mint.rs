@@ -382,9 +382,9 @@ impl MintQuery {
             .behind(self.prefix.clone())
     }
 
-    /// Returns the memory to reserve for the first chunk of the response. Rows reserve as much as
-    /// the texts of the same ids, because minting the ids is the same work. Both are therefore
-    /// refused and delayed alike.
+    /// Returns the memory to reserve for the first chunk of the response. A response in rows is
+    /// much shorter, but reserves as much as the texts of the same ids, because minting them is the
+    /// same work. Both are then refused and delayed alike.
     fn price(&self, format: &Format) -> usize {
         let of_texts = self
             .encoder_of_texts(format)

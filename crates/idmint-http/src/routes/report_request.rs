@@ -67,8 +67,8 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // A returned message contains its new id, which must not differ from an id that is already
-        // in the message.
+        // A message that is returned contains the new id. If the message already contains an id,
+        // the two must agree.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,
@@ -138,9 +138,9 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 /// whatever its content, and is admitted before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
-/// The memory reserved for parsed reports, in percent of the body's length. Parsed reports take
-/// more memory than this. With a higher value, however, the longest body might not fit into one
-/// peer's share.
+/// The memory reserved for parsed reports, in percent of the body's length. Parsed reports may take
+/// more. With a higher value, however, the reservation for the longest body might exceed the share
+/// of one peer.
 const PARSE_PERCENT: usize = 70;
 
 /// The estimated time per byte, in nanoseconds, to read, group and answer reports.

@@ -75,7 +75,7 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The data of a connection that does not depend on the type of its stream or its handler.
+/// The parts of a connection whose types do not depend on its stream or its handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,
@@ -392,7 +392,7 @@ async fn close<S: Socket>(outbox: Arc<Outbox<S>>, last_words: &'static [u8]) {
         stream.write_all(last_words).await?;
         stream.shutdown().await
     };
-    // A caller that does not read its last response is cut off.
+    // A caller that does not read its last response within `GOODBYE_MAX` is cut off.
     let _ = timeout(GOODBYE_MAX, closing).await;
 }
 

@@ -58,8 +58,8 @@ pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
 
 impl<B: ResponseBody> SentAnswer<B> {
     /// Returns a body to send. `reserved` is the reservation for its first chunk, with the owner
-    /// for whom later chunks are reserved. If it is `None`, no memory is reserved for any chunk, so
-    /// all chunks must be short.
+    /// for whom later chunks are reserved. If `reserved` is `None`, no memory is reserved for any
+    /// chunk, so all chunks must be short.
     pub(super) fn new(
         body: B,
         request: RequestGuard,

@@ -1,8 +1,8 @@
 //! The current activity of a connection. The activity determines when the connection times out.
 //!
-//! hyper has only one timeout for a request head, which also runs between requests. With it, an
-//! idle connection would be closed after the 5 s that a head may take. That timeout is therefore
-//! disabled, and this module tracks bytes at the [stream](super::tracked_stream), and requests and
+//! hyper has only one timeout for a request head, which also runs between requests. With that
+//! timeout, an idle connection would be closed after the 5 s that a head may take. It is therefore
+//! disabled. Instead, bytes are tracked at the [stream](super::tracked_stream), and requests and
 //! responses at the [handler](crate::connection).
 
 use std::ops::Deref;

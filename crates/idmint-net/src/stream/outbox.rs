@@ -37,8 +37,8 @@ const PAID_LEN_MIN: usize = 16 * 1024;
 const LEN_AT_ONCE_MAX: usize = 128 * 1024;
 
 /// The socket of a connection, with its write buffer.
-// hyper's stream and the connection around it both write to the socket, so it is behind a lock.
-// Both writers are in one task, so the lock is never contended.
+// The socket is behind a lock, because hyper's stream and the connection around it both write to
+// the socket. Both are in one task, so the lock is never contended.
 #[derive(Debug)]
 pub(crate) struct Outbox<S> {
     contents: Mutex<Contents<S>>,
@@ -58,7 +58,7 @@ struct Contents<S> {
     reservation: Option<MemoryReservation>,
     /// The reservation for the bytes that are held while the socket accepts no more.
     unread: Option<MemoryReservation>,
-    /// `true` if no memory could be reserved for `unread`. The connection ends then.
+    /// `true` if no memory could be reserved for `unread`, so that the connection must end.
     is_given_up: bool,
     /// `true` if the last write was not complete, so hyper still holds bytes.
     is_stalled: bool,

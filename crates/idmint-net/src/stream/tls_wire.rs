@@ -87,8 +87,8 @@ impl AsyncWrite for TlsWire {
 
 /// The lowest stream of a connection: a plain socket, or TLS over a socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// `true` if the stream buffers written bytes until it is flushed. A constant is used so that a
-    /// plain socket needs no check at run time.
+    /// `true` if the stream buffers written bytes until it is flushed, as TLS does. It is a
+    /// constant, so that a plain socket needs no check at run time.
     const KEEPS_BYTES: bool;
 }
 

@@ -1,5 +1,5 @@
-//! The byte stream of a connection. The stream tracks bytes, and is closed in such a way that the
-//! caller can still read the last response.
+//! The byte stream of a connection. The stream records its bytes in the connection's activity, and
+//! closes in such a way that the caller can still read the last response.
 
 use std::io;
 use std::pin::Pin;

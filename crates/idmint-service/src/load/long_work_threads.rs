@@ -25,8 +25,8 @@ impl LongWorkThreads {
             .max_blocking_threads(threads);
         #[cfg(target_os = "linux")]
         runtime.on_thread_start(|| {
-            // On Linux, niceness belongs to a thread. Any process may raise it. If the kernel
-            // refuses nevertheless, the work runs with the usual priority.
+            // On Linux, niceness belongs to a thread, and any process may raise the niceness of its
+            // threads. If the kernel refuses to do so, the work runs with the usual priority.
             let _ = rustix::process::nice(NICENESS);
         });
         let runtime = runtime

@@ -111,7 +111,8 @@ impl Places {
         };
         self.change(&most, |own| {
             if let Some((_, give_up)) = own.pop_first() {
-                // Sending fails if the request has just ended, and then it needs no message.
+                // Sending fails only if the request has just ended. Such a request needs no
+                // message.
                 let _ = give_up.send(());
             }
         });

@@ -30,8 +30,8 @@ const BACKLOG_MAX: Duration = Duration::from_millis(20);
 pub struct Requests {
     in_flight_max: usize,
     cores: usize,
-    /// The number of mints that wait until their ids are due. Such mints are in flight but use no
-    /// resources.
+    /// The number of mints that only wait: for memory, for a permit, or until their ids may be
+    /// sent. Such mints are in flight but use no resources.
     /// Written by: `HeldMint`. Read by: `has_room`.
     held: AtomicUsize,
     bulk: Mutex<Bulk>,
@@ -138,7 +138,7 @@ impl Requests {
     }
 
     /// `true` if the number of requests in flight is within the limit. `in_flight` includes the new
-    /// request, but not detached ones. Mints that only wait until their ids are due do not count.
+    /// request, but not detached ones. Mints that only [wait](Requests::hold) do not count.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
         let in_flight = in_flight + self.detached.load(Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Requests {
         self.counts.count(Shed::InFlight)
     }
 
-    /// Counts a mint as waiting for its ids to be due, until the guard is dropped.
+    /// Counts a mint as waiting, for example until its ids may be sent, until the guard is dropped.
     pub fn hold(self: &Arc<Self>) -> HeldMint {
         self.held.fetch_add(1, Ordering::Relaxed);
         HeldMint(Arc::clone(self))
@@ -214,7 +214,7 @@ fn nanos_of(estimate: Duration) -> u64 {
         .min(u64::MAX / 1_000_000)
 }
 
-/// Counts one mint that waits until its ids are due, until dropped.
+/// Counts one mint that only waits, until dropped.
 #[derive(Debug)]
 pub struct HeldMint(Arc<Requests>);
 
