@@ -223,7 +223,7 @@ pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<Strin
 }
 
 /// Makes the minters skip the ids of other generators. Minting must not begin before `from`,
-/// because ids before `from` are not read.
+/// because ids before `from` are ignored.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -330,7 +330,7 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 /// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
 /// begin.
 ///
-/// With one slot, the earlier run minted at most `lead_max` ahead of this clock, so a short wait is
+/// With one slot, the earlier run minted only slightly ahead of this clock, so a short wait is
 /// enough. With several slots, another node may have minted up to `max_ahead` ahead of the clock.
 /// With one slot, the returned time is a whole second, and this function returns only when the
 /// clock has reached it. If a session began ahead of the clock, the next start without a record

@@ -13,10 +13,10 @@ impl Config {
     /// Reads the defaults, `file`, the `IDMINT_` variables in `env`, and `flags`. Later layers
     /// override earlier ones.
     ///
-    /// Tables are merged key by key, while lists and single values replace earlier ones. `env` is
-    /// the whole environment, because variables without the prefix contain the host name and show
-    /// if the process runs under Kubernetes. `flags` has the shape of the file (`{ http = { listen
-    /// = "…" } }`).
+    /// Tables are merged key by key, while lists and single values replace earlier ones. `flags`
+    /// has the shape of the file (`{ http = { listen = "…" } }`). `env` is the whole environment,
+    /// because variables without the prefix contain the host name and show if the process runs
+    /// under Kubernetes.
     ///
     /// # Errors
     /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value

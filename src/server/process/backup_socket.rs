@@ -44,8 +44,8 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// the client that connected first is disconnected, as soon as its `UNHEARD_MIN` has passed.
 const DETACHED_MAX: usize = 64;
 
-/// The time that each client gets for sending its path, even if more than `DETACHED_MAX` clients
-/// connect.
+/// The minimum time that each client gets for sending its path, even if more than `DETACHED_MAX`
+/// clients connect.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;
