@@ -107,7 +107,7 @@ fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
 }
 
 /// Returns the address with which clients on the same machine reach a service that listens on
-/// `listen`.
+/// `listen`. Replaces an unspecified address, such as 0.0.0.0, by the loopback address.
 pub fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -163,8 +163,8 @@ impl Fleet {
     }
 }
 
-/// Checks the rules for numbers against the numbers of this fleet. Retries while etcd is full or
-/// does not respond.
+/// Checks that the numbers stored in this fleet conform to the configured rules. Retries while etcd
+/// is full or does not respond.
 async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRules, StoreError> {
     loop {
         let (rules, asked) = (service.number_rules().clone(), Arc::clone(records));

@@ -199,7 +199,8 @@ pub async fn run(
     outcome
 }
 
-/// Checks that only callers with credentials can mint, or that the operator permits all of them.
+/// Checks that only callers with credentials can mint, or that the operator permits callers without
+/// credentials (`insecure_public`).
 ///
 /// # Errors
 /// Returns [`RunError::Public`] if other machines could mint without credentials.
@@ -301,8 +302,8 @@ impl Running {
         address_of(&self.listener)
     }
 
-    /// Serves until `told` completes or minting fails permanently. Then drains the connections, so
-    /// that requests in flight get a response.
+    /// Serves until `told` completes, which is the signal to shut down, or until minting fails
+    /// permanently. Then drains the connections, so that requests in flight get a response.
     ///
     /// # Errors
     /// Returns [`RunError`] if the service ends before `told` completes.

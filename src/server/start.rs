@@ -171,7 +171,8 @@ pub async fn begin(
         Opened::Again(restart) => {
             let (horizon, floor) = (restart.horizon(), restart.floor());
             if obstacle(service.clock(), &rule, Some(horizon)).is_none() {
-                // This check is made before the store is changed by this start.
+                // Make this check before this start changes the store, so that a refused start
+                // changes nothing.
                 check_start_after(service, rule.max_ahead)?;
             }
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;

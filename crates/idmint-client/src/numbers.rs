@@ -30,8 +30,9 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Starts a series with `first`, the last number that was assigned elsewhere. Repeating the
-    /// request changes nothing. To correct the number of an earlier call, pass the wrong number as
+    /// Begins a series that was numbered elsewhere until now. `first` is the last number that was
+    /// assigned there, so the service issues the number after it next. Repeating the request
+    /// changes nothing. To correct the number of an earlier call, pass the wrong number as
     /// `instead_of`. The wrong number must still be the only number of the series.
     ///
     /// # Errors

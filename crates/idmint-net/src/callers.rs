@@ -93,8 +93,8 @@ impl Callers {
             .map_or_else(|| self.load.door.owner(peer).reserve_now(bytes), Ok)
     }
 
-    /// `true` if the number of connections from this address is unlimited, because the address is a
-    /// trusted proxy or belongs to this machine.
+    /// `true` if this address may have any number of connections, because it is a trusted proxy or
+    /// belongs to this machine.
     pub(super) fn is_exempt(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.is_trusted(address)
     }

@@ -15,7 +15,8 @@ use super::limits::Limits;
 use super::stream::{Activity, State, idle_for};
 use idmint_service::Shed;
 
-/// The maximum number of evicted connections that are still closing.
+/// The maximum number of evicted connections that are still closing. While there are this many, no
+/// further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
 /// A scan of the table remembers up to this many of the longest-idle connections, so that a full

@@ -268,7 +268,8 @@ impl Service {
 /// A page of the numbers of a series.
 #[derive(Debug)]
 pub struct NumberPage {
-    /// The record of closing the series, or `None` if the series is open.
+    /// The time at which the series was closed and the caller that closed it, or `None` if the
+    /// series is open.
     pub closed: Option<ClosedSeries>,
     /// The changes of the written form that apply to the numbers of this page.
     pub forms: Vec<FormChange>,

@@ -65,7 +65,7 @@ pub struct Config {
 pub struct Origins {
     /// A sentence for each setting in the file that an environment variable overrides.
     pub overruled: Vec<String>,
-    /// The place of each key of the format definitions.
+    /// The place that sets each key of a format definition: a line of the file, or a variable.
     pub formats: BTreeMap<String, KeyOrigins>,
 }
 

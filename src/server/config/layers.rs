@@ -17,8 +17,8 @@ use super::error::{ConfigError, KeyOrigins, Origin};
 
 const PREFIX: &str = "IDMINT_";
 
-/// The environment variable for `--insecure-public`. The operator decides this for each start, so
-/// it is not a setting that a file could make permanent.
+/// The environment variable for `--insecure-public`. It is not a setting, because the operator
+/// should decide this for each start, and a setting in a file would be permanent.
 pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 
 /// The variable for the floor of a restore. It is not a setting, because only one start uses it.
@@ -28,7 +28,7 @@ pub const RESTORE_FLOOR: &str = "IDMINT_FLOOR";
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     layers: Vec<(Origin, Table)>,
-    /// The place of each key of the format definitions.
+    /// The place that sets each key of a format definition: a line of the file, or a variable.
     formats: BTreeMap<String, KeyOrigins>,
 }
 

@@ -20,7 +20,8 @@ pub struct WorkerConfig {
     #[serde(deserialize_with = "some_slot")]
     pub slot: Option<SlotSetting>,
     /// The number of slots, which is the maximum number of processes: 1 to 2^32 - 1. It cannot
-    /// change after the first mint. The formats may set a lower limit. Default: 1.
+    /// change after the first mint. A format with fewer worker numbers sets a lower limit. Default:
+    /// 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 4_294_967_295>")]
     pub slots: u32,
     /// The number of worker numbers that a process has in each format. Default: `None`, written
@@ -31,8 +32,8 @@ pub struct WorkerConfig {
     /// The operator's assurance that no second process ever runs with this slot, not even for a
     /// moment. Default: `false`.
     pub exclusive: bool,
-    /// The value of fields of the kind shard: 0 to 2^63 - 1. The formats may set a lower limit.
-    /// Default: 0.
+    /// The value of fields of the kind shard: 0 to 2^63 - 1. A format with a narrow shard field
+    /// sets a lower limit. Default: 0.
     #[serde(deserialize_with = "whole::<_, _, 0, { i64::MAX }>")]
     pub shard: u64,
     #[serde(skip)]

@@ -34,7 +34,7 @@ pub(super) struct Stock {
 
 struct State {
     pieces: VecDeque<Piece>,
-    /// The number of ids per request, and the bounds within which it may change.
+    /// The number of ids per request, which stays between `count_min` and `count_max`.
     count: u32,
     count_min: u32,
     count_max: u32,

@@ -47,7 +47,7 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    /// Returns the type and subtype, as in `Accept`.
+    /// Returns the type and subtype without parameters, such as `text/plain`.
     pub(crate) const fn essence(self) -> &'static str {
         match self {
             Self::Json => "application/json",

@@ -52,7 +52,8 @@ pub(crate) fn read_reports(
 
 /// Returns an upper bound for the number of reports in a body, without parsing them.
 pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
-    // In UTF-16, every second byte of an ASCII letter is 0.
+    // In UTF-16, every second byte of ASCII text is 0. Without these bytes, the marks counted below
+    // are found in any encoding.
     let body = match body {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Cow::from_iter(body.iter().copied().filter(|byte| *byte != 0))
@@ -170,7 +171,8 @@ fn read_plain<'a, F: PlainForm<'a>>(
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
     if is_partial && is_list {
         let given: Vec<&RawValue> = read_json(json)?;
-        // The count is checked before any report is read.
+        // Check the count first, so that a list that is too long is refused before its reports are
+        // read.
         ReportsError::check_count(given.len(), most)?;
         let given: Vec<Result<Object<F>, String>> = given.into_iter().map(read_one).collect();
         let parts = given.iter().map(|read| {

@@ -18,8 +18,8 @@ use idmint_service::{MemoryReservation, PeerBulk, Service};
 /// An example request that works.
 const EXAMPLE: &str = r#"POST /inspect ["175928847299117063","175928847299117064"]"#;
 
-/// The estimated times, in nanoseconds, to read a line in all formats, and to judge a line of the
-/// sample.
+/// The estimated times, in nanoseconds, to read one line in all formats, and to judge one line of
+/// the sample from which the verdict is derived.
 const NANOS_FOR_A_LINE: u64 = 4_000;
 const NANOS_TO_JUDGE_A_LINE: u64 = 20_000;
 

@@ -21,7 +21,7 @@ use idmint_wire::LedgerCheck;
 
 pub(crate) const ROUTE: &str = "/ledgers/{ledger}/verify";
 
-/// The accepted media types. The bytes of the body are the same in all of them.
+/// The accepted media types. In each of them, the body has one event per line.
 const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::OctetStream];
 
 /// The maximum number of bytes that are checked before the task yields. A longer line is checked on

@@ -76,8 +76,8 @@ impl<B: ResponseBody> SentAnswer<B> {
         }
     }
 
-    /// Returns this response as a response on an HTTP/2 stream. Each chunk that h2 takes is
-    /// recorded in `progress`. `reservation` is held until the response is sent.
+    /// Adapts this body to an HTTP/2 stream: splits it into small chunks, and records each chunk
+    /// that h2 takes in `progress`. `reservation` is held until the response is sent.
     pub(super) fn on_stream(
         self,
         progress: StreamProgress,

@@ -25,7 +25,8 @@ pub(super) struct Timeouts {
 }
 
 impl Timeouts {
-    /// Returns the timeouts of a connection whose current activity is `now` and ends by `deadline`.
+    /// Returns the timeouts of a connection whose current activity is `now`. The timeouts expire at
+    /// `deadline` unless the activity changes before.
     pub(super) fn new(limits: Limits, now: Snapshot, deadline: Instant) -> Self {
         Self {
             limits,

@@ -26,7 +26,7 @@ const BYTES_FOR_ONE: usize = 1024;
 /// The number of received DATA bytes that pay for one frame, even if their stream was reset.
 const DATA_FOR_ONE: usize = 64;
 
-/// The flag of padded DATA, and the maximum length of the padding.
+/// The flag of a padded DATA frame, and the maximum number of bytes that padding adds to the frame.
 const PADDED: u8 = 8;
 const PADDING_LEN_MAX: usize = 256;
 

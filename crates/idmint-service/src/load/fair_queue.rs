@@ -30,7 +30,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Peer {
     held: usize,
-    /// The value of [`State::given`] when this peer got its last place.
+    /// The value of [`State::given`] when this peer got its last place. The lowest value belongs to
+    /// the peer that was served least recently.
     last_given: u64,
     waiting: VecDeque<oneshot::Sender<Place>>,
 }

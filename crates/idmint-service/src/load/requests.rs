@@ -46,7 +46,7 @@ pub struct Requests {
     /// in flight.
     /// Written by: `work_detached`, `DetachedWork`. Read by: `has_room`, `wait_for_detached`.
     detached: AtomicUsize,
-    /// Notified when the last detached request has ended.
+    /// Notified when no detached request is left.
     all_ended: Notify,
     counts: Arc<ShedCounts>,
 }
