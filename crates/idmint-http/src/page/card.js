@@ -6,7 +6,7 @@ import { isRanged, rangeAround } from "./range.js";
 import { addressOf, formatOf, linkOf } from "./service.js";
 import { bitsOf, capital, counted, damageOf, grouped, local, meaning, relative, width } from "./words.js";
 
-/** The card of what a text is. `note` stands below the id. */
+/** Returns the card that shows the readings of a text. `note` is shown below the id. */
 export async function cardOf(text, answer, pinned, note) {
   const [match] = answer.matches;
   const numbers = answer.numbers ? (await import("./numbers.js")).numberReadings(text, answer.numbers) : null;
@@ -31,18 +31,18 @@ function noId(text, answer, pinned) {
   );
 }
 
-/** Notes about damage to the text, with what helps. */
+/** Lists the ways in which the text may be damaged, such as lost digits, with the remedy for each. */
 function damage({ notes }) {
   return notes?.length ? h("ul", { class: "plain notice" }, notes.map((note) => h("li", {}, h("strong", {}, "Damaged? "), damageOf(note)))) : null;
 }
 
-/** Ids that the text is near to. */
+/** Lists the ids that the text may be a misspelling of. */
 function near({ did_you_mean: ids }) {
   if (!ids.length) return null;
   return h("section", { class: "near" }, h("h3", {}, "Not as written"), h("p", {}, "It is near to ", ids.length > 1 ? "these ids:" : "this id:"), h("ul", { class: "plain" }, ids.map((id) => h("li", {}, h("a", { href: linkOf(id) }, idText(id))))));
 }
 
-/** Why the other formats do not read it. */
+/** Lists the reasons why other formats do not read the text, with the formats that each reason applies to. */
 function rejected({ rejected: refusals, matches }, isOpen) {
   if (!refusals.length) return null;
   const reasons = new Map();
@@ -120,15 +120,15 @@ function encodings(match) {
   return [table("Encodings", ["Written as", "Text"], rows), seconds === null ? null : h("p", { class: "note" }, `Its time in Unix seconds: ${seconds}`)];
 }
 
-/** The difference in evidence at which a reading counts as a thousand times less likely, in bits. */
+/** The difference in evidence, in bits, from which a reading is shown as a thousand times less likely: 2^10 is about 1000. */
 const FAR_BITS = 10;
 
-/** `true` if another reading is not a thousand times less likely, or makes the answer ambiguous. */
+/** `true` if another reading is less than a thousand times less likely than the best one, or makes the answer ambiguous. */
 function isNear({ matches: [best, second], ambiguous }, other) {
   return best.evidence_bits - other.evidence_bits < FAR_BITS || (ambiguous && other === second && other.plausible);
 }
 
-/** How sure the first reading is: in a few words, and why. */
+/** Returns how certain the first reading is: a few words, and an explanation. */
 function certainty(answer, pinned) {
   const [best, second] = answer.matches;
   const evidence = `${capital(best.evidence)} evidence`;

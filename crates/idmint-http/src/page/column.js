@@ -1,20 +1,20 @@
-// Many ids: the verdict on them, and a table to sort, to filter, to copy and to save.
+// The view of many ids: the verdict on all of them, and a table to sort, filter, copy and save.
 
 import { copyButton, facts, h, idText, problem, save, say } from "./elements.js";
 import { decode, decodeColumn, linkOf } from "./service.js";
 import { wordsOf } from "./splitter.js";
 import { counted, damageOf, grouped } from "./words.js";
 
-/** The number of rows that are shown at once. */
+/** The number of rows on one page of the table. */
 const PAGE = 100;
 
-/** Longer texts are no ids, and are not sent, in letters. */
+/** The maximum length of a row, in UTF-16 units. A longer row is not an id, and an empty text is sent instead. */
 const TEXT_LEN_MAX = 2000;
 
-/** The number of rows that show which column of a table has the ids. */
+/** The number of rows from which `likeliestColumn` finds the column with the ids. */
 const SAMPLE = 20;
 
-/** Reads the rows of a column, or of the column of a table that has the most ids. Returns `column` with the rows and the verdict. */
+/** Decodes the rows of a column. In a table, takes the column with the most ids unless `column.at` names one. Returns `column` with the decoded rows and the verdict. */
 export async function readColumn(into, column) {
   into.replaceChildren(h("p", { class: "note" }, "Reading …"), h("progress", { "aria-label": "Reading" }));
   say("Reading.");
@@ -30,7 +30,7 @@ export async function readColumn(into, column) {
   return { ...column, ...found, given: column.rows, at };
 }
 
-/** The column of which most cells of the first rows are ids, or `null` if no cell is one. */
+/** Returns the index of the column that has the most ids in its first rows, or `null` if no cell is an id. */
 async function likeliestColumn({ columns, rows }) {
   const sample = rows.slice(0, SAMPLE);
   const answers = await decode(columns.flatMap(({ at }) => sample.map((row) => short(row.cells[at]?.trim() ?? ""))));
@@ -43,13 +43,13 @@ function short(text) {
   return text.length > TEXT_LEN_MAX ? "" : text;
 }
 
-/** The words that are ids exactly as written. */
+/** Returns the words that are ids exactly as written. */
 async function idsAmong(words, { readAs }) {
   const answers = words.length ? await decode(words.map((word) => word.text), { isLenient: false, format: readAs }) : [];
   return words.filter((_, at) => answers[at].format);
 }
 
-/** The ids inside rows that are no ids themselves, by the index of the row. */
+/** Returns the ids inside rows that are not ids themselves, such as log lines. The key is the index of the row. */
 async function idsInside(rows, column) {
   const words = rows.flatMap(({ format, line, text }, at) => (format ? [] : wordsOf(text).flatMap((word) => (word === text ? [] : [{ at, line, text: word }]))));
   const found = new Map();
@@ -65,7 +65,7 @@ async function readRows(given, { readAs }) {
   return { verdict, rows: rows.map((answer, at) => rowOf(given[at], answer, verdict.format)) };
 }
 
-/** A row of the table. If the column has a format, the row is read as an id of that format. */
+/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. */
 function rowOf({ line, text }, answer, format) {
   const read = answer.read_as ?? answer;
   const isId = answer.read_as === undefined ? read.format !== null : answer.read_as !== null;
@@ -111,14 +111,14 @@ const WHY = {
   no_better_than_chance: "no format of this service fits the rows better than random text",
 };
 
-/** The number of rows of each format, each row read by itself. */
+/** Counts the rows of each format, where each row was read independently: `12 snowflake, 3 payment`. */
 function shares(rows) {
   const counts = new Map();
   for (const { format } of rows) if (format) counts.set(format, (counts.get(format) ?? 0) + 1);
   return [...counts].map(([format, count]) => `${grouped(count)} ${format}`).join(", ");
 }
 
-/** What is known about the rows. */
+/** Returns the list of facts about all rows: their format, time span, worker numbers and duplicates. */
 function factsOf({ verdict, rows }) {
   const { format, candidates, workers } = verdict;
   const span = ({ from, to }) => (from ? [h("time", { class: "id" }, from), " to ", h("time", { class: "id" }, to)] : null);
@@ -139,7 +139,7 @@ function factsOf({ verdict, rows }) {
   ]);
 }
 
-/** Shows a column that was read. */
+/** Shows a column that `readColumn` has read. */
 export function showColumn(into, column) {
   const { rows: all, verdict, table, at, readAs, name = "ids" } = column;
   const again = async (change) => {
@@ -256,7 +256,7 @@ function rowView(row) {
   );
 }
 
-/** A list of choices. Choosing one reads the column again, and the focus stays on the list. */
+/** Returns a labelled drop-down list. A choice reads the column again, and then returns the focus to the list. */
 function choice(id, label, options, choose) {
   const select = h("select", { id }, options.map(([value, text, selected]) => h("option", { value, selected }, text)));
   select.addEventListener("change", async () => {
@@ -266,7 +266,7 @@ function choice(id, label, options, choose) {
   return h("span", { class: "value" }, h("label", { for: id }, label), select);
 }
 
-/** A cell of a CSV file. A text that is no id and would be a formula in a spreadsheet gets a leading apostrophe. */
+/** Returns a cell of a CSV file. A text that is not an id but would be a spreadsheet formula gets a leading apostrophe. */
 function csvCell(value, isId) {
   const text = cellText(value, isId);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -1,4 +1,4 @@
-// The view that reads ids: the form, and what decides between a card for one id and a table for many.
+// The view that decodes: the form, and the choice between a card for one id and a table for many.
 
 import { h, idText, problem, say } from "./elements.js";
 import { visit, visitStart } from "./history.js";
@@ -6,18 +6,18 @@ import { decode } from "./service.js";
 import { linesOf, split, wordsOf } from "./splitter.js";
 import { counted, grouped } from "./words.js";
 
-/** The service reads no longer text as one id, in bytes. */
+/** The maximum length of a text that the service decodes as one id, in bytes. */
 const TEXT_LEN_MAX = 8192;
 
-/** Longer texts stay out of the field, which would be slow with them, in letters. */
+/** The maximum length of a text in the field, in UTF-16 units. A longer text would make the field slow, so only a note is shown. */
 const FIELD_LEN_MAX = 20_000;
 
 const [form, field, note, file, clear] = ["ask", "text", "held", "file", "clear"].map((id) => document.getElementById(id));
 
-/** The text that is too long for the field. */
+/** The text to decode if it is too long for the field, and otherwise `null`. */
 let large = null;
 
-/** Shows the form with a text, or hides the form in views that read none. */
+/** Shows the form with a text. In other views than this one, `wanted` is `null` and the form is hidden. */
 export function holdText(wanted) {
   form.hidden = !wanted;
   if (!wanted) return;
@@ -64,7 +64,7 @@ async function open(from) {
   read(text, from.name);
 }
 
-/** The text of a file. Spreadsheets save UTF-16 with a byte order mark. */
+/** Decodes the bytes of a file as UTF-8, or as UTF-16 if they begin with its byte order mark, as files of spreadsheets do. */
 function textOf(buffer) {
   const [first, second] = new Uint8Array(buffer);
   const encoding = first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
@@ -80,7 +80,7 @@ function read(given, name) {
   say("There is nothing to read.");
 }
 
-/** Shows what a text is, or the start. */
+/** Shows the readings of a text, or the start page if there is no text. */
 export async function showDecode(into, { text, format, encoding, file: name, isLost }) {
   if (!text) {
     field.focus();
@@ -118,7 +118,7 @@ async function readInto(into, text, pinned, name) {
   into.replaceChildren(h("section", { class: "card" }, h("h2", {}, why), h("p", {}, idText(text)), h("p", {}, `It has ${counted(text.length, "character")}. An id has at most ${grouped(TEXT_LEN_MAX)} bytes.`)));
 }
 
-/** Shows the table of many ids, or the card of the only one. Returns `false` if words have no id, and then shows nothing. */
+/** Shows the table of many ids, or the card if there is only one. Returns `false`, and shows nothing, if none of the words is an id. */
 async function showMany(into, column) {
   const { readColumn, showColumn } = await import("./column.js");
   const found = await readColumn(into, column);

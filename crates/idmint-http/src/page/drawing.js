@@ -1,21 +1,21 @@
-// A layout drawn to scale: each field as wide as its bits, and the bits or digits of an id in it.
+// Draws the layout of a format to scale: each field is as wide as its bits, and contains the bits or digits of an id.
 
 import { h, svg } from "./elements.js";
 import { bitsOf, width } from "./words.js";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/** The letter by which a field is told in drawing and legend. */
+/** Returns the letter that marks a field in the drawing and in the legend: `A` for the first one. */
 export function keyOf(at) {
   return LETTERS[at] ?? String(at + 1);
 }
 
-/** The sign of a field in a legend. */
+/** Returns the coloured mark of a field for the legend. */
 export function key(at) {
   return h("span", { class: `key field-${at % 8}` }, keyOf(at));
 }
 
-/** The digits of a field's value, as wide as the field. */
+/** Returns the value of a field in binary, or in its radix, padded with zeros to the width of the field. */
 export function digitsOf(field) {
   const { bits, digits, radix } = field.width;
   if (field.value === undefined) return null;
@@ -24,19 +24,19 @@ export function digitsOf(field) {
   return field.value;
 }
 
-/** Ones as full bars, zeros as low ones. */
+/** Draws a tall bar for each bit that is one, and a low bar for each zero. */
 function bars(bits) {
   const drawn = [...bits].map((bit, at) => svg("rect", { x: at + 0.12, y: bit === "1" ? 0 : 7, width: 0.76, height: bit === "1" ? 10 : 3 }));
   return svg("svg", { class: "bars", viewBox: `0 0 ${bits.length} 10`, preserveAspectRatio: "none", "aria-hidden": "true" }, drawn);
 }
 
-/** Fields of a format, or of an id where they have values. */
+/** Draws the fields of a format. If the fields have values, as those of an id do, draws their bits or digits, too. */
 export function drawing(fields, isSmall = false) {
   const parts = fields.map((field, at) => {
     const written = digitsOf(field);
     const inside = written === null ? null : field.width.bits ? bars(written) : h("span", { class: "digits" }, written);
     const part = h("div", { class: `part field-${at % 8}` }, h("span", { class: "part-key" }, keyOf(at), isSmall ? null : h("span", { class: "part-name" }, ` ${field.name}`)), inside);
-    // As wide as its bits; set by script, since the policy allows no styles in markup.
+    // The width is set by script, because the content security policy allows no styles in markup.
     part.style.flexGrow = String(bitsOf(field));
     return part;
   });

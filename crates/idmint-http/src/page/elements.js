@@ -1,4 +1,4 @@
-// Elements made of data. Data becomes text, never markup.
+// Creates elements from data. Data always becomes text, and never markup.
 
 import { relative } from "./words.js";
 
@@ -14,19 +14,19 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** An element of HTML with these attributes, listeners (`onclick`) and children. */
+/** Creates an HTML element with these attributes, listeners (such as `onclick`) and children. */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** An element of SVG with these attributes and children. */
+/** Creates an SVG element with these attributes and children. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u;
 
-/** The text with invisible characters written out, such as `\u202e`. They could make one text look like another. */
+/** Returns a text with its invisible characters escaped, such as `\u202e`, because they can make one text look like another. */
 export function visible(text) {
   const parts = [];
   let plain = "";
@@ -47,19 +47,19 @@ function escaped(letter) {
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
 }
 
-/** An id as it is written. A long one is cut in the middle. A line may break after a separator. */
+/** Returns an element with an id. An id longer than `max` is shortened in the middle. Lines may break after separators. */
 export function idText(text, max = 200) {
   const letters = text.length > max ? `${text.slice(0, max / 2).toWellFormed()} … ${text.slice(-max / 2).toWellFormed()}` : text;
   const parts = letters.split(/(?<=[-_.:/,])/);
   return h("bdi", { class: "id", dir: "ltr" }, parts.map((part, at) => [at ? h("wbr") : null, visible(part)]));
 }
 
-/** Says this to a screen reader. */
+/** Announces a text to screen readers. */
 export function say(text) {
   document.getElementById("status").textContent = text;
 }
 
-/** A button that copies a text. `what` is the name of the text, and is shown if `isNamed`. */
+/** Returns a button that copies a text, or the result of a function. `what` names the text for screen readers, and for everybody if `isNamed`. */
 export function copyButton(text, what, isNamed = false) {
   const button = h("button", { type: "button", class: isNamed ? "copy" : "small copy" }, "Copy", h("span", { class: isNamed ? false : "unseen" }, ` ${what}`));
   button.addEventListener("click", async () => {
@@ -76,7 +76,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Without TLS a browser offers no clipboard, and copies only selected text.
+    // Without TLS, browsers offer no clipboard API. The code below copies a selected text instead.
   }
   const area = h("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
   area.value = text;
@@ -89,7 +89,7 @@ async function copy(text) {
   return isCopied;
 }
 
-/** Saves a text as a file. */
+/** Downloads a text as a file. */
 export function save(name, text, type) {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = h("a", { href: url, download: name });
@@ -97,7 +97,7 @@ export function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A table with these headings and rows of cells. The first cell of a row is its heading. Phones show each heading in its cell, or with `isLong` a table that scrolls. */
+/** Returns a table. The first cell of each row is the heading of the row. On phones, each cell shows its own heading, or the table scrolls if `isLong`. */
 export function table(caption, headings, rows, isLong = false) {
   const cell = (content, at) => (at ? h("td", { "data-heading": headings[at] }, content) : h("th", { scope: "row" }, content));
   return h(
@@ -113,13 +113,13 @@ export function table(caption, headings, rows, isLong = false) {
   );
 }
 
-/** A list of names and values. Pairs without a value are left out. */
+/** Returns a list of names and values. Pairs without a value are left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
   return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** A box that explains an error. */
+/** Returns a box that explains an error, and announces the error to screen readers. */
 export function problem(error) {
   const box = h("div", { class: "problem" }, h("p", {}, h("strong", {}, error.title ?? "This did not work")));
   if (error.detail ?? error.message) box.append(h("p", {}, visible(error.detail ?? error.message)));

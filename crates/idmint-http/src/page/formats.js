@@ -1,4 +1,4 @@
-// The view that shows what is minted and read here.
+// The view of the formats that this service mints and decodes.
 
 import { drawing, key, keyOf } from "./drawing.js";
 import { copyButton, facts, h, idText, problem, say, table } from "./elements.js";
@@ -8,7 +8,7 @@ import { counted, grouped, width } from "./words.js";
 
 const DATABASES = { postgresql: "PostgreSQL", mysql: "MySQL", mariadb: "MariaDB", sqlserver: "SQL Server", sqlite: "SQLite" };
 
-/** Shows all formats, or one of them. */
+/** Shows all formats, or the format called `name`. */
 export async function showFormats(into, { name }) {
   into.replaceChildren(h("h1", {}, name ?? "Formats"), h("p", { class: "note" }, "Asking which formats there are …"));
   try {
@@ -100,7 +100,7 @@ function rules(format) {
   return words[format.rule];
 }
 
-/** Advice for one database at a time. */
+/** Returns advice on how to store the ids of a format, for the database that the user chooses. */
 function storage(format) {
   if (!format.storage.length) return null;
   const names = [...new Set(format.storage.map((advice) => advice.database))];

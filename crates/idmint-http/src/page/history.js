@@ -1,33 +1,33 @@
-// The entries of the browser's history. Back shows the same elements again, and a reload reads the same text.
+// The entries of the browser's history. The back button shows the same elements again, and a reload decodes the same text.
 
 import { h } from "./elements.js";
 import { linkOf } from "./service.js";
 
-/** The longest text that goes into an address, in letters. */
+/** The maximum length of a text in an address, in UTF-16 units. */
 const LINK_LEN_MAX = 1500;
 
-/** The longest text that goes into the state of an entry, in letters. Browsers refuse some megabytes. */
+/** The maximum length of a text in the state of a history entry, in UTF-16 units. Browsers refuse a state of some megabytes. */
 const STATE_LEN_MAX = 1_000_000;
 
-/** The number of views that are kept. */
+/** The maximum number of views whose elements are kept in memory. */
 const KEPT_MAX = 20;
 
-/** The views that were shown, by the key of their entry. */
+/** The views whose elements are kept, by the key of their history entry. */
 const kept = new Map();
 
 let next = null;
 let changed = () => {};
 
-/** Calls `show` whenever the shown entry changes. */
+/** Calls `show` whenever another history entry is to be shown. */
 export function onChange(show) {
   changed = show;
   history.scrollRestoration = "manual";
-  // Two long texts have the same fragment, so `hashchange` does not see every change.
+  // `hashchange` would miss some changes, because all long texts have the same fragment (`#many`).
   addEventListener("popstate", show);
   addEventListener("scrollend", () => history.replaceState({ ...history.state, y: scrollY }, ""));
 }
 
-/** The entry that is shown now: its key, the text in its state, and the element of its view, which is empty at first. */
+/** Returns the current history entry: its key, the text in its state, and the element of its view. The element is empty at first. */
 export function currentEntry() {
   if (!history.state?.key) history.replaceState({ ...history.state, key: `${Date.now()} ${Math.random()}` }, "");
   const { key, given, file, y = 0 } = history.state;
@@ -43,7 +43,7 @@ export function currentEntry() {
   return { ...entry, key, y, isNew };
 }
 
-/** Goes to the view of a text. A text that is too long for an address goes into the state of a new entry. */
+/** Goes to the view of a text. A text that is too long for an address is stored in the state of a new history entry. */
 export function visit(given, file) {
   const link = linkOf(given);
   if (!file && given.length <= LINK_LEN_MAX && given.isWellFormed()) {
@@ -56,7 +56,7 @@ export function visit(given, file) {
   changed();
 }
 
-/** Goes to the start, and shows it anew if it is shown already. */
+/** Goes to the start page. If it is already shown, shows it again from scratch. */
 export function visitStart() {
   if (location.hash.length > 1) location.hash = "";
   else again();

@@ -1,4 +1,4 @@
-// Shows the view that the fragment of the address names. Browsers do not send fragments, so no log has them.
+// Shows the view that the fragment of the address names. Browsers do not send fragments, so texts appear in no server log.
 
 import { holdText, showDecode } from "./decode.js";
 import { problem } from "./elements.js";
@@ -23,7 +23,7 @@ function unescaped(text) {
   }
 }
 
-/** `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME` shows a format, `#numbers/NAME/FROM` a series. */
+/** Parses the fragment: `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME` shows a format, `#numbers/NAME/FROM` a series. */
 function route({ given, file }) {
   const hash = location.hash.slice(1);
   if (hash.startsWith("/")) {
@@ -54,7 +54,7 @@ async function show() {
   }
   holdText(wanted.view === "decode" ? wanted : null);
   document.getElementById("view").replaceChildren(entry.element);
-  // A link that was followed is gone with its view, and the focus with it.
+  // The link that the user followed had the focus, and has disappeared with its view. Move the focus to the new view.
   if (!isFirst && (isOther || document.activeElement === document.body)) main.focus({ preventScroll: true });
   scrollTo(0, 0);
   try {

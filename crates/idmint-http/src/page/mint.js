@@ -1,16 +1,16 @@
-// The view that mints.
+// The view that mints ids.
 
 import { copyButton, h, idText, problem, save, say } from "./elements.js";
 import { addressOf, formatOf, formats, hasToken, linkOf, mayMint, mint, mintPath } from "./service.js";
 import { counted, grouped } from "./words.js";
 
-/** So many ids are minted at once here; curl gets more. */
+/** The maximum number of ids that this page mints at once. Other clients, such as curl, can request more. */
 const COUNT_MAX = 100_000;
 
-/** So many are shown. */
+/** The maximum number of minted ids that are listed. The rest can be copied and saved. */
 const SHOWN_MAX = 1000;
 
-/** Shows the form for a format. */
+/** Shows the form that mints ids of the format called `name`. */
 export async function showMint(into, { name }) {
   if (!mayMint()) {
     into.replaceChildren(notForThem());
@@ -25,7 +25,7 @@ export async function showMint(into, { name }) {
   }
 }
 
-/** Nothing is offered that is refused. */
+/** Returns the message that replaces the form once minting was refused, because the form would be of no use. */
 function notForThem(error) {
   const why = error ? problem(error) : h("p", {}, "Minting was refused.");
   return h("section", {}, h("h1", {}, "Mint ids"), why, h("p", {}, hasToken() ? "Another token may mint: forget this one, above." : "Ask whoever runs this service."));

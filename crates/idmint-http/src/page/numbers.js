@@ -1,13 +1,13 @@
-// The view that shows numbers without gaps, as an auditor reads them.
+// The view of numbers without gaps, for an auditor.
 
 import { facts, h, idText, problem, say, table, visible } from "./elements.js";
 import { addressOf, ask } from "./service.js";
 import { counted, grouped, relative } from "./words.js";
 
-/** So many numbers are shown at once. */
+/** The maximum number of numbers on one page. */
 const SHOWN_MAX = 100;
 
-/** Shows all series, or the numbers of one, from a number on. */
+/** Shows all series, or the numbers of the series `name` that are at least `from`. */
 export async function showNumbers(into, { name, from }) {
   const title = name ?? "Numbers";
   into.replaceChildren(h("h1", {}, title), h("p", { class: "note" }, "Asking …"));
@@ -20,13 +20,13 @@ export async function showNumbers(into, { name, from }) {
   into.replaceChildren(shown);
 }
 
-/** The series after this one, or the first ones. */
+/** Requests the page of series that follow the series `after`, or the first page. */
 async function seriesAfter(after) {
   const answer = await ask(`numbers${after ? `?${new URLSearchParams({ after })}` : ""}`);
   return answer.json();
 }
 
-/** The numbers of a series above this one. */
+/** Requests at most `limit` numbers of a series above `after`. */
 async function numbersAbove(series, after, limit) {
   const answer = await ask(`numbers/${encodeURIComponent(series)}?${new URLSearchParams({ after, limit })}`);
   return answer.json();
@@ -88,7 +88,7 @@ async function numbersOf(series, from = "1") {
   );
 }
 
-/** What a text is as a number of a series. */
+/** Returns one card for each series of which the text may be a number. */
 export function numberReadings(text, readings) {
   say(readings.map(({ series, number }) => `Number ${number} of ${series ?? "a series"}.`).join(" "));
   const card = ({ rule, series, number, check }) =>

@@ -1,21 +1,21 @@
-// The least and the greatest id of a span of time, for `BETWEEN`.
+// Shows the smallest and the greatest id of a time span, for `BETWEEN` in SQL.
 
 import { copyButton, h, idText, problem, say, table } from "./elements.js";
 import { ask } from "./service.js";
 
 const SPANS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Only where ids begin with their time, and a text of them sorts. */
+/** `true` if a time span is a range of ids: the first field is the time, and one encoding sorts like the ids. */
 export function isRanged(format) {
   return format.fields[0]?.kind === "time" && format.encodings.some((encoding) => encoding.sortable);
 }
 
-/** An instant as the service reads it. */
+/** Formats an instant, in milliseconds since 1970, as the service parses it: `2026-01-31T12:00:00Z`. */
 function written(ms) {
   return new Date(ms).toISOString().replace(/\.000Z$/, "Z");
 }
 
-/** The least and the greatest id of a span. */
+/** Requests the smallest and the greatest id of a time span. */
 async function range(format, from, to) {
   const answer = await ask(`formats/${encodeURIComponent(format)}/range?${new URLSearchParams({ from, to })}`);
   return answer.json();
@@ -36,7 +36,7 @@ async function show(into, format, from, to, what) {
   }
 }
 
-/** The ids of the same second, minute, hour or day as this time. */
+/** Returns a form that shows the range of ids in the same second, minute, hour or day as `time`. */
 export function rangeAround(format, time) {
   const select = h("select", { id: "span" }, Object.keys(SPANS).map((name) => h("option", { value: name, selected: name === "day" }, name)));
   const found = h("div");
@@ -48,7 +48,7 @@ export function rangeAround(format, time) {
   return h("section", { class: "ranges" }, h("h3", {}, "Ids of the same time"), h("p", { class: "actions" }, h("label", { for: "span" }, "All ids of this"), select, h("button", { type: "button", onclick: find }, "Show the range")), found);
 }
 
-/** The ids of a span to be chosen. */
+/** Returns a form that shows the range of ids in a time span of the user's choice. */
 export function rangeForm(format) {
   const day = Math.floor(Date.now() / SPANS.day) * SPANS.day;
   const input = (id, ms) => h("input", { id, type: "datetime-local", step: "1", required: true, value: new Date(ms).toISOString().slice(0, 19) });

@@ -1,8 +1,8 @@
-// What the page asks of its service, and the token that it shows.
+// Requests to the service, with the token of the user. Responses that do not change are cached.
 
 const BASE = new URL("./", location.href.split("#")[0]);
 
-/** The number of attempts while the service is busy. */
+/** The maximum number of attempts to send a request while the service is busy. */
 const TRIES = 6;
 
 let token = "";
@@ -10,7 +10,7 @@ let isMintRefused = false;
 const watchers = [];
 const answers = new Map();
 
-/** A refusal, in the words of the service. */
+/** A refused request, with the texts of the service's problem document. Status 0 means that there was no response. */
 class Refusal extends Error {
   constructor(status, problem) {
     super(problem.detail ?? `The service answered ${status}.`);
@@ -23,12 +23,12 @@ class Refusal extends Error {
   }
 }
 
-/** The address of a path of this service, wherever it is served. */
+/** Returns the full address of a path. A proxy may serve the page below any path, so the address is relative to the page. */
 export function addressOf(path) {
   return new URL(path, BASE).href;
 }
 
-/** The part of an address that leads to a reading of a text. */
+/** Returns the fragment of the address at which this page decodes a text. `pinned` selects a format and an encoding. */
 export function linkOf(text, pinned = {}) {
   const query = new URLSearchParams(Object.entries(pinned).filter(([, value]) => value)).toString();
   return `#/${encodeURIComponent(text.toWellFormed())}${query && `?${query}`}`;
@@ -42,7 +42,7 @@ export function forgetToken() {
   setToken("");
 }
 
-/** Called whenever the token has changed. */
+/** Registers a function that is called whenever the token has changed. */
 export function onTokenChange(watcher) {
   watchers.push(watcher);
 }
@@ -54,7 +54,7 @@ function setToken(value) {
   for (const watcher of watchers) watcher();
 }
 
-/** Sends a request. Asks the user for a token if the service wants one. */
+/** Sends a request. Asks the user for a token if the service requires one. */
 export async function ask(path, { method = "GET", accept = "application/json", type, body, signal } = {}) {
   const begun = performance.now();
   for (let shown = token; ; shown = token) {
@@ -71,12 +71,12 @@ export async function ask(path, { method = "GET", accept = "application/json", t
     if (answer.ok) return answer;
     const refusal = new Refusal(answer.status, await answer.json().catch(() => ({})));
     if (answer.status !== 401 || (begun <= declined && token === shown)) throw refusal;
-    // Another request may have got one meanwhile.
+    // Another request may have got a token in the meantime. The loop then tries that token, without asking the user.
     if (token === shown && !(await askForToken(shown ? "This token is not accepted. Another may be." : undefined))) throw refusal;
   }
 }
 
-/** Sends a request again while the service is busy. */
+/** Sends a request, and retries while the service is busy. */
 async function askPatiently(path, options) {
   for (let left = TRIES; ; left -= 1) {
     try {
@@ -89,7 +89,7 @@ async function askPatiently(path, options) {
 }
 
 let asking = null;
-/** When somebody would not give one: what was asked before is not asked for again. */
+/** The time at which the user last refused to enter a token. Requests that began earlier do not ask again. */
 let declined = -1;
 
 function askForToken(why = "This service asks callers for a token.") {
@@ -116,7 +116,7 @@ function askForToken(why = "This service asks callers for a token.") {
   return asking;
 }
 
-/** The answer of a path that stays the same while the service runs. It is asked for once. */
+/** Returns a response that stays the same while the service runs. It is requested only once for each token. */
 function once(path) {
   if (!answers.has(path)) {
     const answer = ask(path).then((answer) => answer.json());
@@ -126,12 +126,12 @@ function once(path) {
   return answers.get(path);
 }
 
-/** Every format of this service: with `isBrief` its name, summary, rule and example. */
+/** Returns all formats of the service. With `isBrief`, each has only its name, summary, rule and example. */
 export async function formats(isBrief = false) {
   return (await once(isBrief ? "formats?detail=brief" : "formats")).formats;
 }
 
-/** The description of one format. */
+/** Returns the description of one format. */
 export function formatOf(name) {
   return once(`formats/${encodeURIComponent(name)}`);
 }
@@ -142,16 +142,16 @@ async function postTexts(path, query, texts, accept) {
   return askPatiently(`${path}?${new URLSearchParams(known)}`, { method: "POST", type: "application/json", body, accept });
 }
 
-/** The readings of each text, in their order. */
+/** Decodes texts, and returns the result of each, in the same order. */
 export async function decode(texts, { detail = "brief", isLenient = true, format, encoding } = {}) {
   const answer = await postTexts("decode", { detail, lenient: isLenient, format, encoding }, texts);
   return answer.json();
 }
 
-/** The number of rows that are parsed before the page may draw and listen. */
+/** The number of rows that are parsed before the page may draw and handle input again. */
 const ROWS_AT_ONCE = 500;
 
-/** The verdict on a column, and the reading of each row. */
+/** Decodes a column of texts. Returns the verdict on the column, and the result of each row. */
 export async function decodeColumn(texts, format) {
   const answer = await postTexts("decode", { column: true, lenient: true, format }, texts, "application/x-ndjson");
   const [verdict, ...lines] = (await answer.text()).trimEnd().split("\n");
@@ -163,19 +163,19 @@ export async function decodeColumn(texts, format) {
   return { verdict: JSON.parse(verdict).column, rows };
 }
 
-/** The request that mints these: its path and query. */
+/** Returns the path and the query of the mint request for these ids. */
 export function mintPath({ format, ...query }) {
   const asked = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
   const text = new URLSearchParams(asked).toString();
   return `ids/${encodeURIComponent(format)}${text && `?${text}`}`;
 }
 
-/** `true` until a mint is refused to this caller. */
+/** `true` until the service refuses a mint of this caller. */
 export function mayMint() {
   return !isMintRefused;
 }
 
-/** Mints, and returns the ids. */
+/** Mints ids and returns them. */
 export async function mint(order) {
   const answer = await ask(mintPath(order), { method: "POST", accept: "text/plain" }).catch((error) => {
     if (error.status === 403) isMintRefused = true;

@@ -1,14 +1,14 @@
-// Splits texts into what may be ids: lines, cells of a table, words of a log line or of JSON.
+// Splits texts into parts that may be ids: lines, cells of a table, words of a log line or of JSON.
 // Every function here takes time linear in the length of the text.
 
-/** The lines of a text. An empty last line does not count. */
+/** Returns the lines of a text, without an empty last line. */
 export function linesOf(text) {
   const lines = text.split(/\r\n|\n|\r/);
   if (lines.at(-1) === "") lines.pop();
   return lines;
 }
 
-/** The rows of a text, with their line numbers, and `table` if the text is one: the names and the rows of its columns. */
+/** Returns the lines of a text that are not blank, with their line numbers. If the text is a table, `table` has its columns and its rows of cells. */
 export function split(text) {
   const lines = linesOf(text);
   const rows = lines.flatMap((line, at) => (line.trim() ? [{ line: at + 1, text: line.trim() }] : []));
@@ -22,7 +22,7 @@ const PUNCTUATION = new Set(".!?=:");
 const LEN_MIN = 6;
 const LEN_MAX = 128;
 
-/** The words of a text that may be ids, such as `1I9ZC1000` in `order=1I9ZC1000`. */
+/** Returns the words of a text that may be ids, such as `1I9ZC1000` in `order=1I9ZC1000`. */
 export function wordsOf(text) {
   return text.split(BETWEEN_WORDS).flatMap((word) => {
     const whole = trimmed(word);
@@ -31,7 +31,7 @@ export function wordsOf(text) {
   });
 }
 
-/** The word without punctuation around it. A loop, because a regular expression needs quadratic time for many dots. */
+/** Returns a word without the punctuation around it. A regular expression would need quadratic time for a long row of dots. */
 function trimmed(word) {
   let [from, to] = [0, word.length];
   while (from < to && PUNCTUATION.has(word[from])) from += 1;
@@ -39,7 +39,7 @@ function trimmed(word) {
   return word.slice(from, to);
 }
 
-/** `false` for everyday words, days, times of day, addresses and short numbers. */
+/** `false` for everyday words, dates, times of day, addresses and short numbers, which are not decoded. */
 function isCandidate(text) {
   if (text.length < LEN_MIN || text.length > LEN_MAX) return false;
   if (!/\d/.test(text) && text.length < 16) return false;
@@ -48,10 +48,10 @@ function isCandidate(text) {
 
 const SEPARATORS = ["\t", ";", "|", ",", "~", "^", "\u0001"];
 
-/** The rows that show which separator a table has. */
+/** The maximum number of rows from which `separatorOf` finds the separator. */
 const SAMPLE = 50;
 
-/** The separator that divides most rows into as many cells as the first row. JSON is no table. */
+/** Returns the separator that divides at least 80 % of the rows into as many cells as the first row, or `null`. JSON is not a table. */
 function separatorOf(rows) {
   if (/^[[{]/.test(rows[0].text)) return null;
   const sample = rows.slice(0, SAMPLE).map((row) => row.text).join("\n");
@@ -61,10 +61,10 @@ function separatorOf(rows) {
   }) ?? null;
 }
 
-/** A table has at most this number of columns. */
+/** The maximum number of columns. A text with more is not shown as a table. */
 const COLUMNS_MAX = 500;
 
-/** The table with its names, or `null` if only one column has text, as in a list with a comma after each id. */
+/** Returns the table with the names of its columns. Returns `null` if only one column has text, as in a list with a comma after each id. */
 function tableOf(text, separator) {
   const rows = cellsOf(text, separator).filter((row) => row.cells.some((cell) => cell.trim()));
   const [head, ...body] = rows;
@@ -76,7 +76,7 @@ function tableOf(text, separator) {
   return { columns, rows: isHead ? body : rows };
 }
 
-/** The rows of a CSV file. Quotes hold separators and newlines, and two quotes are one. */
+/** Parses CSV. A quoted cell can contain separators and newlines, and two quotes in it mean one. */
 function cellsOf(text, separator) {
   const rows = [];
   let [row, cell, isBlank, isQuoted, line, begun] = [[], "", true, false, 1, 1];

@@ -1,4 +1,4 @@
-// What the start says: what the page is for, and examples.
+// The start page: what the page is for, and examples.
 
 import { h, idText } from "./elements.js";
 import { linkOf } from "./service.js";
@@ -11,10 +11,10 @@ const EXAMPLES = [
   ["a payment", "1I9ZC1000"],
 ];
 
-/** UUIDs of version 7, of which one is there twice and out of order. */
+/** An example column: UUIDs of version 7, one of which occurs twice and out of order. */
 const COLUMN = ["0190163d-8694-739b-aea5-966c26f8ad90", "0190163e-1b7c-7d02-8f14-52b7c9e06a31", "01901641-70f3-7a5e-b9c8-0d4e61f2a7c5", "0190163e-1b7c-7d02-8f14-52b7c9e06a31"];
 
-/** What the page is for, and examples. */
+/** Returns the introduction and the examples. */
 export function welcome() {
   const example = (what, text, shown = text) => h("li", {}, h("a", { href: linkOf(text), class: "id" }, idText(shown)), ` ${what}`);
   return h(

@@ -1,4 +1,4 @@
-// Numbers, times and reasons in words.
+// Converts numbers, times and descriptions to words.
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "always" });
 const SPANS = [
@@ -10,30 +10,30 @@ const SPANS = [
   ["second", 1000],
 ];
 
-/** `3 hours ago`. */
+/** Returns a time relative to `now`, such as `3 hours ago`. Both are in milliseconds since 1970. */
 export function relative(ms, now = Date.now()) {
   const away = ms - now;
   const [unit, len] = SPANS.find(([, len]) => Math.abs(away) >= len) ?? ["second", 1000];
   return Math.abs(away) < 1000 ? "now" : RELATIVE.format(Math.trunc(away / len), unit);
 }
 
-/** The instant in the time zone of this browser. */
+/** Formats an instant in the time zone of this browser. */
 export function local(ms) {
   const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
   return new Intl.DateTimeFormat("en-GB", options).format(ms);
 }
 
-/** `12 345`, of however many digits. */
+/** Groups the digits of a number of any length: `12 345`. */
 export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** `1 id`, `2 ids`. */
+/** Returns a count with its noun: `1 id`, `2 ids`. */
 export function counted(count, one, many = `${one}s`) {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** The text with a capital first letter. */
+/** Capitalizes the first letter of a text. */
 export function capital(text) {
   return text[0].toUpperCase() + text.slice(1);
 }
@@ -49,12 +49,12 @@ const REMEDIES = {
   sign: "Store it in an unsigned column, or add 2⁶⁴ to negative numbers.",
 };
 
-/** A note about damage in sentences, with what helps. */
+/** Returns the description of a damage to an id, with the remedy if one is known. */
 export function damageOf({ kind, detail }) {
   return `${capital(detail)}. ${REMEDIES[kind] ?? ""}`;
 }
 
-/** How wide a field is. */
+/** Returns the width of a field in words: `12 bits`, `2 digits of base 36` or `1 000 values`. */
 export function width(field) {
   const { bits, digits, radix, cardinality } = field.width;
   if (bits) return counted(bits, "bit");
@@ -62,7 +62,7 @@ export function width(field) {
   return `${grouped(cardinality)} values`;
 }
 
-/** How wide a field is in a drawing, in bits. */
+/** Returns the width of a field in the drawing, in bits. It may be a fraction. */
 export function bitsOf(field) {
   const { bits, digits, radix, cardinality } = field.width;
   return bits ?? (digits ? digits * Math.log2(radix) : Math.max(1, Math.log2(Number(cardinality))));
@@ -75,7 +75,7 @@ function ordinal(number) {
   return `${grouped(number)}${ENDINGS[ORDINAL.select(Number(number % 100n))]}`;
 }
 
-/** What the value of a field means. */
+/** Returns the meaning of a field's value, such as `a worker number of this node`. */
 export function meaning(field, match, format) {
   const value = BigInt(field.value);
   if (field.label) return field.label;
