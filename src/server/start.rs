@@ -281,8 +281,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     let clock = service.clock();
     let mut said = None;
     loop {
-        // Nothing was minted yet, so the clock estimate may follow the wall clock in both
-        // directions.
+        // The clock estimate may also follow the wall clock backwards, because nothing was minted
+        // yet.
         clock.anchor_to_wall();
         let refusal = match obstacle(clock, &rule, found) {
             Some(refusal) => refusal,

@@ -336,8 +336,8 @@ enum Form {
     Rows { rows_max: usize },
 }
 
-/// The bytes between two ids, as an array of constant length. Unlike a slice, the compiler stores
-/// such an array without a function call.
+/// The bytes between two ids, as an array of constant length. The compiler can store such an array
+/// without a function call, unlike a slice.
 #[derive(Debug, Clone, Copy)]
 enum Separator {
     One([u8; 1]),
@@ -588,7 +588,7 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
 
 /// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
 /// they are encoded chunk by chunk while the response is sent. Each chunk then counts as long work
-/// under the permit `pass`.
+/// if the request has the permit `pass`.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,

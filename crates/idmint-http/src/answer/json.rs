@@ -1,4 +1,4 @@
-//! Responses that must not be cached, most of them in JSON.
+//! Builds responses that must not be cached, most of them in JSON.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};

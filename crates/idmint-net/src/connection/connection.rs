@@ -36,7 +36,8 @@ use idmint_service::Shed;
 /// connection at once might cut off a request in transit.
 const LAST_REQUEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The maximum time for closing an idle connection in an orderly way.
+/// The maximum time for an orderly close of an idle connection: sending what is left, and waiting
+/// until the caller has closed its side.
 const GOODBYE_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
 /// The time after which an idle HTTP/1 connection releases its buffers. A connection with a request

@@ -1,4 +1,4 @@
-//! The reasons why callers are turned away, and how often that happens.
+//! The reasons why connections and requests are refused for lack of resources, and their counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
