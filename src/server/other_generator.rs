@@ -101,7 +101,7 @@ pub(super) async fn exclude_ids(
         // Reading a long file takes a while. Mint requests are refused meanwhile, because minting
         // has not begun.
         let read = tokio::task::spawn_blocking(move || read_excluded(&reader, from)).await;
-        let ticks = read.expect("whoever reads a file does not panic")?;
+        let ticks = read.expect("the reader of a file does not panic")?;
         info!(
             format = minter.counted().format.name,
             ids = ticks.ids(),

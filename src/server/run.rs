@@ -93,7 +93,9 @@ pub enum RunError {
     #[error("the store failed while running; see the log, check the disk, then start again")]
     StorageFailed,
     /// The records of ledgers, conjunctions and numbers can no longer be read or written.
-    #[error("the ledgers and conjunctions cannot be read or written any more; see the log")]
+    #[error(
+        "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
+    )]
     RecordsFailed(FailureKind),
 }
 

@@ -123,7 +123,9 @@ pub enum StartError {
     #[error(transparent)]
     OtherGenerator(#[from] OtherGeneratorError),
     /// The records could no longer be read or written while the start was waiting for the clock.
-    #[error("the ledgers and conjunctions cannot be read or written any more; see the log")]
+    #[error(
+        "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
+    )]
     RecordsFailed(FailureKind),
 }
 

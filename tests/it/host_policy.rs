@@ -430,6 +430,18 @@ async fn pages_of_an_allowed_origin_write_and_read_on_every_route() {
         );
         assert!(headers.contains_key("x-request-id"), "it passed the edge");
     }
+    for origins in [
+        [PAGE, "https://evil.example"],
+        ["https://evil.example", PAGE],
+    ] {
+        let headers = [
+            ("host", "localhost"),
+            ("origin", origins[0]),
+            ("origin", origins[1]),
+        ];
+        let (status, ..) = asked.ask(&Method::POST, "/ids/flax", &headers).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{origins:?}");
+    }
     let rebound = [
         ("host", "rebound.example.net"),
         ("origin", PAGE),

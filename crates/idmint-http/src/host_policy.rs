@@ -121,9 +121,10 @@ impl HostPolicy {
                     ));
                 }
             } else if writes && name == header::ORIGIN {
-                // A request with two origins counts as one from another site, because a browser
-                // never sends more than one origin.
-                is_foreign |= origin.replace(value).is_some();
+                // A browser never sends more than one origin.
+                if origin.replace(value).is_some() {
+                    return Err(cross_site(Some(value)));
+                }
             } else if writes && name == SEC_FETCH_SITE {
                 is_foreign |= value != "same-origin" && value != "none";
             }
