@@ -170,11 +170,19 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             .map_or_else(|| "in all".to_owned(), |tick| format!("within {tick}"));
         facts.push(format!(
             "**Collisions**: {} random bits. With {} ids {within}, the chance of any collision is one in a million; with {} ids it is one half.",
-            odds.random_bits, odds.one_in_a_million, odds.even
+            odds.random_bits,
+            grouped(&odds.one_in_a_million.to_string()),
+            grouped(&odds.even.to_string())
         ));
     }
     facts.push(format!("**Reveals**: {}", info.reveals));
     facts
+}
+
+/// Separates groups of three digits, such as `3 040 000`.
+fn grouped(digits: &str) -> String {
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8(groups.join(&b' ')).expect("digits")
 }
 
 fn encodings(info: &FormatInfo) -> String {

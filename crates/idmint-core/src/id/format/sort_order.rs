@@ -77,7 +77,7 @@ impl Format {
             }
             (Monotonic::Process | Monotonic::Clock, by_time) => {
                 let parts = match self.monotonic {
-                    Monotonic::Clock => format!(" and {} parts of each", Monotonic::PARTS_OF_TICK),
+                    Monotonic::Clock => format!(", each divided into {} parts", Monotonic::PARTS_OF_TICK),
                     _ => String::new(),
                 };
                 let by_time = by_time.expect("it has ticks, checked when the format was made");
@@ -186,7 +186,7 @@ mod tests {
             ("uuid4", "None."),
             (
                 "uuid7",
-                "By time, in ticks of 1ms and 4096 parts of each. Strictly increasing within one process, also from one response to the \
+                "By time, in ticks of 1ms, each divided into 4096 parts. Strictly increasing within one process, also from one response to the \
                  next.",
             ),
             (

@@ -189,13 +189,13 @@ impl StorageAdvice<'_> {
             "Texts sort and compare like ids".to_owned()
         } else {
             format!(
-                "Texts in the encoding {} do not sort like ids, and compare like ids",
+                "Texts in the encoding {} do not sort like ids. They compare like ids",
                 encoding.name()
             )
         };
         Some(format!(
-            "{sorts} only if the collation of the column compares bytes, as BINARY does, the default of SQLite; \
-             other collations ignore case or use another order."
+            "{sorts} only under a collation that compares bytes, such as SQLite's default BINARY. Other collations \
+             ignore case or use another order."
         ))
     }
 
