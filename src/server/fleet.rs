@@ -39,7 +39,7 @@ pub(super) struct Fleet {
     /// The folder in which the node keeps its knowledge of the fleet, with the lock that keeps
     /// other processes out of the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The quota in bytes of a coordinator member that does not report its quota.
+    /// The size limit in bytes that is assumed for a member of etcd that does not report its own.
     quota: u64,
     /// The operator's statement about earlier mints in this namespace (`--new-fleet`). It is used
     /// only if the namespace has no fleet yet.

@@ -17,8 +17,8 @@ use crate::routes::{
 use idmint_service::Service;
 
 /// Returns all operations. The name of an operation is its `operationId` in `openapi.yaml`, and its
-/// path is a label of its metrics. If `has_page` is `false`, a browser gets the cheat sheet at `/`
-/// and not the page, like all other callers.
+/// path is a label of its metrics. If `has_page` is `false`, `/` returns
+/// the cheat sheet to browsers, too, instead of the page.
 fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
     use Need::{
         AnyLedger, Conjunctions, Ledger, Ledgers, MintFormat, Nothing, ResumedSeries, Series,

@@ -107,7 +107,8 @@ impl<S: Subscriber> Layer<S> for Repetitions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Text {
     message: String,
-    /// The values of the other fields. The call site already determines their names.
+    /// The values of the fields other than the message. The names of the fields are not compared,
+    /// because all events of one call site have the same ones.
     values: String,
 }
 

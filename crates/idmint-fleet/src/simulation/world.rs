@@ -48,9 +48,9 @@ pub(super) struct Tally {
     pub(super) clocks_mended: u64,
     /// The number of times that a node was not allowed to take a slot because of its clock.
     pub(super) clocks_refused: u64,
-    /// The number of times that a node that held a slot stopped minting because of its clock.
+    /// How often a node with a slot stopped minting because of its clock.
     pub(super) clocks_stopped: u64,
-    /// The number of times that a node that stopped because of its clock continued later.
+    /// How often such a node minted again later.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,

@@ -204,7 +204,8 @@ mod tests {
             drop(places.remove(0));
             assert_eq!(served(&mut waiting, &mut places), [host]);
         }
-        // Each peer now holds half of the places, so the freed places go to both in turn.
+        // Each of the two peers now holds two of the four places. A peer that frees a place then has
+        // fewer than the other peer, and so gets the place again.
         let mut turns = Vec::new();
         for _ in 0..4 {
             drop(places.remove(0));

@@ -163,7 +163,8 @@ mod tests {
         Sender::Named(name.to_owned())
     }
 
-    /// Returns the indices of the places that were lost since the last call.
+    /// Returns the indices of the bodies that have lost their place to another caller since the last
+    /// call.
     fn given_up(places: &mut [PendingBody]) -> Vec<usize> {
         (0..places.len())
             .filter(|place| places[*place].given_up.try_recv().is_ok())

@@ -119,7 +119,8 @@ impl Cell<'_> {
         (self.len() - 1) / 2
     }
 
-    /// Returns the number of columns that the digits of the field and its name need.
+    /// Returns the number of columns that the field needs: for its digits, or for its name below them
+    /// if that is wider.
     fn room(&self) -> usize {
         let hanging_len = self.knot() + TIE.chars().count() + self.name.len();
         if self.holds_name() {

@@ -23,8 +23,8 @@ pub struct DecodeFilter<'a> {
     pub format: Option<&'a str>,
     /// The name of the encodings to try, in any format, or `None` to try every encoding.
     pub encoding: Option<&'a str>,
-    /// The names of the formats to try, or `None` to try every format. A format must satisfy both
-    /// `among` and `format`.
+    /// The names of the formats to try, or `None` to try every format. If `format` is set, too, only
+    /// that format is tried, and only if this set contains it.
     pub among: Option<&'a BTreeSet<String>>,
     /// The permitted differences between a text and the canonical text of its id.
     pub liberty: Liberty,

@@ -191,7 +191,7 @@ impl EncodingGroups {
         self.by_len.len()
     }
 
-    /// Returns the canonical encodings of formats with prefixes, whose texts may follow a prefix.
+    /// Returns the canonical encodings of all formats that have a prefix, such as `inv_`.
     pub(super) fn behind_prefixes(&self) -> &[Member] {
         &self.behind_prefixes
     }

@@ -245,9 +245,9 @@ impl<'a> DecoderAt<'a> {
         near
     }
 
-    /// Returns the best reading of `text`, which was derived from `given`. Returns `None` if the
-    /// evidence is too weak, or if `is_as_made` refuses the best reading because it is in another
-    /// encoding than the one that derived `text`.
+    /// Reads `text`, a corrected variant of the text `given`. Returns `None` if the best reading has
+    /// too little evidence, or if `is_as_made` refuses it. `is_as_made` compares the encoding of that
+    /// reading with the encoding for which the variant was made.
     fn near_id(
         &self,
         text: String,

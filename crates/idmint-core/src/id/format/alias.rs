@@ -21,7 +21,7 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name that this encoding had when the former name was a format.
+    /// The name of that encoding in earlier versions, in which the former name was a format.
     former_encoding: &'static str,
     /// The encodings that the format had under its former name, as TOML. The first one is the
     /// encoding for which the former name stands now.

@@ -94,8 +94,9 @@ mod tests {
         assert_eq!(pairs(&formats), [["payment", "payment-wide"]]);
     }
 
-    /// The numbers of payment's workers 0 to 9 end at 10 * 1296 - 1 = 12 959. Payment-wide's worker
-    /// 12 has the numbers 12 288 to 13 311, which include 12 959. Its worker 13 begins at 13 312.
+    /// Each worker of `payment` has 1 296 numbers, so the workers 0 to 9 end at 12 959. Each worker of
+    /// `payment-wide` has 1 024 numbers. Worker 12 begins at 12 288, which is below that end, and
+    /// worker 13 at 13 312, which is above.
     #[test]
     fn two_formats_write_equal_texts_if_the_numbers_of_their_workers_overlap() {
         let low = payment("payment", "worker_range = [0, 9]");

@@ -77,7 +77,9 @@ impl Format {
             }
             (Monotonic::Process | Monotonic::Clock, by_time) => {
                 let parts = match self.monotonic {
-                    Monotonic::Clock => format!(", each divided into {} parts", Monotonic::PARTS_OF_TICK),
+                    Monotonic::Clock => {
+                        format!(", each divided into {} parts", Monotonic::PARTS_OF_TICK)
+                    }
                     _ => String::new(),
                 };
                 let by_time = by_time.expect("it has ticks, checked when the format was made");

@@ -81,7 +81,7 @@ pub(crate) struct Grant {
 /// The reason why a run of stamps cannot be reserved. No stamp was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// The sequence is used up until `due`, and waiting until then would take too long.
+    /// The sequence has no number left for any tick before `due`, and `due` is too far ahead to wait.
     Sequence {
         /// The clock time from which the ids of the run could be sent.
         due: UnixNanos,

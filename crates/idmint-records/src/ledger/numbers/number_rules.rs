@@ -107,7 +107,7 @@ pub struct NumberRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberRules(Vec<RuleForms>);
 
-/// A rule, and the texts that its current and its former templates write.
+/// A rule with its parsed templates: the present one, and the former ones that are only decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RuleForms {
     rule: NumberRule,

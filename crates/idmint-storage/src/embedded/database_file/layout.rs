@@ -30,7 +30,7 @@ pub(super) const GROUP_LEN: u64 = 1_024;
 /// The error of an intact file that this program cannot read, because another version wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OtherLayout {
-    /// The layout of builds before a157b41, which lacks the log or one of the tables.
+    /// A file of a build before commit a157b41. Its layout lacks the log or one of the tables.
     #[error(
         "was last written by a build before a157b41: start a build of a157b41 once, which converts the database, then \
          start this build"
