@@ -10,7 +10,7 @@ use super::rows::{
     conjunction_of_bytes, conjunction_to_bytes, externals_of_bytes, externals_to_bytes,
     pair_of_bytes, pair_to_bytes,
 };
-use super::shared_store::{OPERATIONS_MAX, unreadable};
+use super::shared_store::{OPERATIONS_MAX, unreadable, unreadable_conjunction};
 use crate::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 use idmint_storage::rows::externals_row;
@@ -98,7 +98,9 @@ impl ConjunctionStore for FleetRecords {
         };
         found
             .iter()
-            .map(|entry| conjunction(entry).ok_or_else(|| unreadable(&entry.key, &entry.value)))
+            .map(|entry| {
+                conjunction(entry).ok_or_else(|| unreadable_conjunction(&entry.key, &entry.value))
+            })
             .collect()
     }
 
@@ -177,7 +179,9 @@ impl ConjunctionStore for FleetRecords {
         };
         found
             .iter()
-            .map(|entry| anchor(entry).ok_or_else(|| unreadable(&entry.key, &entry.value)))
+            .map(|entry| {
+                anchor(entry).ok_or_else(|| unreadable_conjunction(&entry.key, &entry.value))
+            })
             .collect()
     }
 
@@ -224,7 +228,7 @@ impl FleetRecords {
         for ((key, later), found) in later.into_iter().zip(self.store.read(&ranges)?) {
             let Some(entry) = found.first() else { continue };
             let (rank, earlier) = conjunction_of_bytes(&key, &entry.value)
-                .ok_or_else(|| unreadable(&key, &entry.value))?;
+                .ok_or_else(|| unreadable_conjunction(&key, &entry.value))?;
             let report_count = earlier.map_or(later, |earlier| earlier.followed_by(later));
             let value = conjunction_to_bytes(&key, rank, Some(&report_count));
             transaction
@@ -257,7 +261,7 @@ impl FleetRecords {
         {
             let Some(entry) = found.first() else { continue };
             let (_, now) = conjunction_of_bytes(&entry.key, &entry.value)
-                .ok_or_else(|| unreadable(&entry.key, &entry.value))?;
+                .ok_or_else(|| unreadable_conjunction(&entry.key, &entry.value))?;
             if now == *report_count {
                 transaction
                     .compare

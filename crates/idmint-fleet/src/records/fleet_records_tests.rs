@@ -11,8 +11,9 @@ use crate::coordinator::{
     Revision, Snapshot, Transaction, Write,
 };
 use crate::records::known_fleet::{AgreedMeta, OwnKey};
-use idmint_records::conjunction::{Pair, Tca};
+use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
+use idmint_storage::rows::report_count_row;
 use idmint_storage::samples::{
     NOW, anchor, anchor_of, append, begin, correction_plan, create, links, near, plan, series,
     void_plan,
@@ -435,6 +436,13 @@ fn what_is_damaged_is_not_read() {
 #[test]
 fn what_a_later_version_has_written_is_told_from_damage() {
     let (faulty, records, genesis, _) = bench();
+    let anchor = anchor_of("conjunction", (3, 4), 0, 0);
+    records.write(&[anchor]).unwrap();
+    let seen = Seen {
+        at: UnixNanos::from_seconds(7),
+        tca: Tca(0),
+    };
+    let count = report_count_row::to_bytes(&ReportCount::of(seen));
     let everything = faulty.memory.read(&[Range::prefix("/")]).unwrap();
     for entry in everything.ranges.into_iter().flatten() {
         let (mut content, crc) = {
@@ -451,6 +459,9 @@ fn what_a_later_version_has_written_is_told_from_damage() {
         content[0] += 1;
         let crc = crc_of(name, &content).to_be_bytes();
         content.extend(crc);
+        if entry.key.contains("/conj-t/") {
+            content.extend(&count);
+        }
         let write = vec![Write::put(entry.key.clone(), content)];
         let transaction = Transaction {
             write,
@@ -462,6 +473,7 @@ fn what_a_later_version_has_written_is_told_from_damage() {
         records.head(genesis.ledger()).unwrap_err(),
         records.chain(genesis.ledger(), None, 9).unwrap_err(),
         records.requests(&[KeyHash(1)]).unwrap_err(),
+        records.anchors(None, 9).unwrap_err(),
     ] {
         assert_eq!(error.failure_kind(), FailureKind::Disagrees, "{error}");
         assert!(error.to_string().contains("a later version"), "{error}");

@@ -245,7 +245,16 @@ pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Opti
     Some((rank, report_count_row::from_bytes(report_count)))
 }
 
-/// Returns the value to store under `key` for the external ids of an anchor.
+/// `true` if the checksum of the anchor in the row of `key` is right. If such a row cannot be
+/// decoded, a later version of this program has written it.
+///
+/// The anchor and the report count have a checksum each. The length of a later version's anchor is
+/// unknown, so any beginning of the row can be the anchor.
+pub(super) fn is_whole_conjunction(key: &str, bytes: &[u8]) -> bool {
+    (1 + CRC_LEN..=bytes.len()).any(|len| is_whole(key, &bytes[..len]))
+}
+
+/// Encodes the external ids of an anchor as the row of `key`.
 pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8> {
     sealed(key, externals_row::to_bytes(externals))
 }
@@ -406,5 +415,27 @@ mod tests {
         let mut flipped = bytes;
         *flipped.last_mut().expect("not empty") ^= 1;
         assert_eq!(conjunction_of_bytes("k", &flipped), Some((3, None)));
+    }
+
+    #[test]
+    fn a_conjunction_of_a_later_version_is_told_from_a_damaged_one() {
+        let seen = Seen {
+            at: UnixNanos::new(5),
+            tca: Tca(7),
+        };
+        let count = report_count_row::to_bytes(&ReportCount::of(seen));
+        for (content_len, count) in [(5, &count[..]), (5, &[]), (9, &count), (9, &[])] {
+            let mut later = vec![VERSION + 1; content_len];
+            later.extend(crc_of("k", &later).to_be_bytes());
+            later.extend(count);
+            assert_eq!(conjunction_of_bytes("k", &later), None);
+            assert!(is_whole_conjunction("k", &later));
+            assert!(!is_whole_conjunction("other", &later));
+            for bit in 0..8 * (content_len + CRC_LEN) {
+                let mut flipped = later.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(!is_whole_conjunction("k", &flipped), "bit {bit}");
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet, Terms};
-use super::rows::is_whole;
+use super::rows::{is_whole, is_whole_conjunction};
 use crate::coordinator::{
     Coordinator, CoordinatorError, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
 };
@@ -390,7 +390,17 @@ fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
 
 /// Returns the error for a row that cannot be decoded.
 pub(super) fn unreadable(key: &str, value: &[u8]) -> StoreError {
-    match is_whole(key, value) {
+    of_checksum(is_whole(key, value), key)
+}
+
+/// Returns the error for the row of a conjunction that cannot be decoded.
+pub(super) fn unreadable_conjunction(key: &str, value: &[u8]) -> StoreError {
+    of_checksum(is_whole_conjunction(key, value), key)
+}
+
+/// Returns the error for a row that cannot be decoded, and whose checksum is right or wrong.
+fn of_checksum(is_whole: bool, key: &str) -> StoreError {
+    match is_whole {
         true => StoreError::new(FailureKind::Disagrees, written_later(key)),
         false => damaged(key),
     }
