@@ -427,6 +427,11 @@ async fn an_analysis_says_which_other_conjunction_is_nearer() {
         (&alone["id"], alone.get("nearer_id")),
         (&json!(FIRST), None)
     );
+    let at_the_same_time = post("2024-02-01T00:00:00.9Z").await;
+    assert_eq!(
+        (&at_the_same_time["id"], at_the_same_time.get("nearer_id")),
+        (&json!(FIRST), None)
+    );
     let near = detail(&service, "", "2024-02-01T00:03:00Z", None).await["id"].clone();
     detail(&service, "", "2024-02-01T00:04:30Z", None).await;
     let named = post("2024-02-01T00:02:00Z").await;

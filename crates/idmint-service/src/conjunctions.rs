@@ -117,6 +117,8 @@ impl Service {
             .enumerate()
             .filter(|(_, grouped)| grouped.created == Some(false))
             .filter(|(_, grouped)| grouped.noted_differs == Some(false))
+            // No other conjunction is nearer than one at the time of the analysis itself.
+            .filter(|(_, grouped)| grouped.delta_us != 0)
             .map(|(at, grouped)| {
                 let report = &sent_reports[at].report;
                 let distance = grouped.delta_us.unsigned_abs();
