@@ -466,10 +466,23 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
     let mut numbered = analysis("", tca, &number);
     numbered["event_id"] = json!(4_711);
     bodies.push(numbered);
-    let many = send(&service, "", "application/json", &json!(bodies).to_string()).await;
-    assert_eq!(many.json()["ids"], json!([FIRST, FIRST, FIRST, FIRST]));
-    // For this pair, an id that this service minted for other objects is an id of another
-    // originator.
+    // As floating-point numbers, the two long numbers would be equal.
+    let written = json!(bodies).to_string();
+    let mut written = written.trim_end_matches(']').to_owned();
+    for id in [
+        "90000000000000000000001",
+        "90000000000000000000002",
+        "1.50",
+        "true",
+        "[7]",
+        "{}",
+    ] {
+        let body = analysis("ID", tca, &number).to_string();
+        written += &format!(",{}", body.replace("\"ID\"", id));
+    }
+    let many = send(&service, "", "application/json", &format!("{written}]")).await;
+    assert_eq!(many.json()["ids"], json!(vec![FIRST; 10]), "{many:?}");
+    // The id of this service for other objects is foreign to this pair.
     let swapped = analysis(FIRST, tca, &other).to_string();
     for query in ["", "?noted=keep", "?partial=true"] {
         let swapped = send(&service, query, "application/json", &swapped).await;
@@ -479,7 +492,14 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
     let shown = service.get(&format!("/conjunctions/{FIRST}")).await.json();
     assert_eq!(
         shown["external"],
-        json!(["jbxleqg-ndrxvgb-gorpwg", "NOT-OURS", "4711"])
+        json!([
+            "jbxleqg-ndrxvgb-gorpwg",
+            "NOT-OURS",
+            "4711",
+            "90000000000000000000001",
+            "90000000000000000000002",
+            "1.50"
+        ])
     );
     let found = service
         .get(&format!("/conjunctions?external={FIRST}"))

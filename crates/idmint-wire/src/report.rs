@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::de::{self, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 /// A report of a close approach of two objects in space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +38,8 @@ pub struct ReportRequest<'a> {
 /// column whose name contains a dot, `"primary_object.norad_id"`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
-    /// The id that an earlier response or another service gave to this conjunction, if any. It may
-    /// be a JSON number.
+    /// The id that this service or another one gave to this conjunction, if any. It may be a number.
+    /// Values that are neither a string nor a number are ignored.
     #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
     /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
@@ -68,44 +69,24 @@ impl<'de> Deserialize<'de> for AnalysedObject {
     }
 }
 
+/// Reads an id as text. A number keeps its digits as they are written, because as a floating-point
+/// number two ids could become equal. Other values are no ids, and count as absent.
 fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    deserializer.deserialize_any(EventIdText)
-}
-
-/// A visitor that reads an id from a JSON string or a JSON number, and returns it as text.
-struct EventIdText;
-
-impl<'de> Visitor<'de> for EventIdText {
-    type Value = Option<Cow<'de, str>>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an id as a text or a number, or null")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(number.to_string())))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    let json = <&RawValue>::deserialize(deserializer)?.get();
+    match json.as_bytes().first() {
+        Some(b'"') => {
+            let StringOf(text) = serde_json::from_str(json).map_err(de::Error::custom)?;
+            Ok(Some(text))
+        }
+        Some(b'-' | b'0'..=b'9') => Ok(Some(Cow::Borrowed(json))),
+        _ => Ok(None),
     }
 }
+
+/// A JSON string. It is borrowed if it contains no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct StringOf<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A visitor that reads a catalogue number, with or without quotes, or a JSON object that has the
 /// number as its member `norad_id`.
@@ -115,7 +96,7 @@ impl<'de> Visitor<'de> for ObjectNumber {
     type Value = u64;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a catalogue number from 1 up, or an object with it as `norad_id`")
+        out.write_str("a catalogue number from 1 up, or an object whose member `norad_id` is one")
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
