@@ -235,7 +235,8 @@ async fn what_is_no_message_at_all_is_left_out_too() {
         "{answer:#}"
     );
     for (position, place) in [
-        (0, "[0]."),
+        (0, "[0]: "),
+        (2, "[2]: missing field `tca` at line 1 column "),
         (3, "[3].CONJUNCTION_EVENT_ID: "),
         (6, "[6].tca"),
     ] {
@@ -245,6 +246,46 @@ async fn what_is_no_message_at_all_is_left_out_too() {
         assert!(detail.starts_with(place), "{detail}");
     }
     assert_eq!(answer["ids"][7], FIRST);
+}
+
+#[tokio::test]
+async fn a_wrong_report_is_named_by_its_place_in_the_whole_body() {
+    let service = Service::start("").await;
+    let good = "{\"tca\":\"2024-02-01T00:00:00Z\",\n \"primary\":1,\n\"secondary\":2}";
+    for wrong in [
+        good.replace("\"primary\":1", "\"primary\":\"x\""),
+        good.replace(
+            "\"primary\":1",
+            &format!("\"primary\":\"{}\"", "x".repeat(9_999)),
+        ),
+        good.replace("\"secondary\":2", "\"secondary\":true"),
+        good.replace("\"tca\"", "\"time\""),
+        "{}".to_owned(),
+        "\n7".to_owned(),
+    ] {
+        for list in [
+            format!("[{good},{good},\n{good}, {wrong}]"),
+            format!("\n\n[ {good},\n\n{good}\n,{good},\n{wrong},{good}\n]"),
+        ] {
+            let all = send(&service, "", "application/json", &list).await.json();
+            let each = send(&service, "?partial=true", "application/json", &list).await;
+            let of_one = &each.json()["details"][3]["problem"]["detail"];
+            assert_eq!(all["detail"], *of_one, "{list}");
+            assert!(of_one.as_str().unwrap().starts_with("[3]"), "{of_one}");
+        }
+    }
+    // Errors in several reports have their own lines.
+    let several = format!("[{{}},\n{good},\n{{}},\n\n 7]");
+    let each = send(&service, "?partial=true", "application/json", &several).await;
+    let details = &each.json()["details"];
+    for (position, place) in [
+        (0, "at line 1 column 3"),
+        (2, "at line 5 column 2"),
+        (3, "at line 7 column 2"),
+    ] {
+        let detail = details[position]["problem"]["detail"].as_str().unwrap();
+        assert!(detail.ends_with(place), "{detail}");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 use crate::answer::{Problem, Slug};
 
@@ -62,6 +63,71 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
     })?;
     json.end().map_err(|error| unacceptable(&error))?;
     Ok(value)
+}
+
+/// Parses the values of a JSON list one by one. Errors name the place in the whole body.
+pub(crate) struct ListReader<'a> {
+    body: &'a [u8],
+    /// The number of bytes whose line ends were counted, and the number of line ends in them.
+    counted: (usize, usize),
+    /// The offset of the line in which the counted bytes end.
+    line_begin: usize,
+}
+
+impl<'a> ListReader<'a> {
+    /// Creates a reader for the list `body`, whose form was checked by [`strict_json`].
+    pub(crate) fn new(body: &'a [u8]) -> ListReader<'a> {
+        ListReader {
+            body,
+            counted: (0, 0),
+            line_begin: 0,
+        }
+    }
+
+    /// Parses the value with this index. `value` is a part of the body. Values must be passed in
+    /// ascending order.
+    ///
+    /// # Errors
+    /// Returns the detail of the problem that [`strict_json`] would return for the whole list.
+    pub(crate) fn read<T: Deserialize<'a>>(
+        &mut self,
+        index: usize,
+        value: &'a RawValue,
+    ) -> Result<T, String> {
+        let mut json = serde_json::Deserializer::from_str(value.get());
+        serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = match error.path().to_string().as_str() {
+                "." => String::new(),
+                path => format!(".{path}"),
+            };
+            let inner = error.into_inner();
+            let place = |line, column| format!(" at line {line} column {column}");
+            let text = inner.to_string();
+            let what = text.strip_suffix(&place(inner.line(), inner.column()));
+            let (lines, columns) = self.before(value);
+            let columns = if inner.line() == 1 { columns } else { 0 };
+            let place = place(lines + inner.line(), columns + inner.column());
+            let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
+            // A problem cuts a long detail.
+            let problem = Problem::new(Slug::InvalidReport, detail);
+            problem.detail().to_owned()
+        })
+    }
+
+    /// Returns the number of lines before the line of a value, and the number of bytes before the
+    /// value in its line.
+    fn before(&mut self, value: &RawValue) -> (usize, usize) {
+        let offset = value.get().as_ptr().addr() - self.body.as_ptr().addr();
+        let (from, mut lines) = self.counted;
+        for (at, byte) in (from..).zip(&self.body[from..offset]) {
+            if *byte == b'\n' {
+                lines += 1;
+                self.line_begin = at + 1;
+            }
+        }
+        self.counted = (offset, lines);
+        (lines, offset - self.line_begin)
+    }
 }
 
 fn unacceptable(error: &serde_json::Error) -> Problem {

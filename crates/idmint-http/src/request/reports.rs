@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json::{Object, check_form, strict_json};
+use super::json::{ListReader, Object, check_form, strict_json};
 use crate::answer::{MediaType, Problem, Slug};
 use idmint_records::conjunction::{
     CdmForm, PlainKind, ReadRule, Reports, ReportsError, WrittenReport, without_bom,
@@ -174,7 +174,12 @@ fn read_plain<'a, F: PlainForm<'a>>(
         // Check the count first, so that a list that is too long is refused before its reports are
         // read.
         ReportsError::check_count(given.len(), most)?;
-        let given: Vec<Result<Object<F>, String>> = given.into_iter().map(read_one).collect();
+        let mut list = ListReader::new(json);
+        let given: Vec<Result<Object<F>, String>> = given
+            .into_iter()
+            .enumerate()
+            .map(|(index, value)| list.read(index, value))
+            .collect();
         let parts = given.iter().map(|read| {
             read.as_ref()
                 .map(|Object(report)| report.written())
@@ -194,11 +199,6 @@ fn read_plain<'a, F: PlainForm<'a>>(
         most,
         is_partial,
     )?)
-}
-
-/// Reads one report of a list, or returns the reason why its form is wrong.
-fn read_one<'a, F: PlainForm<'a>>(json: &'a RawValue) -> Result<Object<F>, String> {
-    read_json(json.get().as_bytes()).map_err(|problem| problem.detail().to_owned())
 }
 
 fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {

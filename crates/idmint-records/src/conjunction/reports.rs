@@ -52,6 +52,9 @@ const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
 
+/// The member of an analysis with the number of the second object.
+const SECONDARY_OF_ANALYSIS: &str = "secondary_object.norad_id";
+
 impl PlainKind {
     /// Returns the name of the member with the attached id.
     const fn noted(self) -> &'static str {
@@ -70,8 +73,11 @@ impl PlainKind {
                 ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. },
             ) => Some(match role {
                 Role::Primary => "primary_object.norad_id",
-                Role::Secondary => "secondary_object.norad_id",
+                Role::Secondary => SECONDARY_OF_ANALYSIS,
             }),
+            (PlainKind::Analysis { .. }, ReportError::SameObject { .. }) => {
+                Some(SECONDARY_OF_ANALYSIS)
+            }
             _ => None,
         }
     }
@@ -131,11 +137,9 @@ pub enum ReportsError {
         error: ReportError,
     },
     /// A plain report does not have the required form.
-    #[error("{}{message}", of_index(.index))]
+    #[error("{message}")]
     Form {
-        /// The index of the report in the list, from 0. `None` if the reports are not a list.
-        index: Option<usize>,
-        /// A description of the problem.
+        /// A description of the problem, with the index of the report in the list.
         message: String,
     },
     /// The id that the sender attached to a plain report does not belong to the report.
@@ -178,7 +182,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 
     /// Reads plain reports. There must be 1 to `most` reports. Each item is a report, or the reason
-    /// why it does not have the required form.
+    /// why it does not have the required form. The reason begins with the index of the report.
     ///
     /// # Errors
     /// Returns [`ReportsError::Count`] if there are too few or too many reports, which is checked
@@ -193,11 +197,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ) -> Result<Reports<B>, ReportsError> {
         ReportsError::check_count(given.len(), most)?;
         let read = |index: usize, written: Result<WrittenReport<'_>, String>| {
-            let form = |message| ReportsError::Form {
-                index: is_list.then_some(index),
-                message,
-            };
-            let written = written.map_err(form)?;
+            let written = written.map_err(|message| ReportsError::Form { message })?;
             let report = Report::from_text(written.tca, written.primary, written.secondary);
             let place = PlainPlace {
                 kind,
