@@ -1,9 +1,10 @@
 //! Checks `idmint cdm`, which reads Conjunction Data Messages and inserts ids into them.
 
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use idmint_testing::service::{Ended, Home, Service, Signal, idmint, run};
 
@@ -217,6 +218,30 @@ fn files_are_replaced_together_or_not_at_all() {
 }
 
 #[test]
+fn a_file_that_cannot_be_replaced_is_named_with_the_number_of_replaced_files() {
+    let home = Home::new();
+    let [first, last] = ["one.kvn", "one.xml"].map(|name| copy_fixture(&home, name));
+    let message = fs::read(fixture("one.kvn")).unwrap();
+    let of_last = fs::read(&last).unwrap();
+    let names = [
+        first.to_str().unwrap(),
+        "/dev/stdin",
+        last.to_str().unwrap(),
+    ];
+    let mut command = idmint(&["cdm", "--in-place"]);
+    command.args(names).stdin(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&message).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(74), "{told}");
+    assert!(told.contains("/dev/stdin: "), "{told}");
+    assert!(told.contains("1 of 3 files were replaced before"), "{told}");
+    assert_ne!(fs::read(&first).unwrap(), message);
+    assert_eq!(fs::read(&last).unwrap(), of_last);
+}
+
+#[test]
 fn what_is_wrong_has_an_exit_code_and_a_place() {
     let home = Home::new();
     let (one, noted) = (
@@ -332,6 +357,8 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     service.wait_until_ready();
     let ask = |file: &Path| run_cdm(&[file.to_str().unwrap(), "--server", &service.url()]);
     ask(&moved).assert(1, &["L3972", "conjunction.designators"]);
+    let ids = |file: &Path| run_cdm(&["--ids", file.to_str().unwrap(), "--server", &service.url()]);
+    ids(&moved).assert(1, &["L3972", "conjunction.designators"]);
 
     let reload = |settings: &str, expected: &str| {
         fs::write(home.path("idmint.toml"), settings).unwrap();
@@ -345,6 +372,13 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     let ended = ask(&moved);
     ended.assert(0, &[]);
     assert!(ended.out.contains(FIRST), "{}", ended.out);
+    let listed = ids(&moved);
+    listed.assert(0, &[]);
+    assert!(
+        listed.out.ends_with(&format!("moved.kvn\t1\t{FIRST}\n")),
+        "{}",
+        listed.out
+    );
     // An invalid configuration must be logged and must change nothing.
     reload(
         "conjunction.designators = { L3972 = 0 }",

@@ -55,7 +55,7 @@ pub(in crate::cli) struct Cdm {
 }
 
 impl Cdm {
-    /// Prints or replaces either every document or none.
+    /// Prints or replaces either every document or none, unless a file cannot be replaced.
     ///
     /// Returns exit code 65 with file and line if a document is malformed or contains another id,
     /// 64 if the format or encoding is unknown, 74 if a file cannot be read or written, and 78 if
@@ -82,14 +82,19 @@ impl Cdm {
             .map(|input| input.process(&source, self.ids))
             .collect::<Result<Vec<_>, _>>()?;
         if self.in_place {
-            let changed = inputs
+            let changed: Vec<_> = inputs
                 .iter()
                 .zip(&outputs)
-                .filter(|(input, output)| input.bytes != **output);
-            return changed.into_iter().try_for_each(|(input, output)| {
-                replace_file(Path::new(&input.name), output)
-                    .map_err(|error| input.failed(Exit::Io, error))
-            });
+                .filter(|(input, output)| input.bytes != **output)
+                .collect();
+            for (replaced, (input, output)) in changed.iter().enumerate() {
+                replace_file(Path::new(&input.name), output).map_err(|error| {
+                    let of = changed.len();
+                    let what = format!("{error}; {replaced} of {of} files were replaced before, repeat the command for the rest");
+                    input.failed(Exit::Io, what)
+                })?;
+            }
+            return Ok(());
         }
         match outputs
             .iter()
@@ -217,15 +222,11 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // An unknown designator is not an error here, because only the service knows all
-                // designators. With `--ids`, however, the document must be parsed here, because the
-                // output contains the line number of each message.
-                let document = match read(&ObjectRules::default(), None) {
-                    Err(error) if only_ids || !error.depends_on_configuration() => {
-                        return Err(self.malformed(&error));
-                    }
-                    outcome => outcome.ok().filter(|_| only_ids),
-                };
+                // The document is read here to find errors before the request, and for the line number
+                // of each message. Only the service knows all catalogues and designators.
+                let document = read(&ObjectRules::accepting_all(), None)
+                    .map_err(|error| self.malformed(&error))?;
+                let document = Some(document).filter(|_| only_ids);
                 let answer = ask_once(access.client(url)?, async |client| {
                     if let Some(document) = &document {
                         let ids = client.ids_of_document(format, *encoding, body).await?;

@@ -1,6 +1,7 @@
 //! The rules that convert an object's designator and catalogue to a catalogue number.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The letters of the Alpha-5 scheme. A letter stands for the first two digits of a number above
 /// 99 999. For example, `B1234` is 111 234. I and O are not used.
@@ -25,6 +26,8 @@ pub struct ObjectRules {
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
     /// with a slash in between, such as `LEOLABS/48274`.
     designators: BTreeMap<String, u64>,
+    /// `true` if every designator gets a number.
+    accepts_all: bool,
 }
 
 /// The reason why there is no number for a designator. In an error message, the text of the reason
@@ -38,6 +41,10 @@ pub(super) enum ObjectFault {
     /// The designator is a number that is too great for a catalogue number.
     TooGreat,
 }
+
+/// The reason for [`ObjectFault::TooGreat`].
+pub(super) const TOO_GREAT: &str = "is greater than 18446744073709551615, the largest number of a report; \
+                                    conjunction.designators can map it to a smaller one";
 
 impl Default for ObjectRules {
     /// Returns rules under which only designators of SATCAT are numbers.
@@ -59,6 +66,16 @@ impl ObjectRules {
                 .into_iter()
                 .map(|(name, number)| (name.to_owned(), number))
                 .collect(),
+            accepts_all: false,
+        }
+    }
+
+    /// Creates rules that accept every designator of every catalogue, for callers that need only the
+    /// lines of the messages. The numbers of unknown designators mean nothing, but differ.
+    pub fn accepting_all() -> ObjectRules {
+        ObjectRules {
+            accepts_all: true,
+            ..ObjectRules::default()
         }
     }
 
@@ -72,9 +89,7 @@ impl ObjectRules {
             .map_err(|fault| match fault {
                 ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
                 ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
-                ObjectFault::TooGreat => {
-                    format!("{designator:?} is greater than any catalogue number")
-                }
+                ObjectFault::TooGreat => format!("{designator:?} {TOO_GREAT}"),
             })
     }
 
@@ -83,6 +98,17 @@ impl ObjectRules {
         designator: &str,
         catalog: Option<&str>,
     ) -> Result<u64, ObjectFault> {
+        match self.resolve_known(designator, catalog) {
+            Err(_) if self.accepts_all => {
+                let mut hasher = DefaultHasher::new();
+                (designator, catalog).hash(&mut hasher);
+                Ok(hasher.finish().max(1))
+            }
+            known => known,
+        }
+    }
+
+    fn resolve_known(&self, designator: &str, catalog: Option<&str>) -> Result<u64, ObjectFault> {
         let catalog = catalog.filter(|catalog| !catalog.is_empty());
         let of_catalog =
             catalog.and_then(|catalog| self.designators.get(&format!("{catalog}/{designator}")));
@@ -180,6 +206,22 @@ mod tests {
             Ok(7),
             "a designator that is mapped"
         );
+    }
+
+    #[test]
+    fn rules_that_accept_everything_keep_objects_apart() {
+        let rules = ObjectRules::accepting_all();
+        let number = |designator, catalog| rules.number_of(designator, catalog).expect("accepted");
+        assert_eq!(number("25544", Some("SATCAT")), 25_544);
+        let unknown = [
+            number("L1", None),
+            number("L2", None),
+            number("L1", Some("LEOLABS")),
+            number("", None),
+        ];
+        for (at, one) in unknown.iter().enumerate() {
+            assert!(*one > 0 && !unknown[..at].contains(one), "{unknown:?}");
+        }
     }
 
     #[test]
