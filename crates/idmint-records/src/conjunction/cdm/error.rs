@@ -8,8 +8,8 @@ const TOLD_CHARS_MAX: usize = 60;
 /// An error in a document with Conjunction Data Messages, with its position.
 ///
 /// The text looks like
-/// `line 17: TCA: "2024-13-01T00:00:00" is not a time in CCSDS calendar or day-of-year form`. It
-/// has a few hundred characters at most.
+/// `line 17: SAT_1_ID: "ISS" is not a catalogue number, …`. It has a few hundred characters at most,
+/// and no control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CdmError {
     /// The line number, counted from 1.
@@ -42,17 +42,11 @@ impl CdmError {
         CdmError { limit, ..self }
     }
 
-    /// Returns `true` if the same document may be valid with another configuration, because the
-    /// configuration assigns catalogue numbers to some designators.
-    pub fn depends_on_configuration(&self) -> bool {
-        matches!(self.reason, "wrong_type" | "another_catalog")
-    }
-
     /// Returns the message without the line number, for callers that show the line number
     /// themselves.
     pub fn without_line(&self) -> String {
         match &self.keyword {
-            Some(keyword) => format!("{keyword}: {}", self.message),
+            Some(keyword) => format!("{}: {}", without_controls(keyword), self.message),
             None => self.message.clone(),
         }
     }
@@ -89,6 +83,16 @@ pub(super) fn quote(text: &str) -> String {
     format!("{:?}", cut(text))
 }
 
+/// Escapes the control characters of a text, because a terminal could interpret them.
+fn without_controls(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter.is_control() {
+            true => letter.escape_default().to_string(),
+            false => letter.to_string(),
+        })
+        .collect()
+}
+
 fn cut(text: &str) -> String {
     match text.char_indices().nth(TOLD_CHARS_MAX) {
         None => text.to_owned(),
@@ -106,5 +110,15 @@ mod tests {
         assert!(error.to_string().starts_with("line 3: KKKK"));
         assert!(error.to_string().contains(r#"é\né\n"#));
         assert!(error.to_string().chars().count() < 200, "{error}");
+    }
+
+    #[test]
+    fn the_name_of_a_value_reaches_no_terminal_with_its_control_characters() {
+        let error = CdmError::of(1, "\u{1b}[31m\0é\"X", "report_form", "the reason");
+        assert_eq!(error.keyword.as_deref(), Some("\u{1b}[31m\0é\"X"));
+        assert_eq!(
+            error.to_string(),
+            "line 1: \\u{1b}[31m\\u{0}é\"X: the reason"
+        );
     }
 }
