@@ -152,3 +152,67 @@ fn what_is_not_in_the_encoding_that_it_claims_is_refused() {
         "declared, and of ASCII alone"
     );
 }
+
+#[test]
+fn the_form_of_a_document_in_utf16_is_that_of_its_text() {
+    for (text, form) in [
+        ("\n <cdm/>", CdmForm::Xml),
+        ("TCA,SAT_1_ID,SAT_2_ID\r\n", CdmForm::Csv),
+        ("\r\n  TCA\tSAT_1_ID\na = b", CdmForm::Csv),
+        ("CCSDS_CDM_VERS = 1.0\nA,B", CdmForm::Kvn),
+        (" [{}]", CdmForm::SpaceTrack),
+        ("", CdmForm::Kvn),
+    ] {
+        for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            assert_eq!(CdmForm::of(&utf16(text, to_bytes)), form, "{text:?}");
+        }
+        assert_eq!(CdmForm::of(text.as_bytes()), form, "{text:?}");
+    }
+}
+
+#[test]
+fn csv_in_utf16_gets_its_ids_in_utf16() {
+    let text = "TCA;SAT_1_ID;SAT_2_ID;NAME\r\n2024-02-01 00:00:00;25544;48274;\"é;\"\r\n";
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let sent = utf16(text, to_bytes);
+        let document = Document::read(CdmForm::of(&sent), &sent).expect("CSV");
+        let with_ids = text
+            .replace("NAME", "NAME;CONJUNCTION_EVENT_ID")
+            .replace("é;\"", &format!("é;\";\"{ID}\""));
+        assert!(annotate(&document, &[ID]) == utf16(&with_ids, to_bytes));
+    }
+}
+
+#[test]
+fn an_error_in_utf16_names_its_line_whatever_ends_a_line() {
+    for end in ["\n", "\r\n", "\r", "\n\r"] {
+        let begin = utf16(&format!("A = 1{end}B = 2{end}C"), u16::to_le_bytes);
+        for bad in [&[b'x'][..], &[0, 0xd8, b'x', 0]] {
+            let error = Document::read(CdmForm::Kvn, [&begin[..], bad].concat())
+                .map(|_| ())
+                .expect_err("not UTF-16");
+            assert_eq!((error.line, error.reason), (3, "not_utf8"), "{end:?}");
+        }
+    }
+}
+
+#[test]
+fn utf16_without_its_byte_order_mark_is_refused_as_such() {
+    let kvn = "CCSDS_CDM_VERS = 1.0\n";
+    let csv = "TCA,SAT_1_ID,SAT_2_ID\n";
+    for (form, text) in [
+        (CdmForm::Kvn, kvn),
+        (CdmForm::Csv, csv),
+        (CdmForm::Xml, "<cdm/>"),
+        (CdmForm::SpaceTrack, "[{}]"),
+    ] {
+        for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let sent = utf16(text, to_bytes);
+            let error = Document::read(form, &sent[2..])
+                .map(|_| ())
+                .expect_err(text);
+            assert_eq!((error.line, error.reason), (1, "not_utf8"), "{text}");
+            assert!(error.to_string().contains("byte order mark"), "{error}");
+        }
+    }
+}

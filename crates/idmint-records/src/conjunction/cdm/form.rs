@@ -1,7 +1,7 @@
 //! The forms in which a message can be written.
 
 use super::lines::without_bom;
-use super::transcoded::first_of_utf16;
+use super::transcoded::first_line_of_utf16;
 use super::{csv, space_track};
 
 /// The form in which a Conjunction Data Message is written.
@@ -32,15 +32,15 @@ impl CdmForm {
     /// assert_eq!(CdmForm::of(b"[{\"TCA\":\"2024-02-01T00:00:00\"}]"), CdmForm::SpaceTrack);
     /// ```
     pub fn of(document: &[u8]) -> CdmForm {
-        match first_of_utf16(document) {
-            Some('<') => return CdmForm::Xml,
-            Some(_) => return CdmForm::Kvn,
-            None => {}
-        }
-        match without_bom(document).trim_ascii_start().first() {
+        let of_utf16 = first_line_of_utf16(document);
+        let text = match &of_utf16 {
+            Some(first_line) => first_line.as_bytes(),
+            None => without_bom(document).trim_ascii_start(),
+        };
+        match text.first() {
             Some(b'<') => CdmForm::Xml,
             Some(b'{' | b'[') => CdmForm::SpaceTrack,
-            _ if csv::has_heading(without_bom(document)) => CdmForm::Csv,
+            _ if csv::has_heading(text) => CdmForm::Csv,
             _ => CdmForm::Kvn,
         }
     }

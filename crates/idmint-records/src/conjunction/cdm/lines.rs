@@ -13,13 +13,20 @@ pub fn without_bom(document: &[u8]) -> &[u8] {
 /// Converts a document to text, and removes its byte order mark.
 ///
 /// # Errors
-/// Returns [`CdmError`] with the line of the first byte that is not valid UTF-8.
+/// Returns [`CdmError`] with the line of the first byte that is not valid UTF-8. A document that
+/// begins like UTF-16 is refused as well, although it may be valid UTF-8.
 pub(super) fn text_of(document: &[u8]) -> Result<&str, CdmError> {
     let bytes = without_bom(document);
-    str::from_utf8(bytes).map_err(|error| {
+    let text = str::from_utf8(bytes).map_err(|error| {
         let line = LineCounter::default().line_at(bytes, error.valid_up_to());
-        CdmError::at(line, "not_utf8", "the document is not UTF-8 from here on")
-    })
+        let what = "the document is not UTF-8 from this line on; convert it to UTF-8";
+        CdmError::at(line, "not_utf8", what)
+    })?;
+    if let [0, ..] | [_, 0, ..] = bytes {
+        let what = "the document looks like UTF-16 without a byte order mark; convert it to UTF-8";
+        return Err(CdmError::at(1, "not_utf8", what));
+    }
+    Ok(text)
 }
 
 /// One line of a text, without its line end.
@@ -121,5 +128,10 @@ mod tests {
         let error = text_of(b"\xef\xbb\xbfa\nb\n\xff").expect_err("a byte that is none");
         assert_eq!((error.line, error.reason), (3, "not_utf8"));
         assert_eq!(text_of(b"\xef\xbb\xbfa"), Ok("a"));
+        for document in [b"\0T\0C\0A", b"T\0C\0A\0"] {
+            let error = text_of(document).expect_err("UTF-16");
+            assert_eq!((error.line, error.reason), (1, "not_utf8"));
+            assert!(error.to_string().contains("byte order mark"), "{error}");
+        }
     }
 }

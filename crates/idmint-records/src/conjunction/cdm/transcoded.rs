@@ -5,6 +5,7 @@
 //! XML declaration.
 
 use super::error::{CdmError, quote};
+use super::lines::LineCounter;
 
 /// The maximum length in bytes of a document that is not in UTF-8. While such a document is read,
 /// two copies of it are in memory.
@@ -90,20 +91,21 @@ impl Origin {
     }
 }
 
-/// Returns the first character of a document in UTF-16 that is not white space, or a space if there
-/// is no such character. Returns `None` if the document is not in UTF-16.
-pub(super) fn first_of_utf16(document: &[u8]) -> Option<char> {
+/// Returns the first line of a document in UTF-16 that is not blank, without white space before it.
+/// Returns `None` if the document does not begin with the byte order mark of UTF-16.
+pub(super) fn first_line_of_utf16(document: &[u8]) -> Option<String> {
     let (unit_of, bytes): (fn([u8; 2]) -> u16, _) = match document {
         [0xff, 0xfe, bytes @ ..] => (u16::from_le_bytes, bytes),
         [0xfe, 0xff, bytes @ ..] => (u16::from_be_bytes, bytes),
         _ => return None,
     };
     let units = bytes.as_chunks().0.iter().map(|pair| unit_of(*pair));
-    let mut letters = char::decode_utf16(units).map(|letter| letter.unwrap_or_default());
+    let letters = char::decode_utf16(units).map(|letter| letter.unwrap_or_default());
+    let from_first = letters.skip_while(|letter| letter.is_whitespace());
     Some(
-        letters
-            .find(|letter| !letter.is_whitespace())
-            .unwrap_or(' '),
+        from_first
+            .take_while(|letter| !matches!(letter, '\r' | '\n'))
+            .collect(),
     )
 }
 
@@ -122,7 +124,8 @@ pub(super) fn transcode(document: &[u8]) -> Result<(Option<String>, Origin), Cdm
     };
     if document.len() > TRANSCODED_LEN_MAX {
         let what = format!(
-            "the document has {} bytes; a document not in UTF-8 may have {TRANSCODED_LEN_MAX}",
+            "the document has {} bytes, but a document that is not in UTF-8 may have {TRANSCODED_LEN_MAX}; convert it \
+             to UTF-8",
             document.len()
         );
         return Err(
@@ -146,26 +149,22 @@ pub(super) fn transcode(document: &[u8]) -> Result<(Option<String>, Origin), Cdm
 fn decode_utf16(bytes: &[u8], unit_of: fn([u8; 2]) -> u16) -> Result<String, CdmError> {
     let (pairs, rest) = bytes.as_chunks();
     let mut text = String::with_capacity(bytes.len());
-    let mut lines = 1;
+    let refuse = |text: &str, what| {
+        let line = LineCounter::default().line_at(text.as_bytes(), text.len());
+        Err(CdmError::at(line, "not_utf8", what))
+    };
     for letter in char::decode_utf16(pairs.iter().map(|pair| unit_of(*pair))) {
         let Ok(letter) = letter else {
-            return Err(CdmError::at(
-                lines,
-                "not_utf8",
-                "the document is not UTF-16 from here on",
-            ));
+            let what = "the document is not UTF-16 from this line on; convert it to UTF-8";
+            return refuse(&text, what);
         };
-        lines += u64::from(letter == '\n');
         text.push(letter);
     }
     if rest.is_empty() {
         return Ok(text);
     }
-    Err(CdmError::at(
-        lines,
-        "not_utf8",
-        "the document ends inside a UTF-16 character",
-    ))
+    let what = "the document ends inside a UTF-16 character; send the whole document";
+    refuse(&text, what)
 }
 
 /// Returns `true` if the XML declaration says ISO-8859-1. The declaration must be in ASCII.
