@@ -226,8 +226,8 @@ fn csv(count: usize, made: &mut Made, random: &mut StdRng) -> String {
     }
     let bom = if one_of(random, 10) { "\u{feff}" } else { "" };
     let last = if one_of(random, 2) { end } else { "" };
-    let between = if one_of(random, 5) {
-        end.repeat(2)
+    let between = if one_of(random, 3) {
+        format!("{end}{}{end}", pick(random, &["", "  "]))
     } else {
         end.to_owned()
     };

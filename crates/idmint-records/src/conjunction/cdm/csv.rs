@@ -40,7 +40,9 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
         let line = lines.line_at(text.as_bytes(), at);
         // A quote that is not closed hides the end of its line, so no later line can be read.
         let cells = cells.ok_or_else(|| {
-            CdmError::at(line, "report_form", "a quote in this line is not closed")
+            let what = "a quoted value in the row that begins in this line has no closing quote; add it, and double \
+                        each quote inside a value";
+            CdmError::at(line, "report_form", what)
         })?;
         let Some(columns) = &columns else {
             let found = Columns::of(&cells, line)?;
@@ -61,7 +63,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
         outcomes.add(outcome)?;
     }
     if outcomes.len() == 0 {
-        let what = "there is no message; the first line names the columns, and each other line is a message";
+        let what = "the document has no message; its first line must name the columns, and each other line is a \
+                    message";
         return Err(CdmError::at(1, "missing_field", what));
     }
     Ok(outcomes)
@@ -103,8 +106,8 @@ impl Columns {
     fn of(heading: &[Cell<'_>], line: u64) -> Result<Columns, CdmError> {
         let names = heading.iter().map(Cell::value);
         let Some(kind) = FlatNames::of(names.clone()) else {
-            let what = "no column has the number of an object; such columns are SAT_1_ID and SAT_2_ID, or \
-                        NORAD_CAT_ID_1 and NORAD_CAT_ID_2";
+            let what = "no column has the catalogue numbers of objects; name these columns SAT_1_ID and SAT_2_ID, or \
+                        NORAD_CAT_ID_1 and NORAD_CAT_ID_2, in capitals";
             return Err(CdmError::at(line, "missing_field", what));
         };
         if let Some(mixed) = names.clone().find(|name| kind.is_of_other_class(name)) {
@@ -113,14 +116,15 @@ impl Columns {
         let parts: Vec<Option<Part>> = names.clone().map(|name| kind.part(name)).collect();
         for (at, (part, name)) in parts.iter().zip(names).enumerate() {
             if part.is_some() && parts[..at].contains(part) {
-                let what = "the first line has this column twice";
+                let what = "the first line names this column twice; remove or rename one of them";
                 return Err(CdmError::of(line, name, "duplicate_key", what));
             }
         }
         let columns = Columns { kind, parts };
         for (part, name) in kind.required() {
             if columns.index_of(part).is_none() {
-                let what = "the first line does not have this column";
+                let what =
+                    "the first line does not name this column; add it, with its name in capitals";
                 return Err(CdmError::of(line, name, "missing_field", what));
             }
         }
@@ -140,8 +144,11 @@ impl Columns {
     ) -> Result<Draft<'a>, CdmError> {
         let (values, columns) = (cells.len(), self.parts.len());
         if values != columns {
-            let what =
-                format!("the line has {values} values, but the first line names {columns} columns");
+            let noun = if values == 1 { "value" } else { "values" };
+            let what = format!(
+                "the row has {values} {noun}, but the first line names {columns} columns; put quotes around a value \
+                 that contains the separator"
+            );
             return Err(CdmError::at(line, "report_form", what));
         }
         let mut draft = Draft::new(line, CdmVersion::V1, &self.kind.names, rule);
@@ -193,13 +200,12 @@ impl Cell<'_> {
     }
 }
 
-/// Splits a text into rows. Empty lines are skipped.
+/// Splits a text into rows. Lines that are empty or have only blanks are skipped.
 fn rows(text: &str, separator: u8) -> impl Iterator<Item = Row<'_>> {
     let bytes = text.as_bytes();
     let mut next = 0;
     std::iter::from_fn(move || {
-        let rest = &bytes[next..];
-        let at = next + rest.iter().position(|byte| !is_line_end(*byte))?;
+        let at = row_after(bytes, next, separator)?;
         let mut cells = Vec::new();
         let mut begin = at;
         loop {
@@ -217,6 +223,20 @@ fn rows(text: &str, separator: u8) -> impl Iterator<Item = Row<'_>> {
             begin = end + 1;
         }
     })
+}
+
+/// Returns the byte offset of the first line from `next` on that has more than blanks. A tab is no
+/// blank if it is the separator.
+fn row_after(bytes: &[u8], mut next: usize, separator: u8) -> Option<usize> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t') && *byte != separator;
+    loop {
+        let at = next + bytes[next..].iter().position(|byte| !is_line_end(*byte))?;
+        let len = bytes[at..].iter().position(|byte| !is_blank(byte))?;
+        match bytes[at + len] {
+            end if is_line_end(end) => next = at + len,
+            _ => return Some(at),
+        }
+    }
 }
 
 /// Reads the cell that begins at a byte offset. Returns `None` if its quote is not closed.
@@ -282,6 +302,9 @@ mod tests {
         );
         assert_eq!(cells("a,\"b\nc,d"), [None]);
         assert_eq!(cells("\n"), []);
+        assert_eq!(cells(" \n\t \r\na\n  \n \t"), [of(&["a"])]);
+        let tabs: Vec<_> = rows("\t\n \n", b'\t').map(|row| row.at).collect();
+        assert_eq!(tabs, [0], "two empty cells");
     }
 
     #[test]
