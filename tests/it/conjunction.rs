@@ -359,7 +359,7 @@ async fn a_report_that_makes_no_id_is_refused_with_its_value_and_its_bound() {
         (
             with("secondary", "25544"),
             "same_object",
-            &["both 25544"],
+            &["secondary is 25544", "the same as primary"],
             None,
         ),
         (
@@ -683,7 +683,7 @@ async fn a_format_of_ones_own_has_the_same_powers() {
     assert_refused(
         &late,
         "overflow",
-        &["`ended` ended at 2040-01-01T00:00:02.560Z"],
+        &["must be before 2040-01-01T00:00:02.560Z, when `ended` ends"],
     );
     assert_eq!(
         ask("/ids/ended", &report("2040-01-01T00:00:02.559999"))

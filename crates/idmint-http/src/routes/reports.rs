@@ -195,7 +195,8 @@ impl Grouping {
         let look = move || {
             let reports = read()?;
             if wanted == Wanted::Messages && reports.messages().is_none() {
-                let detail = "return=cdm needs Conjunction Data Messages, but the body has none";
+                let detail = "return=cdm needs Conjunction Data Messages, but the body has none; send messages, or \
+                              leave out return";
                 return Err(Problem::parameter("return", detail));
             }
             let sent_reports = reports.sent_reports(&minter, encoding)?;

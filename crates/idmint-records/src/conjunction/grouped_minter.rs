@@ -313,7 +313,7 @@ mod tests {
         let error = id_of(&minter, 0x10, 1, 0x34).expect_err("at the bound");
         assert_eq!(
             error.to_string(),
-            "the id of this tca, primary and secondary would be 1642548, but `mine` mints only ids below 1642548"
+            "tca, primary and secondary would give the id 1642548, but `mine` mints only ids below 1642548"
         );
     }
 

@@ -48,7 +48,7 @@ pub enum ReportError {
         role: Role,
     },
     /// The report names the same object twice.
-    #[error("primary and secondary are both {object}, but must be two different objects")]
+    #[error("secondary is {object}, the same as primary, but must be another object")]
     SameObject {
         /// The catalogue number of the object.
         object: u64,
@@ -68,7 +68,7 @@ pub enum ReportError {
         most: u128,
     },
     /// The time of closest approach is before the epoch of the id format.
-    #[error("tca is {tca}, but `{format}` begins at {begins}")]
+    #[error("tca is {tca}, but must not be before {begins}, when `{format}` begins")]
     TcaTooEarly {
         /// The time of closest approach in the report.
         tca: UnixTime,
@@ -78,7 +78,7 @@ pub enum ReportError {
         begins: UnixTime,
     },
     /// The time of closest approach is after the last tick of the id format.
-    #[error("tca is {tca}, but `{format}` ended at {ended}")]
+    #[error("tca is {tca}, but must be before {ended}, when `{format}` ends")]
     TcaTooLate {
         /// The time of closest approach in the report.
         tca: UnixTime,
@@ -89,7 +89,7 @@ pub enum ReportError {
     },
     /// The id is at or above `mint_below`, so the format does not mint it.
     #[error(
-        "the id of this tca, primary and secondary would be {id}, but `{format}` mints only ids below {below}"
+        "tca, primary and secondary would give the id {id}, but `{format}` mints only ids below {below}"
     )]
     IdTooGreat {
         /// The id that the report would get.
@@ -264,7 +264,7 @@ mod tests {
         let same = refused(25_544, 25_544).expect_err("one object");
         assert_eq!(
             same.to_string(),
-            "primary and secondary are both 25544, but must be two different objects"
+            "secondary is 25544, the same as primary, but must be another object"
         );
     }
 }

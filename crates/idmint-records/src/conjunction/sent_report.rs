@@ -62,15 +62,16 @@ pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotedFault {
     /// The attached id is not an id of the format.
-    #[error("is not an id of this format")]
+    #[error("is not an id of this format; remove it or correct it")]
     NoId,
-    /// The attached id is an id of the format, but not of a conjunction of the report's two
-    /// objects.
-    #[error("is not the id of a conjunction of these two objects")]
+    /// The attached id does not belong to the objects of the report.
+    #[error("is not the id of a conjunction of these two objects; remove it or correct it")]
     OtherObjects,
     /// The report gets an id that differs from the attached one. The value is the id that the
     /// report gets.
-    #[error("is not the id of this conjunction, which gets {0:?}")]
+    #[error(
+        "is not the id of this conjunction, which gets {0:?}; remove it, or keep it with noted=keep"
+    )]
     OtherId(String),
 }
 

@@ -315,7 +315,7 @@ fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     assert_eq!(
         error.to_string(),
         "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of this conjunction, which gets \
-         \"another\""
+         \"another\"; remove it, or keep it with noted=keep"
     );
 }
 
@@ -364,7 +364,7 @@ fn a_time_that_is_none_is_told_as_it_stands_there() {
     let error = Document::read(CdmForm::Kvn, bytes("malformed/no-such-month.kvn"))
         .map(|_| ())
         .unwrap_err();
-    let what = "is not a time in CCSDS calendar or day-of-year form";
+    let what = "is not a time in UTC such as 2024-02-01T00:00:00.250 or 2024-032T00:00:00.250";
     assert_eq!(
         error.to_string(),
         format!("line 5: TCA: \"2024-13-01T00:00:00.250\" {what}")

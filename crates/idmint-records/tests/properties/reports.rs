@@ -137,12 +137,12 @@ fn the_bounds_of_a_report_are_those_of_the_fields() {
     let too_late = id_of(&minter, last + 1, 1, 2).unwrap_err();
     assert_eq!(
         too_late.to_string(),
-        "tca is 2242-03-16T12:56:32.000Z, but `conjunction` ended at 2242-03-16T12:56:32.000Z"
+        "tca is 2242-03-16T12:56:32.000Z, but must be before 2242-03-16T12:56:32.000Z, when `conjunction` ends"
     );
     let too_early = id_of(&minter, -1, 1, 2).unwrap_err();
     assert_eq!(
         too_early.to_string(),
-        "tca is 1969-12-31T23:59:59.999Z, but `conjunction` begins at 1970-01-01T00:00:00.000Z"
+        "tca is 1969-12-31T23:59:59.999Z, but must not be before 1970-01-01T00:00:00.000Z, when `conjunction` begins"
     );
     let too_great = id_of(&minter, 0, LAST_OBJECT + 1, 2).unwrap_err();
     assert_eq!(

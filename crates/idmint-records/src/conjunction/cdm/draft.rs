@@ -7,7 +7,7 @@ use super::outcomes::ReadRule;
 use super::version::{CdmVersion, NoteForm};
 use crate::conjunction::external_id::ExternalId;
 use crate::conjunction::grouped_minter::GroupedMinter;
-use crate::conjunction::object_rules::ObjectFault;
+use crate::conjunction::object_rules::{ObjectFault, TOO_GREAT};
 use crate::conjunction::report::{Report, ReportError, Role};
 use crate::conjunction::sent_report::{
     CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted, read_own,
@@ -168,7 +168,8 @@ impl ExistingId {
 /// first.
 fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmError {
     let (quoted, of_first, line) = (quote(&second.text), quote(&first.text), first.line);
-    let message = format!("{quoted} differs from the id {of_first} in line {line}");
+    let message =
+        format!("{quoted} differs from the id {of_first} in line {line}; remove one of them");
     CdmError::of(second.line, name, "another_id", message)
 }
 
@@ -178,7 +179,7 @@ fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), C
     let Some((_, first)) = known else {
         return Ok(());
     };
-    let message = format!("the value is already given in line {first}");
+    let message = format!("line {first} already has this value; remove one of them");
     Err(CdmError::of(line, name, "duplicate_key", message))
 }
 
@@ -260,13 +261,25 @@ impl<'a> Draft<'a> {
 
     /// Records the time of closest approach, which `text` contains.
     pub(super) fn tca(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
+        self.tca_read_as(line, text, text)
+    }
+
+    /// Records the time of closest approach, which `text` contains in a form of its own. `ccsds` is
+    /// the same time in a form of CCSDS.
+    pub(super) fn tca_read_as(
+        &mut self,
+        line: u64,
+        text: &str,
+        ccsds: &str,
+    ) -> Result<(), CdmError> {
         check_new(&self.tca, line, self.names.tca)?;
         // Times in CCSDS messages are in UTC, and the only offset that they may have is `Z`.
-        let has_offset = text
+        let has_offset = ccsds
             .split_once('T')
             .is_some_and(|(_, time)| time.contains(['+', '-']));
-        let Some(tca) = UnixTime::from_utc_text(text).ok().filter(|_| !has_offset) else {
-            let what = "is not a time in CCSDS calendar or day-of-year form";
+        let Some(tca) = UnixTime::from_utc_text(ccsds).ok().filter(|_| !has_offset) else {
+            let what =
+                "is not a time in UTC such as 2024-02-01T00:00:00.250 or 2024-032T00:00:00.250";
             let message = format!("{} {what}", quote(text));
             return Err(CdmError::of(line, self.names.tca, "bad_timestamp", message));
         };
@@ -280,12 +293,17 @@ impl<'a> Draft<'a> {
             "OBJECT1" => Role::Primary,
             "OBJECT2" => Role::Secondary,
             _ => {
-                let message = format!("{} is neither OBJECT1 nor OBJECT2", quote(text));
+                let message = format!(
+                    "{} is neither OBJECT1 nor OBJECT2, the only two values",
+                    quote(text)
+                );
                 return Err(CdmError::of(line, "OBJECT", "report_form", message));
             }
         };
         if let Some(first) = self.objects[index_of(role)].begun {
-            let message = format!("{text} is already given in line {first}");
+            let message = format!(
+                "line {first} already begins {text}; a message has OBJECT1 and OBJECT2 once each"
+            );
             return Err(CdmError::of(line, "OBJECT", "duplicate_key", message));
         }
         self.objects[index_of(role)].begun = Some(line);
@@ -316,7 +334,7 @@ impl<'a> Draft<'a> {
     }
 
     fn current_object(&self, line: u64, name: &str) -> Result<Role, CdmError> {
-        let message = "this line comes before OBJECT, so its object is unknown";
+        let message = "this value comes before OBJECT, which must say whose value it is";
         let unknown = || CdmError::of(line, name, "report_form", message);
         self.current.ok_or_else(unknown)
     }
@@ -377,9 +395,7 @@ impl<'a> Draft<'a> {
                 Err(CdmError::of(line, name, "another_catalog", message))
             }
             (Err(ObjectFault::NoNumber(what)), None) => refuse("wrong_type", &what),
-            (Err(ObjectFault::TooGreat), _) => {
-                refuse("out_of_range", "is greater than any catalogue number")
-            }
+            (Err(ObjectFault::TooGreat), _) => refuse("out_of_range", TOO_GREAT),
         }
     }
 
@@ -398,7 +414,7 @@ impl<'a> Draft<'a> {
     /// Records a conjunction id that idmint wrote.
     pub(super) fn event_id(&mut self, line: u64, id: &str) -> Result<(), CdmError> {
         if id.is_empty() {
-            let message = "the id is empty";
+            let message = "the id is empty; remove it, so that the message gets an id";
             return Err(CdmError::of(line, EVENT_ID_KEY, "another_id", message));
         }
         note_id(&mut self.existing_id, EVENT_ID_KEY, line, id)
@@ -417,7 +433,8 @@ impl<'a> Draft<'a> {
         comment: Insertion,
         keyword: Option<Insertion>,
     ) -> Result<Message, CdmError> {
-        const OF_MESSAGE: &str = "the message that begins in this line does not have this value";
+        const OF_MESSAGE: &str =
+            "the message that begins in this line does not have this value; add it";
         let lacks =
             |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
         let Some((tca, tca_line)) = self.tca else {
@@ -428,12 +445,13 @@ impl<'a> Draft<'a> {
             found[at] = match (self.number_of(role)?, self.objects[at].begun) {
                 (Some(object), _) => object,
                 (None, Some(begun)) => {
-                    let what = "the object that begins in this line does not have this value";
+                    let what =
+                        "the object that begins in this line does not have this value; add it";
                     return lacks(begun, self.names.objects[at], what);
                 }
                 (None, None) if self.names == &CCSDS => {
                     let what = format!(
-                        "the message that begins in this line does not have OBJECT{}",
+                        "the message that begins in this line does not have OBJECT{}; add this object",
                         at + 1
                     );
                     return lacks(self.line, "OBJECT", &what);

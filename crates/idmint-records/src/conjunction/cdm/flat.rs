@@ -89,9 +89,9 @@ const KINDS: [FlatNames; 5] = [
 /// 2020.
 pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
 
-/// The error message for a row that names objects as in `cdm` and as in `cdm_public`, see
-/// [`FlatNames::is_of_other_class`].
-pub(super) const MIXED: &str = "the row mixes names of `cdm` and `cdm_public`";
+/// The error message for a row for which [`FlatNames::is_of_other_class`] is true of a name.
+pub(super) const MIXED: &str =
+    "the row names objects as `cdm` and as `cdm_public` do; keep the names of one of these classes";
 
 /// A value of a flat row that is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,13 +170,13 @@ pub(super) fn take(
 ) -> Result<(), CdmError> {
     match part {
         Part::Tca if is_split => draft.tca(line, text),
-        Part::Tca => draft.tca(line, &with_t(text)),
+        Part::Tca => draft.tca_read_as(line, text, &with_t(text)),
         Part::TcaFraction if matches!(text, "" | "0") => Ok(()),
         Part::TcaFraction => Err(CdmError::of(
             line,
             TCA_FRACTION,
             "bad_timestamp",
-            "the unit of this value is unknown; add the value to TCA",
+            "the unit of this value is not defined; add the fraction to TCA, and remove this value",
         )),
         Part::Designator(role) => draft.object(role, line, text),
         Part::Catalog(role) => draft.catalog(role, line, text),

@@ -95,7 +95,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
             }
             statement if !is_begun => {
                 let message = format!(
-                    "this line is outside a message, because every message begins with {VERSION}"
+                    "this line comes before the first message; begin each message with {VERSION}"
                 );
                 return Err(CdmError::of(
                     number,
@@ -130,7 +130,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
             1,
             VERSION,
             "missing_field",
-            "there is no message",
+            "the document has no message, which begins with this keyword",
         ));
     }
     if let Some(last) = open {
@@ -156,7 +156,7 @@ impl Open<'_> {
                 number,
                 key,
                 "report_form",
-                "this keyword comes after OBJECT, but must come before the first OBJECT",
+                "this keyword comes after an OBJECT, but must come before the first one",
             )),
             "TCA" => self.draft.tca(number, value),
             CONJUNCTION_ID_KEY if !self.draft.is_in_object() => {
@@ -196,13 +196,13 @@ impl<'a> Statement<'a> {
             Some(_) => Err(CdmError::at(
                 number,
                 "report_form",
-                "there is no keyword before the `=`",
+                "the line has no keyword before its `=`; write KEYWORD = value",
             )),
             None => Err(CdmError::of(
                 number,
                 first,
                 "report_form",
-                "there is no `=` after the keyword",
+                "the line has no `=` after the keyword; write KEYWORD = value",
             )),
         }
     }

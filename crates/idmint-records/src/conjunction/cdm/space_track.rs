@@ -64,7 +64,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
         return Err(CdmError::at(
             1,
             "missing_field",
-            "there is no message in the list",
+            "the list has no message; send at least one",
         ));
     }
     let mut outcomes = Outcomes::new(rule);
@@ -140,7 +140,10 @@ impl<'a> Rows<'a> {
     fn message(&mut self, object: &'a str) -> Result<Message, CdmError> {
         let line = self.line_of(object);
         if !object.starts_with('{') {
-            let message = format!("{} is no object", quote(object));
+            let message = format!(
+                "{} is not a JSON object, as each message must be",
+                quote(object)
+            );
             return Err(CdmError::at(line, "report_form", message));
         }
         let Members(members) =
@@ -173,7 +176,7 @@ impl<'a> Rows<'a> {
                 line,
                 twice[0],
                 "duplicate_key",
-                "the object that begins in this line has this member twice",
+                "the object that begins in this line has this member twice; remove one of them",
             ));
         }
         let insertion = self.insertion_behind(&members, object);
@@ -222,8 +225,8 @@ impl<'a> Rows<'a> {
         let line = self.line_of(member.value);
         let refuse = |reason, message: &str| Err(CdmError::of(line, name, reason, message));
         if is_ours {
-            let what = "this member cannot be combined with the members of space-track.org; send `tca`, `primary` and \
-                        `secondary`, or TCA with the names of their objects";
+            let what = "only idmint's own JSON reports have this member; send `tca`, `primary` and `secondary` alone \
+                        to the service, or TCA with the names of objects of space-track.org";
             return refuse("report_form", what);
         }
         let Some(part) = part else {
@@ -249,7 +252,7 @@ impl<'a> Rows<'a> {
             Err(_) => {
                 return refuse(
                     "wrong_type",
-                    &format!("{} is not a quoted string", quote(member.value)),
+                    &format!("{} is not a string in quotes", quote(member.value)),
                 );
             }
         };
@@ -313,7 +316,7 @@ impl<'a> Rows<'a> {
         CdmError::at(
             line,
             "report_form",
-            format!("this is not valid JSON: {what}"),
+            format!("the document is not valid JSON: {what}"),
         )
     }
 }

@@ -341,7 +341,7 @@ impl<'a> Tree<'a> {
         match self.open.last() {
             Some(Element::Leaf(_)) => self.leaf.1.push_str(text),
             None if !text.trim_ascii().is_empty() => {
-                return Err(self.refuse("there is text outside of the root"));
+                return Err(self.refuse("there is text outside the root element; remove it"));
             }
             _ => {}
         }
@@ -420,7 +420,7 @@ impl<'a> Tree<'a> {
                 self.line(),
                 "cdm",
                 "missing_field",
-                "the attribute version is missing",
+                "the attribute version is missing; add version=\"1.0\" or \"2.0\"",
             ));
         };
         CdmVersion::of(&version).ok_or_else(|| {
@@ -430,14 +430,14 @@ impl<'a> Tree<'a> {
 
     fn finish(mut self) -> Result<Outcomes<'a>, CdmError> {
         if !self.open.is_empty() {
-            return Err(self.refuse("the document ends inside of an element"));
+            return Err(self.refuse("the document ends inside an element; send the whole document"));
         }
         if self.outcomes.len() == 0 {
             return Err(CdmError::of(
                 self.line(),
                 "cdm",
                 "missing_field",
-                "there is no message",
+                "the document has no message, which is an element of this name",
             ));
         }
         Ok(self.outcomes)
