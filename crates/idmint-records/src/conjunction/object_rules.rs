@@ -43,7 +43,7 @@ pub(super) enum ObjectFault {
 }
 
 /// The reason for [`ObjectFault::TooGreat`].
-pub(super) const TOO_GREAT: &str = "is greater than 18446744073709551615, the largest number of a report; \
+pub(super) const TOO_GREAT: &str = "is greater than 18446744073709551615, the largest number in a report; \
                                     conjunction.designators can map it to a smaller one";
 
 impl Default for ObjectRules {

@@ -141,7 +141,7 @@ impl<'a> Rows<'a> {
         let line = self.line_of(object);
         if !object.starts_with('{') {
             let message = format!(
-                "{} is not a JSON object, as each message must be",
+                "{} is not a JSON object; each message must be one",
                 quote(object)
             );
             return Err(CdmError::at(line, "report_form", message));
