@@ -107,6 +107,40 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
         1,
         &["have another id in the service, because a conjunction of the same objects is too close in time"],
     );
-    fs::write(&file, "{}\n").unwrap();
-    import().assert(65, &["conjunctions.ndjson:1: missing field"]);
+    for (line, text) in [(1, "{}\n"), (4, "\n \n\r\n{}\n"), (2, "\n7")] {
+        fs::write(&file, text).unwrap();
+        let ended = import();
+        ended.assert(65, &[&format!("conjunctions.ndjson:{line}: ")]);
+        assert!(!ended.err.contains(" at line "), "{}", ended.err);
+    }
+    fs::write(&file, format!("\n{lines}\n")).unwrap();
+    import().assert(0, &[]);
+}
+
+#[test]
+fn an_import_that_is_refused_in_the_middle_says_how_much_was_stored() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    report(&service, "", &at("00"));
+    let path = "/conjunctions?limit=1";
+    let mut conjunction = service.get(path).json()["conjunctions"][0].clone();
+    let known = format!("{conjunction}\n");
+    conjunction["secondary"] = conjunction["primary"].clone();
+    let import = |known_count: usize| {
+        let file = home.path("conjunctions.ndjson");
+        fs::write(&file, format!("{}{conjunction}", known.repeat(known_count))).unwrap();
+        let args = ["conjunction", "import", file.to_str().unwrap()];
+        run(idmint(&[&args[..], &["--server", &service.url()]].concat()))
+    };
+    import(1_000).assert(
+        1,
+        &[
+            "the same as primary",
+            "the service has 1000 conjunctions of the file",
+        ],
+    );
+    let ended = import(1);
+    ended.assert(1, &["the same as primary"]);
+    assert!(!ended.err.contains("of the file"), "{}", ended.err);
 }

@@ -111,6 +111,12 @@ impl Import {
         for batch in conjunctions.chunks(BATCH_LEN) {
             let details = ask_once(service.client()?, async |client| {
                 client.adopt_conjunctions(format, batch).await
+            });
+            let details = details.map_err(|failure| match stored + known {
+                0 => failure,
+                before => failure.and(format_args!(
+                    "the service has {before} conjunctions of the file, repeat the command for the rest"
+                )),
             })?;
             for (conjunction, detail) in batch.iter().zip(details) {
                 match (detail.id == conjunction.id, detail.created) {
@@ -150,9 +156,17 @@ impl Import {
         let mut conjunctions = Vec::new();
         for (number, line) in (1..).zip(input.lines()) {
             let line = line.map_err(|error| Failure::io(&name, error))?;
-            let read = serde_json::from_str(&line);
-            let damaged = |error| Failure::new(Exit::Damaged, format!("{name}:{number}: {error}"));
-            conjunctions.push(read.map_err(damaged)?);
+            if line.trim().is_empty() {
+                continue;
+            }
+            let damaged = |error: serde_json::Error| {
+                // The error counts lines within this line, so its place would contradict `number`.
+                let text = error.to_string();
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let what = text.strip_suffix(&place).unwrap_or(&text);
+                Failure::new(Exit::Damaged, format!("{name}:{number}: {what}"))
+            };
+            conjunctions.push(serde_json::from_str(&line).map_err(damaged)?);
         }
         Ok(conjunctions)
     }
