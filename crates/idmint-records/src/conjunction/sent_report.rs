@@ -62,15 +62,15 @@ pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotedFault {
     /// The attached id is not an id of the format.
-    #[error("is not an id of this format; remove it or correct it")]
+    #[error("is not an id of this format; find out which system assigned it")]
     NoId,
     /// The attached id does not belong to the objects of the report.
-    #[error("is not the id of a conjunction of these two objects; remove it or correct it")]
+    #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
     /// The report gets an id that differs from the attached one. The value is the id that the
     /// report gets.
     #[error(
-        "is not the id of this conjunction, which gets {0:?}; remove it, or keep it with noted=keep"
+        "is not the id of this conjunction, which gets {0:?}; noted=keep keeps the id of the report"
     )]
     OtherId(String),
 }

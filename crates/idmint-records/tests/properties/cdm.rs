@@ -315,7 +315,7 @@ fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     assert_eq!(
         error.to_string(),
         "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of this conjunction, which gets \
-         \"another\"; remove it, or keep it with noted=keep"
+         \"another\"; noted=keep keeps the id of the report"
     );
 }
 

@@ -168,8 +168,9 @@ impl ExistingId {
 /// first.
 fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmError {
     let (quoted, of_first, line) = (quote(&second.text), quote(&first.text), first.line);
-    let message =
-        format!("{quoted} differs from the id {of_first} in line {line}; remove one of them");
+    let message = format!(
+        "{quoted} differs from the id {of_first} in line {line}; find out which one is right"
+    );
     CdmError::of(second.line, name, "another_id", message)
 }
 
