@@ -182,6 +182,7 @@ impl Input {
                     objects,
                     note,
                     is_partial: false,
+                    count_max: u32::MAX,
                 },
                 form,
                 &self.bytes,

@@ -14,8 +14,8 @@ use idmint_records::conjunction::{
 };
 use idmint_wire::{AnalysisRequest, ReportRequest};
 
-/// Reads one report, or a list of 1 to `most` reports. The names of the members determine the form
-/// of a JSON body. `keeps_foreign` is `true` if the service stores the ids of other originators.
+/// Reads one report, or a list of 1 to `rule.count_max` reports. The names of the members determine the form
+/// of a JSON body. `keeps_foreign` is `true` if the ids of other originators are stored.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if
@@ -23,7 +23,6 @@ use idmint_wire::{AnalysisRequest, ReportRequest};
 pub(crate) fn read_reports(
     body: Bytes,
     media: MediaType,
-    most: u32,
     rule: ReadRule<'_>,
     keeps_foreign: bool,
 ) -> Result<Reports<Bytes>, Problem> {
@@ -41,13 +40,18 @@ pub(crate) fn read_reports(
         }
         _ if is_analysis(&body) => {
             let kind = PlainKind::Analysis { keeps_foreign };
-            return read_plain::<AnalysisRequest<'_>>(kind, &body, most, rule.is_partial);
+            return read_plain::<AnalysisRequest<'_>>(kind, &body, rule.count_max, rule.is_partial);
         }
         _ => {
-            return read_plain::<ReportRequest<'_>>(PlainKind::Own, &body, most, rule.is_partial);
+            return read_plain::<ReportRequest<'_>>(
+                PlainKind::Own,
+                &body,
+                rule.count_max,
+                rule.is_partial,
+            );
         }
     };
-    Ok(Reports::read_messages(form, body, most, rule)?)
+    Ok(Reports::read_messages(form, body, rule)?)
 }
 
 /// Returns an upper bound for the number of reports in a body, without parsing them.

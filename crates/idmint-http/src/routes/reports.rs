@@ -74,7 +74,7 @@ pub(crate) async fn mint_reports(
     let way = permits.way();
     let is_partial = order.wanted == Wanted::IdsOrProblems;
     let batch_max = service.limits().batch_max;
-    let most = if is_partial {
+    let count_max = if is_partial {
         batch_max.min(PARTIAL_MAX)
     } else {
         batch_max
@@ -88,11 +88,11 @@ pub(crate) async fn mint_reports(
         read_reports(
             bytes,
             media,
-            most,
             ReadRule {
                 objects: &objects,
                 note,
                 is_partial,
+                count_max,
             },
             analysis_reach.is_some(),
         )

@@ -165,7 +165,7 @@ pub enum ReportsError {
 }
 
 impl<B: AsRef<[u8]>> Reports<B> {
-    /// Reads the messages of a document. There must be 1 to `most` messages.
+    /// Reads the messages of a document. There must be 1 to `rule.count_max` messages.
     ///
     /// # Errors
     /// Returns [`ReportsError::Message`] if a message is invalid, and [`ReportsError::Count`] if
@@ -173,11 +173,10 @@ impl<B: AsRef<[u8]>> Reports<B> {
     pub fn read_messages(
         form: CdmForm,
         source: B,
-        most: u32,
         rule: ReadRule<'_>,
     ) -> Result<Reports<B>, ReportsError> {
         let document = Document::read_by(rule, form, source)?;
-        ReportsError::check_count(document.messages().len() + document.refused().len(), most)?;
+        ReportsError::check_count(document.count(), rule.count_max)?;
         Ok(Reports::Messages(document))
     }
 

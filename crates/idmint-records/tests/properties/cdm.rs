@@ -202,6 +202,43 @@ fn from_version_2_on_a_keyword_stands_behind_the_comments_of_the_relative_metada
 }
 
 #[test]
+fn messages_above_the_maximum_are_counted_and_not_kept() {
+    let objects = ObjectRules::default();
+    let rule = |is_partial, count_max| ReadRule {
+        objects: &objects,
+        note: None,
+        is_partial,
+        count_max,
+    };
+    let row = |id| format!("2024-02-01T00:00:00,{id},48274\n");
+    let good = row("25544");
+    let bad = row("ISS");
+    let read = |rows: &[&str], rule| {
+        let csv = format!("TCA,SAT_1_ID,SAT_2_ID\n{}", rows.concat());
+        let document = Document::read_by(rule, CdmForm::Csv, csv.into_bytes())?;
+        let refused: Vec<_> = document.refused().iter().map(|(at, _)| *at).collect();
+        Ok::<_, CdmError>((document.count(), document.messages().len(), refused))
+    };
+    let rows = [&good[..], &bad, &good, &bad, &good];
+    assert_eq!(read(&rows, rule(true, 9)), Ok((5, 3, vec![1, 3])));
+    assert_eq!(read(&rows, rule(true, 2)), Ok((5, 1, vec![1])));
+    assert_eq!(read(&rows, rule(true, 3)), Ok((5, 2, vec![1])));
+    assert_eq!(read(&[good.as_str(); 4], rule(false, 3)), Ok((4, 3, vec![])));
+    let error = read(&rows, rule(false, 9)).unwrap_err();
+    assert_eq!((error.line, error.reason), (3, "wrong_type"));
+
+    for name in ["several-crlf.kvn", "several.xml", "other-names.json"] {
+        let document = bytes(name);
+        let form = CdmForm::of(&document);
+        let all = Document::read(form, &document).unwrap();
+        let few = Document::read_by(rule(false, 1), form, &document).unwrap();
+        assert_eq!(few.count(), all.count(), "{name}");
+        assert_eq!(all.count(), all.messages().len(), "{name}");
+        assert_eq!(few.messages().len(), 1, "{name}");
+    }
+}
+
+#[test]
 fn the_place_of_the_id_is_by_version_unless_it_is_told() {
     let objects = ObjectRules::default();
     for (name, note, has_keyword) in [
@@ -220,6 +257,7 @@ fn the_place_of_the_id_is_by_version_unless_it_is_told() {
             objects: &objects,
             note,
             is_partial: false,
+            count_max: u32::MAX,
         };
         let read = Document::read_by(rule, CdmForm::of(&document), &document).unwrap();
         let with = annotate_read(&read, &["a"]);

@@ -16,6 +16,9 @@ use super::lines::{LineCounter, is_line_end, text_of};
 use super::outcomes::{Outcomes, ReadRule};
 use super::version::CdmVersion;
 
+/// The maximum number of columns. The cells of a row take many times the memory of the row.
+const COLUMNS_MAX: usize = 1_024;
+
 /// The accepted separators. If the first line fits several of them, the first one is used.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
@@ -36,7 +39,7 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let separator = separator_of(text);
     let mut lines = LineCounter::default();
     let (mut columns, mut outcomes) = (None, Outcomes::new(rule));
-    for Row { at, cells } in rows(text, separator) {
+    for Row { at, cells, count } in rows(text, separator) {
         let line = lines.line_at(text.as_bytes(), at);
         // A quote that is not closed hides the end of its line, so no later line can be read.
         let cells = cells.ok_or_else(|| {
@@ -45,6 +48,13 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
             CdmError::at(line, "report_form", what)
         })?;
         let Some(columns) = &columns else {
+            if count > COLUMNS_MAX {
+                let what = format!(
+                    "the first line names {count} columns, but can name {COLUMNS_MAX} at most; leave out the others"
+                );
+                let error = CdmError::at(line, "report_form", what);
+                return Err(error.with_limit(Some(COLUMNS_MAX.to_string())));
+            }
             let found = Columns::of(&cells, line)?;
             if found.index_of(Part::EventId).is_none() {
                 outcomes.heading = Some(new_cell(&cells, separator, begin));
@@ -52,7 +62,11 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
             columns = Some(found);
             continue;
         };
-        let outcome = columns.draft(&cells, line, rule).and_then(|draft| {
+        if outcomes.are_full() {
+            outcomes.count_only();
+            continue;
+        }
+        let outcome = columns.draft(&cells, count, line, rule).and_then(|draft| {
             let event_id = columns.index_of(Part::EventId).map(|at| &cells[at]);
             let insertion = match event_id {
                 Some(cell) => cell.insertion(begin),
@@ -135,14 +149,16 @@ impl Columns {
         self.parts.iter().position(|known| *known == Some(part))
     }
 
-    /// Reads the values of a message.
+    /// Reads the values of a message. `values` is the number of cells, including those that are not
+    /// kept.
     fn draft<'a>(
         &self,
         cells: &[Cell<'_>],
+        values: usize,
         line: u64,
         rule: ReadRule<'a>,
     ) -> Result<Draft<'a>, CdmError> {
-        let (values, columns) = (cells.len(), self.parts.len());
+        let columns = self.parts.len();
         if values != columns {
             let noun = if values == 1 { "value" } else { "values" };
             let what = format!(
@@ -173,8 +189,10 @@ impl Columns {
 struct Row<'a> {
     /// The byte offset at which the line begins.
     at: usize,
-    /// The cells, or `None` if a quote is not closed.
+    /// The first [`COLUMNS_MAX`] cells, or `None` if a quote is not closed.
     cells: Option<Vec<Cell<'a>>>,
+    /// The number of all cells.
+    count: usize,
 }
 
 struct Cell<'a> {
@@ -206,19 +224,23 @@ fn rows(text: &str, separator: u8) -> impl Iterator<Item = Row<'_>> {
     let mut next = 0;
     std::iter::from_fn(move || {
         let at = row_after(bytes, next, separator)?;
-        let mut cells = Vec::new();
+        let (mut cells, mut count) = (Vec::new(), 0);
         let mut begin = at;
         loop {
             let Some(cell) = cell_at(text, begin, separator) else {
                 next = bytes.len();
-                return Some(Row { at, cells: None });
+                let cells = None;
+                return Some(Row { at, cells, count });
             };
             let end = cell.range.end;
-            cells.push(cell);
+            count += 1;
+            if count <= COLUMNS_MAX {
+                cells.push(cell);
+            }
             if bytes.get(end) != Some(&separator) {
                 next = end;
                 let cells = Some(cells);
-                return Some(Row { at, cells });
+                return Some(Row { at, cells, count });
             }
             begin = end + 1;
         }
@@ -278,6 +300,7 @@ fn cell_at(text: &str, begin: usize, separator: u8) -> Option<Cell<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conjunction::object_rules::ObjectRules;
 
     fn cells(text: &str) -> Vec<Option<Vec<String>>> {
         let texts = |cells: Vec<Cell<'_>>| {
@@ -305,6 +328,41 @@ mod tests {
         assert_eq!(cells(" \n\t \r\na\n  \n \t"), [of(&["a"])]);
         let tabs: Vec<_> = rows("\t\n \n", b'\t').map(|row| row.at).collect();
         assert_eq!(tabs, [0], "two empty cells");
+    }
+
+    #[test]
+    fn cells_above_the_maximum_are_counted_and_not_kept() {
+        let objects = ObjectRules::default();
+        let rule = ReadRule {
+            objects: &objects,
+            note: None,
+            is_partial: false,
+            count_max: 9,
+        };
+        let document = |columns: usize, values: usize| {
+            let (heading, row) = (",A".repeat(columns - 3), ",".repeat(values - 3));
+            format!("TCA,SAT_1_ID,SAT_2_ID{heading}\n2024-02-01T00:00:00,1,2{row}\n")
+        };
+        let read = |columns, values| {
+            let outcomes = read(document(columns, values).as_bytes(), rule);
+            outcomes.map(|outcomes| outcomes.len())
+        };
+        let most = COLUMNS_MAX;
+        assert_eq!((read(3, 3), read(most, most)), (Ok(1), Ok(1)));
+        for (columns, values, told) in [
+            (
+                most + 5,
+                most + 5,
+                "line 1: the first line names 1029 columns",
+            ),
+            (most, 2 * most, "line 2: the row has 2048 values"),
+        ] {
+            let error = read(columns, values).expect_err(told);
+            assert!(error.to_string().starts_with(told), "{error}");
+        }
+        let row = document(most, 9 * most);
+        let row = rows(&row, b',').nth(1).expect("two rows");
+        assert_eq!(row.cells.map(|cells| cells.len()), Some(most));
     }
 
     #[test]

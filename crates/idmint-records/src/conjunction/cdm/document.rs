@@ -45,6 +45,7 @@ pub struct Document<B> {
     heading: Option<Insertion>,
     messages: Vec<Message>,
     refused: Vec<(usize, CdmError)>,
+    count: usize,
 }
 
 impl<B: AsRef<[u8]>> Document<B> {
@@ -59,6 +60,7 @@ impl<B: AsRef<[u8]>> Document<B> {
                 objects: &ObjectRules::default(),
                 note: None,
                 is_partial: false,
+                count_max: u32::MAX,
             },
             form,
             source,
@@ -79,17 +81,19 @@ impl<B: AsRef<[u8]>> Document<B> {
             CdmForm::SpaceTrack => (None, Origin::UTF_8),
         };
         let text = decoded.as_ref().map_or(bytes, String::as_bytes);
-        let Outcomes {
-            messages,
-            refused,
-            heading,
-            ..
-        } = match form {
+        let outcomes = match form {
             CdmForm::Kvn => kvn::read(text, rule),
             CdmForm::Xml => xml::read(text, origin, rule),
             CdmForm::SpaceTrack => space_track::read(text, rule),
             CdmForm::Csv => csv::read(text, rule),
         }?;
+        let count = outcomes.len();
+        let Outcomes {
+            messages,
+            refused,
+            heading,
+            ..
+        } = outcomes;
         Ok(Document {
             source,
             decoded,
@@ -97,7 +101,14 @@ impl<B: AsRef<[u8]>> Document<B> {
             heading,
             messages,
             refused,
+            count,
         })
+    }
+
+    /// Returns the number of messages, including those that were left out because they are invalid
+    /// or too many.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// Returns `true` if the document is in UTF-16.

@@ -16,6 +16,8 @@ pub(super) struct Outcomes<'a> {
     pub(super) refused: Vec<(usize, CdmError)>,
     /// The place to insert the heading of a new column, before the first message.
     pub(super) heading: Option<Insertion>,
+    /// The number of messages that were added, including those that are not kept.
+    count: usize,
 }
 
 impl<'a> Outcomes<'a> {
@@ -25,12 +27,23 @@ impl<'a> Outcomes<'a> {
             messages: Vec::new(),
             refused: Vec::new(),
             heading: None,
+            count: 0,
         }
     }
 
     /// Returns the number of messages that were added so far, including refused ones.
     pub(super) fn len(&self) -> usize {
-        self.messages.len() + self.refused.len()
+        self.count
+    }
+
+    /// Returns `true` if further messages are only counted.
+    pub(super) fn are_full(&self) -> bool {
+        self.count >= usize::try_from(self.rule.count_max).unwrap_or(usize::MAX)
+    }
+
+    /// Counts the next message of the document without keeping it.
+    pub(super) fn count_only(&mut self) {
+        self.count += 1;
     }
 
     /// Adds the result for the next message of the document.
@@ -39,11 +52,14 @@ impl<'a> Outcomes<'a> {
     /// Returns the error of the message, unless the settings say that invalid messages are left
     /// out.
     pub(super) fn add(&mut self, outcome: Result<Message, CdmError>) -> Result<(), CdmError> {
+        let position = self.count;
         match outcome {
+            Err(error) if !self.rule.is_partial => return Err(error),
+            _ if self.are_full() => {}
             Ok(message) => self.messages.push(message),
-            Err(error) if self.rule.is_partial => self.refused.push((self.len(), error)),
-            Err(error) => return Err(error),
+            Err(error) => self.refused.push((position, error)),
         }
+        self.count_only();
         Ok(())
     }
 }
@@ -59,4 +75,7 @@ pub struct ReadRule<'a> {
     /// `true` if invalid messages are left out. Otherwise, one invalid message refuses the whole
     /// document.
     pub is_partial: bool,
+    /// The maximum number of messages that are kept. Further messages are only counted, because the
+    /// results of tiny messages take many times the memory of the document.
+    pub count_max: u32,
 }
