@@ -223,7 +223,10 @@ fn messages_above_the_maximum_are_counted_and_not_kept() {
     assert_eq!(read(&rows, rule(true, 9)), Ok((5, 3, vec![1, 3])));
     assert_eq!(read(&rows, rule(true, 2)), Ok((5, 1, vec![1])));
     assert_eq!(read(&rows, rule(true, 3)), Ok((5, 2, vec![1])));
-    assert_eq!(read(&[good.as_str(); 4], rule(false, 3)), Ok((4, 3, vec![])));
+    assert_eq!(
+        read(&[good.as_str(); 4], rule(false, 3)),
+        Ok((4, 3, vec![]))
+    );
     let error = read(&rows, rule(false, 9)).unwrap_err();
     assert_eq!((error.line, error.reason), (3, "wrong_type"));
 
