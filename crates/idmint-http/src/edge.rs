@@ -20,7 +20,7 @@ use super::route_table::{HttpMetrics, Measured, Route, RouteTable, Routed};
 use super::router::route_table;
 use super::routes::mint;
 use crate::access::{Caller, Guard, Need, Permit};
-use crate::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
+use crate::answer::{Answer, AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
 use crate::host_policy::{Cors, HostPolicy};
 use crate::request::{
     LateBody, check_transfer_coding, request_id, sender, trace_parent, traceparent_of,
@@ -461,7 +461,7 @@ pin_project! {
     /// A request in progress, until its response is ready.
     #[project = AnsweringProjection]
     pub enum Answering {
-        Minting { #[pin] answer: MaybeReady<Result<Response<AnswerBody>, Problem>> },
+        Minting { #[pin] answer: MaybeReady<Answer<AnswerBody>> },
         // Boxed, because this future is large. Unboxed, it would make the future of every mint as
         // large to move.
         Elsewhere { answer: Routed },

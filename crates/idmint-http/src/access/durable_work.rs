@@ -11,12 +11,12 @@ use axum::http::{HeaderValue, Response};
 use super::caller::AuditedRequest;
 use super::caller::Caller;
 use super::caller::CallerNote;
-use crate::answer::{Problem, X_REQUEST_ID};
+use crate::answer::{Answer, Problem, X_REQUEST_ID};
 use crate::request::request_id;
 use idmint_service::Requests;
 
 /// A future that resolves to a response.
-type Work<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Problem>> + Send>>;
+type Work<B> = Pin<Box<dyn Future<Output = Answer<B>> + Send>>;
 
 /// The work of one request, from its parsed input to its response. It continues if the caller
 /// disconnects.
@@ -46,7 +46,7 @@ impl<B: Send + 'static> DurableWork<B> {
     pub(crate) fn of(
         parts: &Parts,
         requests: &Arc<Requests>,
-        work: impl Future<Output = Result<Response<B>, Problem>> + Send + 'static,
+        work: impl Future<Output = Answer<B>> + Send + 'static,
     ) -> Self {
         Self {
             work: Some(Box::pin(work)),
@@ -57,7 +57,7 @@ impl<B: Send + 'static> DurableWork<B> {
 }
 
 impl<B: Send + 'static> Future for DurableWork<B> {
-    type Output = Result<Response<B>, Problem>;
+    type Output = Answer<B>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // `work` is taken out, so that it is never polled again after a panic.
@@ -104,7 +104,7 @@ impl DetachedWork {
         })
     }
 
-    fn tell<B>(self, outcome: Result<Response<B>, Problem>) {
+    fn tell<B>(self, outcome: Answer<B>) {
         let refusal = |problem: Problem| {
             let mut answer = Response::new(());
             *answer.status_mut() = problem.status();

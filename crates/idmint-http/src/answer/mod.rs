@@ -21,7 +21,7 @@ pub(crate) use negotiate::negotiate_minted;
 pub use negotiate::{media_type_of_body, negotiate};
 pub(crate) use pieces::{LongBody, PieceThread, Pieces};
 pub use problem::Problem;
-pub(crate) use problem::{ANSWER_LEN_MAX, name_instance, too_long};
+pub(crate) use problem::{ANSWER_LEN_MAX, Answer, name_instance, too_long};
 pub(crate) use problem_catalog::Page;
 pub use problem_catalog::Slug;
 pub(crate) use refusal::slug_of;

@@ -23,6 +23,9 @@ const DETAIL_CHARS_MAX: usize = 400;
 /// ids may be longer.
 pub(crate) const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
 
+/// The response of a route, or the problem that becomes its response.
+pub(crate) type Answer<B = Body> = Result<Response<B>, Problem>;
+
 /// The reason why a request failed: the kind of problem, and the details of this occurrence.
 ///
 /// The response is `application/problem+json` with the members `type`, `title`, `status` and

@@ -26,16 +26,12 @@ use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, 
 /// `overloaded` if too many requests wait for their bodies and this one lost its place. Returns 400
 /// `malformed-request` if the body ends early or its framing is invalid.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    check_declared_len(&body, len_max)?;
-    tokio::time::timeout(timeout, collect(body, len_max))
-        .await
-        .unwrap_or_else(|_| Err(too_slow(timeout)))
+    let whole = read_within(body, len_max, timeout, None).await?;
+    Ok(whole.bytes)
 }
 
 /// A body with the memory reserved for it. Dropping it ends the reservation.
+#[derive(Default)]
 pub(crate) struct PaidBody {
     pub(crate) bytes: Bytes,
     /// `None` if the body is short enough for the connection's own reservation.
@@ -61,24 +57,29 @@ pub(crate) async fn read_reserved_body(
     owner: &BudgetOwner,
     parse_percent: usize,
 ) -> Result<PaidBody, Problem> {
+    read_within(body, len_max, timeout, Some((owner, parse_percent))).await
+}
+
+/// Reads a body. `paying` holds the owner of the memory and the percentage for parsing.
+async fn read_within(
+    body: Body,
+    len_max: usize,
+    timeout: Duration,
+    paying: Option<(&BudgetOwner, usize)>,
+) -> Result<PaidBody, Problem> {
     if body.is_end_stream() {
-        return Ok(PaidBody {
-            bytes: Bytes::new(),
-            reservation: None,
-        });
+        return Ok(PaidBody::default());
     }
     check_declared_len(&body, len_max)?;
-    let paying = collect_paid(body, len_max, owner, parse_percent);
-    tokio::time::timeout(timeout, paying)
+    tokio::time::timeout(timeout, collect(body, len_max, paying))
         .await
         .unwrap_or_else(|_| Err(too_slow(timeout)))
 }
 
-async fn collect_paid(
+async fn collect(
     mut body: Body,
     len_max: usize,
-    owner: &BudgetOwner,
-    parse_percent: usize,
+    paying: Option<(&BudgetOwner, usize)>,
 ) -> Result<PaidBody, Problem> {
     let declared_len = usize::try_from(body.size_hint().lower())
         .unwrap_or(len_max)
@@ -88,6 +89,9 @@ async fn collect_paid(
         bytes: first,
         reservation: None,
     };
+    if whole.bytes.len() > len_max {
+        return Err(passed(len_max));
+    }
     let mut paid_len = 0;
     let mut buffer = BytesMut::new();
     while let Some(piece) = next_piece(&mut body).await? {
@@ -97,25 +101,24 @@ async fn collect_paid(
             buffer = BytesMut::with_capacity(declared_len.max(whole.bytes.len()));
             buffer.extend_from_slice(&std::mem::take(&mut whole.bytes));
         }
-        if piece.len() > len_max.saturating_sub(buffer.len()) {
+        if piece.len() > len_max - buffer.len() {
             return Err(passed(len_max));
         }
         let len = buffer.len() + piece.len();
-        let more = owner
-            .reserve((len - paid_len) * (100 + parse_percent) / 100)
-            .await?;
-        paid_len = len;
-        match &mut whole.reservation {
-            Some(reservation) => reservation.add(more),
-            none => *none = Some(more),
+        if let Some((owner, parse_percent)) = paying {
+            let more = owner
+                .reserve((len - paid_len) * (100 + parse_percent) / 100)
+                .await?;
+            match &mut whole.reservation {
+                Some(reservation) => reservation.add(more),
+                none => *none = Some(more),
+            }
         }
+        paid_len = len;
         buffer.extend_from_slice(&piece);
     }
     if !buffer.is_empty() {
         whole.bytes = buffer.freeze();
-    }
-    if whole.bytes.len() > len_max {
-        return Err(passed(len_max));
     }
     Ok(whole)
 }
@@ -145,27 +148,6 @@ pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Se
         Some(permit) => Sender::Named(permit.shown_by().to_owned()),
         None => Sender::Peer(owner.map_or(Ipv4Addr::UNSPECIFIED.into(), BudgetOwner::peer)),
     }
-}
-
-async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
-    // Nearly every body arrives in one chunk, which needs no copy.
-    let first = next_piece(&mut body).await?.unwrap_or_default();
-    if first.len() > len_max {
-        return Err(passed(len_max));
-    }
-    let Some(second) = next_piece(&mut body).await? else {
-        return Ok(first);
-    };
-    let mut whole = BytesMut::from(first);
-    let mut next = Some(second);
-    while let Some(piece) = next {
-        if piece.len() > len_max - whole.len() {
-            return Err(passed(len_max));
-        }
-        whole.extend_from_slice(&piece);
-        next = next_piece(&mut body).await?;
-    }
-    Ok(whole.freeze())
 }
 
 /// Returns the next chunk that is not empty. Trailers are ignored.

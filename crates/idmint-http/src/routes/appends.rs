@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::ledgers::{self, PARSE_PERCENT};
 use crate::access::{DurableWork, Permit, permit_of};
 use crate::answer::{
-    AnswerBody, AuditedLedger, IdEncoder, MediaType, Problem, Slug, event_detail, json_bytes,
-    mark_outcome, media_type_of_body, minted, negotiate_minted,
+    Answer, AnswerBody, AuditedLedger, IdEncoder, MediaType, Problem, Slug, event_detail,
+    json_bytes, mark_outcome, media_type_of_body, minted, negotiate_minted,
 };
 use crate::request::{
     Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, owner_of,
@@ -38,7 +38,7 @@ pub(crate) async fn append_events(
     served: &Arc<ServedFormat>,
     addressed: Option<LedgerId>,
     request: Request,
-) -> Result<Response<AnswerBody>, Problem> {
+) -> Answer<AnswerBody> {
     served.check_minted()?;
     let (parts, request_body) = request.into_parts();
     let format = served.format();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Extensions, Response};
+use axum::http::Extensions;
 
 use super::mint::count_refusal;
 use super::reports;
 use crate::access::permit_of;
-use crate::answer::{MediaType, Problem, Slug, json, negotiate};
+use crate::answer::{Answer, MediaType, Problem, Slug, json, negotiate};
 use crate::request::{Query, bulk_of, page_limit, path_params, query_of, whole_number};
 use idmint_core::id::Format;
 use idmint_core::time::{UnixTime, UtcTextError};
@@ -43,10 +43,7 @@ const TIME_DIGITS: u8 = 6;
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
 /// conjunctions may have been stored, and a retry returns their ids.
-pub(crate) async fn report(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn report(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let query = query_of(request.uri(), &reports::ALL_PARAMETERS)?;
     let (served, minter) = grouped(&service, &query, request.extensions())?;
     let answer = reports::mint_reports(
@@ -67,10 +64,7 @@ pub(crate) async fn report(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunctions cannot be read.
-pub(crate) async fn list(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let known = [
         "format",
@@ -119,10 +113,7 @@ pub(crate) async fn list(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunction cannot be read.
-pub(crate) async fn one(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["format"])?;
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;

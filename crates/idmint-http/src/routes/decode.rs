@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Extensions, Response, Uri};
+use axum::http::{Extensions, Uri};
 use serde_json::{Value, json};
 
 use super::formats::LIST_EXAMPLE;
 use crate::access::{Permit, permit_of};
-use crate::answer::{ANSWER_LEN, MediaType, Problem, Slug, negotiate, no_store};
+use crate::answer::{ANSWER_LEN, Answer, MediaType, Problem, Slug, negotiate, no_store};
 use crate::request::{Query, path_params, query_of};
 use idmint_core::id::{DecodeFilter, FieldsError, Format, Liberty};
 use idmint_service::{DecodeOutcome, Service};
@@ -31,10 +30,7 @@ const READING_LEN: usize = 12 * 1024;
 /// # Errors
 /// Returns 404 `no-format-matches`, with a reason for each format, if there is no reading. Returns
 /// another [`Problem`] if the format, the media type or a parameter is refused.
-pub(crate) async fn decode(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
     // The example lists the formats, because the caller's text may not be an id at all.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
@@ -42,7 +38,7 @@ pub(crate) async fn decode(
     answer
 }
 
-fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
+fn read(service: &Service, request: &Request) -> Answer {
     let media = negotiate(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let [id] = path_params(ROUTE, request.uri())?;
     let query = query_of(request.uri(), &["format", "encoding", "lenient"])?;
@@ -95,7 +91,7 @@ pub(crate) fn decode_filter<'a>(
 }
 
 /// Returns the outcome of a decode request, for its metric.
-pub(crate) fn outcome_of(answer: &Result<Response<Body>, Problem>) -> DecodeOutcome {
+pub(crate) fn outcome_of(answer: &Answer) -> DecodeOutcome {
     match answer.as_ref().err().map(Problem::slug) {
         None => DecodeOutcome::Matched,
         Some(Slug::NoFormatMatches) => DecodeOutcome::NoMatch,
@@ -148,10 +144,7 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
 /// # Errors
 /// Returns 404 `unknown-format` if the format does not exist, and 406 if the request is not
 /// acceptable. Returns 422 if a field does not exist or its value is invalid.
-pub(crate) async fn encode(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn encode(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let [name] = path_params(ENCODE_ROUTE, request.uri())?;
     let format = service.formats().named(&name)?.format();

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use super::inspect::{Inspection, JudgedColumn, time_to_judge};
 use crate::answer::{
-    ANSWER_LEN_MAX, LongBody, MediaType, PieceThread, Pieces, Problem, Slug, media_type_of_body,
-    negotiate, no_store, too_long,
+    ANSWER_LEN_MAX, Answer, LongBody, MediaType, PieceThread, Pieces, Problem, Slug,
+    media_type_of_body, negotiate, no_store, too_long,
 };
 use crate::request::{DecodeInput, Query, bulk_of, owner_of, query_of, read_reserved_body};
 use idmint_core::id::{DecodeFilter, Fingerprint, Liberty};
@@ -74,10 +73,7 @@ const TEXTS_BY_THE_CLOCK: usize = 8;
 /// # Errors
 /// Returns 400, 413, 415 or 422 if the request is refused. No text was decoded then. A text that
 /// matches no format is not an error.
-pub(crate) async fn decode_many(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn decode_many(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let answer = read(&service, request)
         .await
         .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
@@ -106,7 +102,7 @@ pub(super) async fn read_texts(
     Ok((pass, body, reserved))
 }
 
-async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
     let query = query_of(

@@ -5,11 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Response;
 
-use crate::answer::{MediaType, Problem, Slug, negotiate, no_store};
+use crate::answer::{Answer, MediaType, Problem, Slug, negotiate, no_store};
 use crate::page;
 use crate::request::{no_query, path_params};
 use idmint_core::id::Format;
@@ -48,7 +46,7 @@ const OPENAPI_3_0: &str = include_str!("../../openapi-3.0.yaml");
 ///
 /// # Errors
 /// Returns 406 or 422 if the request is not acceptable or has parameters.
-pub(crate) async fn openapi(request: Request) -> Result<Response<Body>, Problem> {
+pub(crate) async fn openapi(request: Request) -> Answer {
     description(&request, OPENAPI)
 }
 
@@ -57,11 +55,11 @@ pub(crate) async fn openapi(request: Request) -> Result<Response<Body>, Problem>
 ///
 /// # Errors
 /// Returns 406 or 422 if the request is not acceptable or has parameters.
-pub(crate) async fn openapi_3_0(request: Request) -> Result<Response<Body>, Problem> {
+pub(crate) async fn openapi_3_0(request: Request) -> Answer {
     description(&request, OPENAPI_3_0)
 }
 
-fn description(request: &Request, text: &'static str) -> Result<Response<Body>, Problem> {
+fn description(request: &Request, text: &'static str) -> Answer {
     let media = negotiate(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
     no_query(request.uri())?;
     Ok(no_store(media, text))
@@ -76,7 +74,7 @@ pub(crate) async fn front(
     service: State<Arc<Service>>,
     origin: Extension<SheetOrigin>,
     request: Request,
-) -> Result<Response<Body>, Problem> {
+) -> Answer {
     match negotiate(request.headers(), &[MediaType::Text, MediaType::Html])? {
         MediaType::Html => Ok(page::answer(page::front(), request.headers())),
         _ => cheat_sheet(service, origin, request).await,
@@ -87,7 +85,7 @@ pub(crate) async fn front(
 ///
 /// # Errors
 /// Returns 404 if the file does not exist, and 422 if the request has parameters.
-pub(crate) async fn page_file(request: Request) -> Result<Response<Body>, Problem> {
+pub(crate) async fn page_file(request: Request) -> Answer {
     let [name] = path_params(PAGE_FILE_ROUTE, request.uri())?;
     no_query(request.uri())?;
     let file = page::file_named(&name).ok_or_else(|| {
@@ -105,7 +103,7 @@ pub(crate) async fn cheat_sheet(
     State(service): State<Arc<Service>>,
     Extension(SheetOrigin(origin)): Extension<SheetOrigin>,
     request: Request,
-) -> Result<Response<Body>, Problem> {
+) -> Answer {
     let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
     Ok(no_store(

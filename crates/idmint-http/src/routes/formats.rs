@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Response, Uri};
+use axum::http::Uri;
 
 use crate::access::{Permit, permit_of};
-use crate::answer::{MediaType, Problem, Slug, json, negotiate, no_store};
+use crate::answer::{Answer, MediaType, Problem, Slug, json, negotiate, no_store};
 use crate::request::{Query, no_query, page_limit, path_params, query_of};
 use idmint_core::id::{Format, IdRange, RangeError};
 use idmint_core::time::{UnixTime, UnixTimeError};
@@ -29,15 +28,12 @@ pub(crate) const LIST_EXAMPLE: &str = "GET /formats?detail=brief";
 ///
 /// # Errors
 /// Returns 406 or 422 if the request is not acceptable or has an invalid parameter.
-pub(crate) async fn list(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     list_of(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))
 }
 
-fn list_of(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
+fn list_of(service: &Service, request: &Request) -> Answer {
     let query = query_of(request.uri(), &["detail", "after", "limit"])?;
     let is_brief = query.is_set_to("detail", "brief")?;
     let limit = page_limit(&query, usize::MAX)?;
@@ -90,10 +86,7 @@ fn list_of(service: &Service, request: &Request) -> Result<Response<Body>, Probl
 /// # Errors
 /// Returns 404 `unknown-format` if the format does not exist, and 406 or 422 if the request is not
 /// acceptable or has parameters.
-pub(crate) async fn one(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     no_query(request.uri())?;
     let [name] = path_params(ROUTE, request.uri())?;
@@ -110,10 +103,7 @@ pub(crate) async fn one(
 /// # Errors
 /// Returns 404 `unknown-format` if the format does not exist. Returns 406 if the request is not
 /// acceptable, and 422 if the span has no range of ids.
-pub(crate) async fn range(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn range(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let [name] = path_params(RANGE_ROUTE, request.uri())?;
     let format = service.formats().named(&name)?.format();

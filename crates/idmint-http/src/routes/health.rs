@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode, Uri};
 
-use crate::answer::{Problem, Slug, json, slug_of};
+use crate::answer::{Answer, Problem, Slug, json, slug_of};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 use idmint_wire::Readiness;
@@ -21,10 +21,7 @@ pub(crate) async fn live() -> Response<Body> {
 
 /// Returns 200 if this node can mint sequenced ids, or 503 with the reason. With `?for=records`,
 /// returns 200 if this node can store new records, such as ledger events.
-pub(crate) async fn ready(
-    State(service): State<Arc<Service>>,
-    uri: Uri,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn ready(State(service): State<Arc<Service>>, uri: Uri) -> Answer {
     let is_for_records = is_for_records(uri.query().unwrap_or_default())?;
     let readiness = service.readiness();
     let refusal = readiness.horizon.as_ref().err();

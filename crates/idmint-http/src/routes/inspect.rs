@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use super::decode_many::{MEDIA_TYPES, NANOS_TO_READ_A_BYTE, Tried, nanos, read_texts};
-use crate::answer::{MediaType, Problem, json_bytes, media_type_of_body, negotiate, no_store};
+use crate::answer::{Answer, MediaType, json_bytes, media_type_of_body, negotiate, no_store};
 use crate::request::{DecodeInput, bulk_of, owner_of, query_of};
 use idmint_core::id::{Fingerprint, IdColumn};
 use idmint_core::time::UnixNanos;
@@ -37,10 +36,7 @@ const PIECE_LINES: usize = 512;
 ///
 /// # Errors
 /// Returns 400, 413, 415 or 422, like `POST /decode`. An undecided verdict is not an error.
-pub(crate) async fn inspect(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn inspect(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let answer = read(&service, request)
         .await
         .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
@@ -48,7 +44,7 @@ pub(crate) async fn inspect(
     answer
 }
 
-async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
     let query = query_of(&parts.uri, &["format", "encoding", "lenient"])?;

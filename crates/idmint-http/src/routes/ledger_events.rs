@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Response;
 
 use super::appends;
 use super::mint::count_refusal;
 use crate::access::Permit;
-use crate::answer::Problem;
+use crate::answer::{Answer, Problem};
 use crate::request::{ledger_id, path_params};
 use idmint_service::{IdSource, ServedFormat, Service};
 
@@ -23,10 +22,7 @@ const FORMAT: &str = "evently";
 /// # Errors
 /// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, nothing
 /// was appended.
-pub(crate) async fn append(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn append(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let permit = request.extensions().get::<Arc<Permit>>().cloned();
     let [ledger] = path_params(ROUTE, request.uri())?;
     let ledger = ledger_id(&ledger)?;

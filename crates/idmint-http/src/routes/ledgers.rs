@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::access::{DurableWork, Permit, permit_of};
 use crate::answer::{
-    AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body,
-    negotiate,
+    Answer, AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome,
+    media_type_of_body, negotiate,
 };
 use crate::request::{
     bulk_of, event_before, event_id, idempotency_key, import_part, invalid, key_required,
@@ -44,16 +44,13 @@ pub(crate) const PARSE_PERCENT: usize = 400;
 /// # Errors
 /// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, no
 /// ledger was created.
-pub(crate) async fn create(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn create(State(service): State<Arc<Service>>, request: Request) -> Answer {
     create_from(&service, request)
         .await
         .map_err(|problem| problem.or_example(|| example(&service)))
 }
 
-async fn create_from(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+async fn create_from(service: &Arc<Service>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
     let query = query_of(&parts.uri, &["import"])?;
@@ -99,10 +96,7 @@ fn created(ledger: &LedgerSummary, is_replayed: bool) -> Response<Body> {
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the ledgers cannot be read.
-pub(crate) async fn list(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let example = |problem: Problem| problem.or_example(|| LIST_EXAMPLE.to_owned());
@@ -134,7 +128,7 @@ pub(crate) async fn one(
     State(service): State<Arc<Service>>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response<Body>, Problem> {
+) -> Answer {
     negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
     let [ledger] = path_params(ROUTE, &uri)?;
@@ -149,10 +143,7 @@ pub(crate) async fn one(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the events cannot be read.
-pub(crate) async fn ids(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn ids(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let [ledger] = path_params(IDS_ROUTE, request.uri())?;
@@ -208,7 +199,7 @@ pub(crate) async fn id(
     State(service): State<Arc<Service>>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response<Body>, Problem> {
+) -> Answer {
     negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
     let [ledger, id] = path_params(ID_ROUTE, &uri)?;

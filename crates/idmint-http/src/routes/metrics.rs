@@ -7,16 +7,14 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use prometheus::TextEncoder;
 
-use crate::answer::{Problem, Slug};
+use crate::answer::{Answer, Problem, Slug};
 use idmint_service::Service;
 
 /// Returns the current values of all metrics.
 ///
 /// # Errors
 /// Returns 500 `internal-error` if a metric cannot be written.
-pub(crate) async fn metrics(
-    State(service): State<Arc<Service>>,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Answer {
     let text = TextEncoder::new()
         .encode_to_string(&service.metric_families())
         .map_err(|error| {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{Response, Uri};
 
 use super::appends;
 use super::reports;
 use crate::access::{Permit, permit_of};
 use crate::answer::{
-    Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted,
+    Admitted, Answer, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted,
     negotiate_minted,
 };
 use crate::request::{
@@ -54,16 +54,11 @@ pub(crate) fn format_name(path: &str) -> Option<&str> {
 }
 
 /// Calls [`mint`] from the route table.
-pub(crate) async fn route(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn route(State(service): State<Arc<Service>>, request: Request) -> Answer {
     mint(&service, request)
         .await
         .map(|answer| answer.map(Body::new))
 }
-
-type Answer = Result<Response<AnswerBody>, Problem>;
 
 /// Mints the requested number of ids, all of them or none.
 ///
@@ -71,7 +66,7 @@ type Answer = Result<Response<AnswerBody>, Problem>;
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504,
 /// reports and events may have been stored nevertheless.
 #[inline]
-pub(crate) fn mint(service: &Arc<Service>, request: Request) -> MaybeReady<Answer> {
+pub(crate) fn mint(service: &Arc<Service>, request: Request) -> MaybeReady<Answer<AnswerBody>> {
     let served = match format_in(service, request.uri()) {
         Ok(served) => served,
         Err(problem) => return MaybeReady::ready(Err(problem)),
@@ -112,9 +107,9 @@ fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat
 /// the problem.
 pub(super) fn count_refusal(
     served: &ServedFormat,
-    answer: Answer,
+    answer: Answer<AnswerBody>,
     example: impl FnOnce() -> String,
-) -> Answer {
+) -> Answer<AnswerBody> {
     answer.map_err(|problem| {
         if problem.status().is_client_error() {
             served.counters().count_invalid();
@@ -130,7 +125,7 @@ fn mint_by_count(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     request: Request,
-) -> MaybeReady<Answer> {
+) -> MaybeReady<Answer<AnswerBody>> {
     let is_sequenced = matches!(served.source(), IdSource::Count(minter) if minter.is_sequenced());
     if is_sequenced && service.is_starting() {
         let (service, served) = (Arc::clone(service), Arc::clone(served));
@@ -147,7 +142,7 @@ fn mint_at_once(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     request: Request,
-) -> MaybeReady<Answer> {
+) -> MaybeReady<Answer<AnswerBody>> {
     let (parts, request_body) = request.into_parts();
     if request_body.is_end_stream() {
         return mint_as_asked(service, served, &parts, &[]);
@@ -167,7 +162,7 @@ fn mint_as_asked(
     served: &Arc<ServedFormat>,
     parts: &Parts,
     request_body: &[u8],
-) -> MaybeReady<Answer> {
+) -> MaybeReady<Answer<AnswerBody>> {
     match MintQuery::read(service, served, parts, request_body) {
         Ok(asked) if asked.request.count() <= SHORT_COUNT_MAX => {
             mint_few(service, served, &asked, None)
@@ -188,7 +183,7 @@ fn mint_many(
     served: &Arc<ServedFormat>,
     asked: &MintQuery,
     parts: &Parts,
-) -> MaybeReady<Answer> {
+) -> MaybeReady<Answer<AnswerBody>> {
     let count = asked.request.count();
     let price = asked.price(served.format());
     if price <= SHORT_LEN_MAX {
@@ -266,7 +261,7 @@ fn mint_few(
     served: &Arc<ServedFormat>,
     asked: &MintQuery,
     admitted: Option<Box<Admitted>>,
-) -> MaybeReady<Answer> {
+) -> MaybeReady<Answer<AnswerBody>> {
     let (encoder, media, count) = (
         asked.encoder(served.format()),
         asked.media,
@@ -287,7 +282,11 @@ fn mint_few(
 
 /// Returns the problem for a refused mint. If the count is too large, the example has a count that
 /// works.
-fn refuse_to_mint(service: &Service, served: &ServedFormat, refusal: Refusal) -> Answer {
+fn refuse_to_mint(
+    service: &Service,
+    served: &ServedFormat,
+    refusal: Refusal,
+) -> Answer<AnswerBody> {
     let most = match refusal {
         Refusal::TooMany { most, .. } => Some(most),
         _ => None,
@@ -302,7 +301,7 @@ fn refuse(
     served: &ServedFormat,
     problem: Problem,
     count: Option<u64>,
-) -> Answer {
+) -> Answer<AnswerBody> {
     count_refusal(served, Err(problem), || {
         example(service, served, count, None)
     })

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::IntoResponse;
 
-use crate::answer::{MediaType, Page, Problem, Slug, negotiate, no_store};
+use crate::answer::{Answer, MediaType, Page, Problem, Slug, negotiate, no_store};
 use crate::request::path_params;
 
 pub(crate) const ROUTE: &str = "/problems/{slug}";
@@ -15,7 +15,7 @@ pub async fn problem_page(request: Request) -> Response<Body> {
     page_of(&request).unwrap_or_else(Problem::into_response)
 }
 
-fn page_of(request: &Request) -> Result<Response<Body>, Problem> {
+fn page_of(request: &Request) -> Answer {
     let [name] = path_params(ROUTE, request.uri())?;
     let slug = Slug::named(&name).ok_or_else(|| {
         Problem::new(Slug::NotFound, format!("no problem is named {name:?}"))

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Response};
 use bytes::Bytes;
 
 use super::report_answers::{
@@ -20,7 +20,7 @@ use super::report_answers::{
 };
 use super::report_request::{ReportBody, ReportOrder, Wanted, Way};
 use crate::access::DurableWork;
-use crate::answer::{AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
+use crate::answer::{Answer, AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
 use crate::request::read_reports;
 use idmint_core::id::Format;
 use idmint_core::minting::Batch;
@@ -56,7 +56,7 @@ pub(crate) async fn mint_reports(
     minter: &Arc<GroupedMinter>,
     parameters: &'static [&'static str],
     request: Request,
-) -> Result<Response<AnswerBody>, Problem> {
+) -> Answer<AnswerBody> {
     served.check_minted()?;
     let (parts, body) = request.into_parts();
     let order = ReportOrder::read(
@@ -253,7 +253,7 @@ impl Grouping {
     /// # Errors
     /// Returns a [`Problem`] if grouping fails. After 503 or 504, some conjunctions may have been
     /// stored nevertheless.
-    async fn answer_all(self, all: AllOrNone) -> Result<Response<AnswerBody>, Problem> {
+    async fn answer_all(self, all: AllOrNone) -> Answer<AnswerBody> {
         let AllOrNone {
             reports,
             sent_reports,
@@ -324,7 +324,7 @@ impl Grouping {
     /// # Errors
     /// Returns a [`Problem`] if the assignment fails. No report then gets an id, but after 503 or
     /// 504 some conjunctions may have been stored.
-    async fn answer_each(self, each: OneByOne) -> Result<Response<AnswerBody>, Problem> {
+    async fn answer_each(self, each: OneByOne) -> Answer<AnswerBody> {
         let OneByOne {
             sorted:
                 SortedReports {

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::Response;
 use bytes::Bytes;
 
 use super::ledgers::LIST_EXAMPLE;
 use crate::access::{Permit, permit_of};
-use crate::answer::{MediaType, Problem, Slug, json, media_type_of_body, negotiate};
+use crate::answer::{Answer, MediaType, Problem, Slug, json, media_type_of_body, negotiate};
 use crate::request::{
     bulk_of, event_before, ledger_id, next_piece, owner_of, path_params, query_of,
 };
@@ -37,10 +36,7 @@ const EXAMPLE: &str = r#"POST /ledgers/aa77f99c/verify {"event":"Ledger Created"
 /// # Errors
 /// Returns 400, 408, 413, 415 or 422. 413 means that a line is too long. A broken chain is not an
 /// error.
-pub(crate) async fn verify(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn verify(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let is_confined = permit_of(request.extensions())
         .and_then(Permit::ledgers)
         .is_some();
