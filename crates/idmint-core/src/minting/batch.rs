@@ -258,30 +258,22 @@ impl Batch {
     /// Returns `None` if the length exceeds 64 bits. Also returns `None` for random ids if the
     /// texts vary in length, because these ids are not drawn yet.
     pub fn text_len(&self, encoding: &Encoding) -> Option<u64> {
+        let in_64_bits = |len| u64::try_from(len).expect("a text is short");
         if let Some(len) = encoding.fixed_len() {
-            return u64::try_from(len)
-                .expect("a text is short")
-                .checked_mul(self.count);
+            return in_64_bits(len).checked_mul(self.count);
         }
-        let mut total = 0_u64;
+        let len = |id| encoding.len(id);
         match &self.source {
-            IdSource::Random(_) => return None,
-            IdSource::Known(known) => {
-                for id in known.as_slice() {
-                    total = total
-                        .checked_add(u64::try_from(encoding.len(*id)).expect("a text is short"))?;
-                }
-            }
-            IdSource::Run(run) => {
-                total = total.checked_add(run.text_len(|id| encoding.len(id))?)?
-            }
-            IdSource::Lanes(runs) => {
-                for run in runs.left() {
-                    total = total.checked_add(run.text_len(|id| encoding.len(id))?)?;
-                }
-            }
+            IdSource::Random(_) => None,
+            IdSource::Known(known) => known
+                .as_slice()
+                .iter()
+                .try_fold(0_u64, |total, id| total.checked_add(in_64_bits(len(*id)))),
+            IdSource::Run(run) => run.text_len(len),
+            IdSource::Lanes(runs) => runs
+                .left()
+                .try_fold(0_u64, |total, run| total.checked_add(run.text_len(len)?)),
         }
-        Some(total)
     }
 }
 
@@ -314,7 +306,14 @@ impl CountedFormat {
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat {
             format,
-            counters: MintCounters::new(lanes),
+            counters: MintCounters {
+                minted: CachePadded::default(),
+                granted: CachePadded::default(),
+                refused: AtomicU64::default(),
+                invalid: AtomicU64::default(),
+                waits: AtomicU64::default(),
+                exhausted: (0..lanes).map(|_| AtomicU64::default()).collect(),
+            },
         }
     }
 }
@@ -333,17 +332,6 @@ pub struct MintCounters {
 }
 
 impl MintCounters {
-    fn new(lanes: usize) -> MintCounters {
-        MintCounters {
-            minted: CachePadded::default(),
-            granted: CachePadded::default(),
-            refused: AtomicU64::default(),
-            invalid: AtomicU64::default(),
-            waits: AtomicU64::default(),
-            exhausted: (0..lanes).map(|_| AtomicU64::default()).collect(),
-        }
-    }
-
     /// Returns the number of ids that were granted to requests.
     pub fn minted(&self) -> u64 {
         self.minted.load(Ordering::Relaxed)

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::minter::Minter;
+use super::batch::CountedFormat;
+use super::minter::{Minter, MinterKind};
 use super::refusal::Refusal;
 use super::session::Session;
 use super::session_start::SessionStart;
 use super::session_state::SessionState;
 use crate::id::Format;
 use crate::minting::random::{RandomMinter, Randomness};
-use crate::minting::sequenced::{Beginning, Lanes, SequencedFormat, SlotLanes};
+use crate::minting::sequenced::{Beginning, Holding, Lanes, SequencedFormat, SlotLanes};
 use crate::time::Clock;
 
 /// The settings that all minters of a process share.
@@ -84,38 +85,40 @@ impl Mint {
     /// Adds a sequenced format with permanent worker numbers, and returns its minter. The minter
     /// mints nothing until a session begins.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
-        self.add(SequencedFormat::with_lanes(format, lanes))
+        self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
 
     /// Adds a sequenced format whose worker numbers come from the slot that each session leases,
     /// and returns its minter.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
-        self.add(SequencedFormat::with_slot_lanes(
-            format,
-            lanes,
-            self.sequenced.len(),
-        ))
+        let holding = Holding::leased(lanes, self.sequenced.len());
+        self.add(SequencedFormat::new(format, holding))
     }
 
     fn add(&mut self, sequenced: SequencedFormat) -> Arc<Minter> {
         let sequenced = Arc::new(sequenced);
         self.sequenced.push(Arc::clone(&sequenced));
-        Arc::new(Minter::sequenced(
-            sequenced,
-            Arc::clone(&self.clock),
-            Arc::clone(&self.state),
-        ))
+        self.minter(
+            Arc::clone(sequenced.format()),
+            sequenced.most_lanes().workers().len(),
+            MinterKind::Sequenced(sequenced),
+        )
     }
 
     /// Adds a random format, and returns its minter. The minter needs no session, but refuses
     /// requests while the clock is clearly wrong.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
-        let source = RandomMinter::new(format, Arc::clone(&self.clock), randomness);
-        Arc::new(Minter::random(
-            source,
-            Arc::clone(&self.clock),
-            Arc::clone(&self.state),
-        ))
+        let source = RandomMinter::new(Arc::clone(&format), Arc::clone(&self.clock), randomness);
+        self.minter(format, 0, MinterKind::Random(Arc::new(source)))
+    }
+
+    fn minter(&self, format: Arc<Format>, lanes: usize, kind: MinterKind) -> Arc<Minter> {
+        Arc::new(Minter {
+            counted: Arc::new(CountedFormat::new(format, lanes)),
+            clock: Arc::clone(&self.clock),
+            state: Arc::clone(&self.state),
+            kind,
+        })
     }
 
     /// Returns the clock that all minters use.

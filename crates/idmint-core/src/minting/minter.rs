@@ -19,14 +19,14 @@ use crate::time::{Clock, UnixNanos};
 /// [`Mint`](super::Mint) creates minters, and its documentation has an example.
 #[derive(Debug)]
 pub struct Minter {
-    counted: Arc<CountedFormat>,
-    clock: Arc<Clock>,
-    state: Arc<SessionState>,
-    kind: MinterKind,
+    pub(super) counted: Arc<CountedFormat>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) state: Arc<SessionState>,
+    pub(super) kind: MinterKind,
 }
 
 #[derive(Debug)]
-enum MinterKind {
+pub(super) enum MinterKind {
     Sequenced(Arc<SequencedFormat>),
     Random(Arc<RandomMinter>),
 }
@@ -58,40 +58,15 @@ pub enum Denied {
 }
 
 impl Minter {
-    pub(super) fn sequenced(
-        sequenced: Arc<SequencedFormat>,
-        clock: Arc<Clock>,
-        state: Arc<SessionState>,
-    ) -> Minter {
-        let counted = CountedFormat::new(
-            Arc::clone(sequenced.format()),
-            sequenced.most_lanes().workers().len(),
-        );
-        Minter {
-            counted: Arc::new(counted),
-            clock,
-            state,
-            kind: MinterKind::Sequenced(sequenced),
-        }
-    }
-
-    /// `true` if the format is sequenced. A sequenced format can mint only while a session is
-    /// active.
+    /// `true` if the format is sequenced, so that minting waits for a session.
     pub fn is_sequenced(&self) -> bool {
-        matches!(self.kind, MinterKind::Sequenced(_))
+        self.sequenced().is_some()
     }
 
-    pub(super) fn random(
-        minter: RandomMinter,
-        clock: Arc<Clock>,
-        state: Arc<SessionState>,
-    ) -> Minter {
-        let counted = Arc::new(CountedFormat::new(Arc::clone(minter.format()), 0));
-        Minter {
-            counted,
-            clock,
-            state,
-            kind: MinterKind::Random(Arc::new(minter)),
+    fn sequenced(&self) -> Option<&SequencedFormat> {
+        match &self.kind {
+            MinterKind::Sequenced(sequenced) => Some(sequenced),
+            MinterKind::Random(_) => None,
         }
     }
 
@@ -107,19 +82,13 @@ impl Minter {
     /// Returns the worker numbers of the format on this node. Returns `None` for a random format,
     /// or while the node has no slot.
     pub fn lanes(&self) -> Option<Lanes> {
-        match &self.kind {
-            MinterKind::Sequenced(sequenced) => sequenced.lanes(),
-            MinterKind::Random(_) => None,
-        }
+        self.sequenced()?.lanes()
     }
 
     /// Returns the worker numbers of the slot that has the most worker numbers. Returns `None` for
     /// a random format.
     pub fn most_lanes(&self) -> Option<&Lanes> {
-        match &self.kind {
-            MinterKind::Sequenced(sequenced) => Some(sequenced.most_lanes()),
-            MinterKind::Random(_) => None,
-        }
+        self.sequenced().map(SequencedFormat::most_lanes)
     }
 
     /// Creates a request for `count` ids of the type `of_type`. A type is required if the format
@@ -139,12 +108,8 @@ impl Minter {
     /// Returns the maximum number of ids that one request for this variant can get. Returns `None`
     /// for a random format, which has no limit, or if no session is active.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
-        match &self.kind {
-            MinterKind::Sequenced(sequenced) => {
-                sequenced.in_session(|minter| minter.count_max(variant))
-            }
-            MinterKind::Random(_) => None,
-        }
+        self.sequenced()?
+            .in_session(|minter| minter.count_max(variant))
     }
 
     /// Returns the maximum number of long requests that can make progress at the same time. Returns
@@ -152,10 +117,7 @@ impl Minter {
     ///
     /// The result is 1 if a single request can use every lane (worker number) of the node.
     pub fn long_requests_max(&self) -> Option<usize> {
-        let MinterKind::Sequenced(sequenced) = &self.kind else {
-            return None;
-        };
-        let lanes = sequenced.most_lanes();
+        let lanes = self.most_lanes()?;
         Some(if lanes.share_a_batch(self.format()) {
             1
         } else {
@@ -170,10 +132,8 @@ impl Minter {
     /// The reader ignores ticks before `from`, so every session must begin at or after `from`.
     /// Returns `None` for a random format.
     pub fn excluded_ids(&self, from: UnixNanos) -> Option<ExcludedIds> {
-        match &self.kind {
-            MinterKind::Sequenced(sequenced) => Some(sequenced.excluded_ids(from)),
-            MinterKind::Random(_) => None,
-        }
+        self.sequenced()
+            .map(|sequenced| sequenced.excluded_ids(from))
     }
 
     /// Excludes these ticks, which another generator has used, from every later session. See
@@ -182,18 +142,15 @@ impl Minter {
     /// # Panics
     /// Panics if `exclude` was called before, or if the format is random.
     pub fn exclude(&self, ticks: ExcludedTicks) {
-        match &self.kind {
-            MinterKind::Sequenced(sequenced) => sequenced.exclude(ticks),
-            MinterKind::Random(_) => {
-                panic!("random ids have no ticks to leave out, checked when the format was made")
-            }
-        }
+        self.sequenced()
+            .expect("random ids have no ticks to leave out, checked when the format was made")
+            .exclude(ticks);
     }
 
     /// Refuses a request that waited too long in a queue. The request is counted like one that
     /// found the sequence of every lane exhausted.
     pub fn refuse_late(&self, waited: Duration) -> Refusal {
-        if let MinterKind::Sequenced(sequenced) = &self.kind {
+        if let Some(sequenced) = self.sequenced() {
             sequenced.in_session(|minter| minter.count_late(&self.counted.counters));
         }
         Refusal::SequenceExhausted {

@@ -19,8 +19,8 @@ use super::unix_time::UnixTime;
 /// differences come from delayed readings.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
-/// The maximum time between the two clock readings that [`read_together`] combines. The estimate of
-/// a new clock may be ahead of the wall clock by this much.
+/// The maximum time between the two clock readings that [`Watched::read`] combines. A new estimate
+/// may be ahead of the wall clock by this much.
 pub(crate) const READ_APART_MAX: Duration = Duration::from_millis(1);
 
 /// The clock of a process. It estimates the true time, and never goes back even if the wall clock
@@ -81,10 +81,38 @@ pub enum WallStep {
     Ahead(Duration),
 }
 
+/// The time since boot and the wall clock at nearly the same moment.
 #[derive(Debug)]
 struct Watched {
     boot_nanos: u64,
     wall_nanos: u64,
+}
+
+impl Watched {
+    /// Reads both clocks. If too much time passes between the two readings, reads both again.
+    fn read(source: &Source) -> Watched {
+        const TRIES: usize = 8;
+        for _ in 1..TRIES {
+            let boot_nanos = source.boot_nanos();
+            let wall_nanos = source.wall_nanos();
+            if Duration::from_nanos(source.boot_nanos() - boot_nanos) <= READ_APART_MAX {
+                return Watched {
+                    boot_nanos,
+                    wall_nanos,
+                };
+            }
+        }
+        Watched {
+            boot_nanos: source.boot_nanos(),
+            wall_nanos: source.wall_nanos(),
+        }
+    }
+
+    /// Returns the time of the wall clock at `boot_at`, if no one sets the wall clock.
+    fn wall_at(&self, boot_at: u64) -> u64 {
+        let passed = boot_at.saturating_sub(self.boot_nanos);
+        self.wall_nanos.saturating_add(passed)
+    }
 }
 
 impl Clock {
@@ -132,17 +160,12 @@ impl Clock {
     }
 
     pub(super) fn on(source: Source) -> Clock {
-        let (boot_nanos, wall_nanos) = read_together(&source);
-        let line = ClockLine::starting(boot_nanos, wall_nanos);
-        let watched = Mutex::new(Watched {
-            boot_nanos,
-            wall_nanos,
-        });
+        let watched = Watched::read(&source);
         Clock {
             source,
-            made_at_nanos: boot_nanos,
-            line,
-            watched,
+            made_at_nanos: watched.boot_nanos,
+            line: ClockLine::starting(watched.boot_nanos, watched.wall_nanos),
+            watched: Mutex::new(watched),
             stands: false,
             refuted_nanos: AtomicU64::new(0),
         }
@@ -165,12 +188,9 @@ impl Clock {
     /// has not minted yet may call this function.
     pub fn anchor_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
-        let (boot_nanos, wall_nanos) = read_together(&self.source);
-        *watched = Watched {
-            boot_nanos,
-            wall_nanos,
-        };
-        self.line.redraw(|| (boot_nanos, wall_nanos, 0));
+        *watched = Watched::read(&self.source);
+        self.line
+            .redraw(|| (watched.boot_nanos, watched.wall_nanos, 0));
     }
 
     /// Returns the time that the wall clock shows, which may go back.
@@ -182,13 +202,11 @@ impl Clock {
     /// how large the difference is. The caller must know that the wall clock is right.
     pub fn step_ahead_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
-        let (boot_nanos, wall_nanos) = read_together(&self.source);
-        *watched = Watched {
-            boot_nanos,
-            wall_nanos,
-        };
-        let wall_at = |boot_at: u64| wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
-        self.line.lift(wall_at, || self.source.boot_nanos());
+        *watched = Watched::read(&self.source);
+        self.line.lift(
+            |boot_at| watched.wall_at(boot_at),
+            || self.source.boot_nanos(),
+        );
     }
 
     /// Records the time by which the estimate is ahead of the other clocks in the fleet. Zero means
@@ -215,20 +233,15 @@ impl Clock {
     /// because following only makes the estimate run slower.
     pub fn observe(&self, ahead_max: Duration) -> Observation {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
-        let (boot_nanos, wall_nanos) = read_together(&self.source);
-        let passed = boot_nanos.saturating_sub(watched.boot_nanos);
-        let step = wall_step(watched.wall_nanos.saturating_add(passed), wall_nanos);
-        *watched = Watched {
-            boot_nanos,
-            wall_nanos,
-        };
+        let found = Watched::read(&self.source);
+        let step = wall_step(watched.wall_at(found.boot_nanos), found.wall_nanos);
+        *watched = found;
 
         let mut skew_nanos = 0;
         let mut too_far_ahead = false;
         self.line.redraw_from(
             |estimate, boot_at| {
-                let wall_now = wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
-                skew_nanos = difference(wall_now, estimate);
+                skew_nanos = difference(watched.wall_at(boot_at), estimate);
                 too_far_ahead =
                     skew_nanos > 0 && Duration::from_nanos(skew_nanos.unsigned_abs()) > ahead_max;
                 if too_far_ahead { 0 } else { skew_nanos }
@@ -269,20 +282,6 @@ pub fn built_at() -> UnixNanos {
         .parse()
         .expect("the build script writes a number");
     UnixNanos::from_seconds(seconds)
-}
-
-/// Reads the time since boot and the wall clock, both in nanoseconds, at nearly the same moment. If
-/// too much time passes between the two readings, reads both clocks again.
-fn read_together(source: &Source) -> (u64, u64) {
-    const TRIES: usize = 8;
-    for _ in 1..TRIES {
-        let boot_nanos = source.boot_nanos();
-        let wall_nanos = source.wall_nanos();
-        if Duration::from_nanos(source.boot_nanos() - boot_nanos) <= READ_APART_MAX {
-            return (boot_nanos, wall_nanos);
-        }
-    }
-    (source.boot_nanos(), source.wall_nanos())
 }
 
 fn wall_step(expected: u64, found: u64) -> Option<WallStep> {

@@ -60,7 +60,7 @@ const BITS_MIN: f64 = -24.0;
 const EVERYDAY_LEN_MAX: usize = 19;
 
 /// The information in one letter of an English word, in bits.
-const BITS_OF_A_LETTER: f64 = 3.0;
+pub(in crate::id) const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// The additional evidence against an id with an implausible time, in bits. At most one id in 2^10
 /// has an implausible time, either because the clock of its minter ran ahead or because somebody
@@ -192,11 +192,7 @@ impl Weights {
             weight
         };
         Weights {
-            layouts: format
-                .variants
-                .iter()
-                .map(|variant| layout_weight(&variant.layout))
-                .collect(),
+            layouts: format.layouts().map(layout_weight).collect(),
         }
     }
 
@@ -467,7 +463,8 @@ fn is_like_a_word(text: &str) -> bool {
     }
 }
 
-fn log2_of_values(max: u128) -> f64 {
+/// Returns the binary logarithm of the number of values from 0 to `max`, which is `max + 1`.
+pub(in crate::id) fn log2_of_values(max: u128) -> f64 {
     (to_f64(max) + 1.0).log2()
 }
 
@@ -475,7 +472,7 @@ fn log2_of_values(max: u128) -> f64 {
     clippy::cast_precision_loss,
     reason = "bits of evidence are told to a tenth"
 )]
-fn to_f64(number: u128) -> f64 {
+pub(in crate::id) fn to_f64(number: u128) -> f64 {
     number as f64
 }
 

@@ -6,7 +6,7 @@ use crate::id::encoding::{Encoding, EncodingKind};
 use crate::id::format::{Format, Rule};
 
 /// The evidence, in bits, against an id in an uncommon encoding. One in 2^5 ids is written that way.
-pub(super) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
+pub(in crate::id) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
 /// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8, although
 /// the ids of its format are not UUIDs.
@@ -61,10 +61,9 @@ impl Spelling {
     /// Returns the spelling for each encoding of a format, in the order of the encodings.
     pub(super) fn of_all(format: &Format) -> Vec<Spelling> {
         let claims = (0xf << VERSION_SHIFT) | (3 << VARIANT_SHIFT);
-        let are_uuids = format.variants.iter().all(|variant| {
-            let constants = PackedLayout::new(&variant.layout).constants();
-            constants.cover(claims)
-        });
+        let are_uuids = format
+            .layouts()
+            .all(|layout| PackedLayout::new(layout).constants().cover(claims));
         let is_integer = is_stored_as_integer(format);
         let spelling = |(at, encoding): (usize, &Encoding)| {
             let kind = encoding.definition().kind;

@@ -32,6 +32,21 @@ pub(super) enum Codec {
     Sqids(Sqids),
 }
 
+/// Does the same with whichever codec this is.
+macro_rules! each {
+    ($self:ident, $codec:ident => $result:expr) => {
+        match $self {
+            Codec::Positional($codec) => $result,
+            Codec::Checked($codec) => $result,
+            Codec::Did($codec) => $result,
+            Codec::Uuid($codec) => $result,
+            Codec::Uuid8($codec) => $result,
+            Codec::Hashids($codec) => $result,
+            Codec::Sqids($codec) => $result,
+        }
+    };
+}
+
 impl Codec {
     /// Returns the length of the value's text in bytes, which never decreases as the value grows.
     #[inline]
@@ -56,15 +71,7 @@ impl Codec {
             self.len(value),
             "out has room for exactly the text"
         );
-        match self {
-            Self::Positional(codec) => codec.write(value, out),
-            Self::Checked(codec) => codec.write(value, out),
-            Self::Did(codec) => codec.write(value, out),
-            Self::Uuid(codec) => codec.write(value, out),
-            Self::Uuid8(codec) => codec.write(value, out),
-            Self::Hashids(codec) => codec.write(value, out),
-            Self::Sqids(codec) => codec.write(value, out),
-        }
+        each!(self, codec => codec.write(value, out))
     }
 
     /// Writes the text of each id followed by the separator `seam`, and returns the number of bytes
@@ -114,15 +121,7 @@ impl Codec {
     /// # Errors
     /// Returns the first [`Rejection`] that applies to the text.
     pub(super) fn read(&self, text: &str) -> Result<u128, Rejection> {
-        match self {
-            Self::Positional(codec) => codec.read(text),
-            Self::Checked(codec) => codec.read(text),
-            Self::Did(codec) => codec.read(text),
-            Self::Uuid(codec) => codec.read(text),
-            Self::Uuid8(codec) => codec.read(text),
-            Self::Hashids(codec) => codec.read(text),
-            Self::Sqids(codec) => codec.read(text),
-        }
+        each!(self, codec => codec.read(text))
     }
 
     /// Parses a text like [`read`](Self::read), but returns `None` instead of the reason for a
@@ -177,29 +176,13 @@ impl Codec {
 
     /// Returns the letters that texts of this codec can contain.
     pub(in crate::id) fn letters(&self) -> LetterSet {
-        match self {
-            Self::Positional(codec) => codec.letters(),
-            Self::Checked(codec) => codec.letters(),
-            Self::Did(codec) => codec.letters(),
-            Self::Uuid(codec) => codec.letters(),
-            Self::Uuid8(codec) => codec.letters(),
-            Self::Hashids(codec) => codec.letters(),
-            Self::Sqids(codec) => codec.letters(),
-        }
+        each!(self, codec => codec.letters())
     }
 
     /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
     /// and refuses other lengths and letters.
     pub(super) fn pattern(&self) -> String {
-        match self {
-            Self::Positional(codec) => codec.pattern(),
-            Self::Checked(codec) => codec.pattern(),
-            Self::Did(codec) => codec.pattern(),
-            Self::Uuid(codec) => codec.pattern(),
-            Self::Uuid8(codec) => codec.pattern(),
-            Self::Hashids(codec) => codec.pattern(),
-            Self::Sqids(codec) => codec.pattern(),
-        }
+        each!(self, codec => codec.pattern())
     }
 }
 

@@ -78,12 +78,6 @@ impl Uuid {
     }
 }
 
-impl Default for Uuid {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// The value of each hexadecimal digit, indexed by the digit's ASCII code. All other bytes have the
 /// value [`NO_DIGIT`].
 const DIGITS: [u8; 256] = {

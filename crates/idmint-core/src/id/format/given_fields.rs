@@ -305,9 +305,8 @@ impl Format {
             .iter()
             .filter_map(|variant| variant.name.clone());
         let words = self
-            .variants
-            .iter()
-            .filter_map(|variant| variant.layout.field_of(FieldKind::Qualifier)?.constant);
+            .layouts()
+            .filter_map(|layout| layout.field_of(FieldKind::Qualifier)?.constant);
         let types = if name == TYPE {
             named.collect()
         } else {

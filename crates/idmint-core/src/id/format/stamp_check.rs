@@ -25,9 +25,8 @@ pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
     };
     check_epoch(tick, format.epoch)?;
     let sequences = format
-        .variants
-        .iter()
-        .filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
+        .layouts()
+        .filter_map(|layout| layout.field_of(FieldKind::Sequence));
     for sequence in sequences {
         check_uptime(tick, &sequence.name, sequence.max + 1)?;
     }

@@ -1,7 +1,7 @@
 //! Reads a definition from a TOML table. An error says which key is wrong, in the words of the
 //! documentation.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -20,7 +20,8 @@ pub(super) fn read_table<'de, T: Deserialize<'de>>(table: &'de Table) -> Result<
 }
 
 /// A key that is unknown, missing, or has a wrong value.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}{problem}")]
 pub(super) struct ReadError {
     /// The path of the key, such as `fields[1].kind`.
     pub(super) key: String,
@@ -28,14 +29,6 @@ pub(super) struct ReadError {
     place: String,
     problem: String,
 }
-
-impl Display for ReadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}{}", self.place, self.problem)
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 impl ReadError {
     fn new(problem: String) -> ReadError {

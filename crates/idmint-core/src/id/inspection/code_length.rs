@@ -6,18 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::id::decoding::{log2_of_values, to_f64};
+
 /// The number of bits that it takes to say which of several descriptions is used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
-
-/// Returns the binary logarithm of the number of values from 0 to `max`, which is `max + 1`.
-pub(super) fn log2_of_values(max: u128) -> f64 {
-    (to_f64(max) + 1.0).log2()
-}
-
-#[allow(clippy::cast_precision_loss, reason = "bits are compared in tens")]
-pub(super) fn to_f64(number: u128) -> f64 {
-    number as f64
-}
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
     to_f64(all.len() as u128)

@@ -19,22 +19,19 @@ use std::sync::Arc;
 
 use super::code_length::{
     bits_of_any_size, bits_of_bits, bits_of_field, bits_of_shares, bits_of_span, bits_of_texts,
-    count_each, len_of, log2_of_values, to_f64,
+    count_each, len_of,
 };
-use crate::id::decoding::Match;
+use crate::id::decoding::{
+    BITS_OF_A_LETTER, BITS_OF_OTHER_ENCODING, Match, log2_of_values, to_f64,
+};
 use crate::id::encoding::{EncodingKind, LetterSet};
 use crate::id::format::{Format, Parts};
-use crate::id::layout::{Field, FieldKind};
+use crate::id::layout::{Field, FieldKind, Layout};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The cost of assuming a non-canonical encoding, in bits. One in 2^5 ids is written in such an
-/// encoding.
-const BITS_OF_OTHER_ENCODING: f64 = 5.0;
-
-/// The cost of assuming an unknown epoch, in bits. The first value is for encodings that can write
-/// any number, such as decimal, and means one case in 2^4. The second value is for other encodings,
-/// and means one case in 2^8.
+/// The cost of assuming an unknown epoch, in bits: the first value applies if the encoding can
+/// write any number, and the second one otherwise. The probabilities are one in 2^4 and one in 2^8.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
 /// The cost, in bits, of assuming an unknown format that has the same time and random bits after
@@ -44,9 +41,6 @@ const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 /// The cost of assuming that the texts are ids of another format, in an encoding that the other
 /// format does not have, in bits. The probability is one in 2^8.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
-
-/// The cost of writing down one letter of a prefix, in bits.
-const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// A text of the sample, and its reading as an id of one format in one encoding.
 #[derive(Debug, Clone, Copy)]
@@ -103,9 +97,8 @@ impl Explanation {
             all.with(LetterSet::of(text.as_bytes()))
         });
         let has_constants = format
-            .variants
-            .iter()
-            .all(|variant| variant.layout.field_of(FieldKind::Constant).is_some());
+            .layouts()
+            .all(|layout| layout.field_of(FieldKind::Constant).is_some());
         let is_any_number = matches!(
             encoding.definition().kind,
             EncodingKind::Decimal
@@ -302,10 +295,7 @@ fn numbers_in(fields: &[Field]) -> Vec<Vec<usize>> {
 /// differ.
 fn have_one_layout(one: &Format, other: &Format) -> bool {
     let fields = |format: &Format| -> Vec<_> {
-        let fields = format
-            .variants
-            .iter()
-            .flat_map(|variant| variant.layout.fields());
+        let fields = format.layouts().flat_map(Layout::fields);
         fields
             .map(|field| (field.kind, field.max, field.stride, field.constant))
             .collect()

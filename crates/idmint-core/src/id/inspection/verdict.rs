@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::code_length::to_f64;
 use super::column::{IdColumn, ReadLines};
 use super::explanation::{Explanation, Reading, bits_of_any_texts};
-use crate::id::decoding::{DecodeFilter, DecoderAt, Match, Note};
+use crate::id::decoding::{DecodeFilter, DecoderAt, Match, Note, to_f64};
 use crate::id::encoding::Encoding;
 use crate::id::format::Format;
 use crate::id::layout::FieldKind;
@@ -205,11 +204,12 @@ impl IdColumn {
                 .among
                 .is_none_or(|names| names.contains(&one.one.format().name))
         };
+        let no_format = Finding::Untold {
+            why: Untold::NoFormat,
+            candidates: Vec::new(),
+        };
         let Some(best) = explained.first() else {
-            return Finding::Untold {
-                why: Untold::NoFormat,
-                candidates: Vec::new(),
-            };
+            return no_format;
         };
         if filter.format.is_some() {
             let candidate = self.candidate(best.key, decoder);
@@ -223,10 +223,7 @@ impl IdColumn {
         let over_other = other.map_or(f64::INFINITY, |other| other.bits - best.bits);
         let evidence_bits = over_other.min(best.saved);
         if evidence_bits >= TOLD_BITS && !is_permitted(best) {
-            return Finding::Untold {
-                why: Untold::NoFormat,
-                candidates: Vec::new(),
-            };
+            return no_format;
         }
         if evidence_bits >= TOLD_BITS {
             let certainty = if evidence_bits >= CERTAIN_BITS {

@@ -119,42 +119,27 @@ impl Format {
         }
         let ticks =
             |count: i128| u128::try_from(count).expect("the span was cut at the first tick");
-        let least = self.extreme_at(ticks(begin), Extreme::Least);
-        let greatest = self.extreme_at(ticks(after - 1), Extreme::Greatest);
+        let least = self.ids_of_tick(ticks(begin), |_| 0).min();
+        let greatest = self.ids_of_tick(ticks(after - 1), |field| field.max).max();
         Ok(IdRange {
             from,
             to,
-            least,
-            greatest,
+            least: least.expect("a format has a layout"),
+            greatest: greatest.expect("a format has a layout"),
         })
     }
 
-    /// Returns the smallest or the greatest id of the tick number `ticks`, over all variants of the
-    /// format.
-    fn extreme_at(&self, ticks: u128, extreme: Extreme) -> u128 {
-        let ids = self.variants.iter().map(|variant| {
-            let extreme_of = |field: &Field| match extreme {
-                Extreme::Least => field.constant.unwrap_or(0),
-                Extreme::Greatest => field.constant.unwrap_or(field.max),
-            };
-            let values = variant.layout.fields().iter().map(extreme_of).collect();
-            variant
-                .layout
-                .pack(&variant.layout.with_ticks(ticks, values))
+    /// Returns an id of each variant of the format, of the tick number `ticks`. Fields other than
+    /// the time and constants have the value `free`.
+    fn ids_of_tick(&self, ticks: u128, free: fn(&Field) -> u128) -> impl Iterator<Item = u128> {
+        self.layouts().map(move |layout| {
+            let value = |field: &Field| field.constant.unwrap_or_else(|| free(field));
+            let values = layout.fields().iter().map(value).collect();
+            layout
+                .pack(&layout.with_ticks(ticks, values))
                 .expect("each value is within its field")
-        });
-        match extreme {
-            Extreme::Least => ids.min(),
-            Extreme::Greatest => ids.max(),
-        }
-        .expect("a format has a layout")
+        })
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Extreme {
-    Least,
-    Greatest,
 }
 
 #[cfg(test)]

@@ -169,11 +169,6 @@ impl RandomMinter {
         Ok(parts.take(TickPart { tick, part: 0 }, drawn))
     }
 
-    /// Returns the format that this minter mints.
-    pub(crate) fn format(&self) -> &Arc<Format> {
-        &self.format
-    }
-
     fn base(&self) -> Result<u128, Rejection> {
         if self.time_stride == 0 {
             return Ok(self.fixed);
@@ -491,7 +486,7 @@ mod tests {
                         "{count} of {like} by {piece}, {}",
                         mode.name()
                     );
-                    assert!(ids.iter().all(|id| minter.format().split(*id).is_ok()));
+                    assert!(ids.iter().all(|id| minter.format.split(*id).is_ok()));
                 }
             }
         }
@@ -530,7 +525,7 @@ mod tests {
                 // The responses take 20 000 parts, which are nearly five ticks of 4 096 parts.
                 // Meanwhile the clock also advances into the last of these ticks.
                 let time = minter
-                    .format()
+                    .format
                     .split(last)
                     .expect("an id")
                     .time
@@ -553,9 +548,8 @@ mod tests {
         ] {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
-            let parts = minters[0].format().split(id).expect("an id");
-            // A part lasts about 244 ns. At 244 and 245 ns, the previous id has already taken the
-            // part that contains the current time, so the id gets the next part.
+            let parts = minters[0].format.split(id).expect("an id");
+            // If the previous id already took this part of the tick, the id gets the next part.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

@@ -24,7 +24,7 @@ pub(in crate::minting) struct SequencedFormat {
 /// The worker numbers of this node, either until the process exits or for one session, and the
 /// current minter.
 #[derive(Debug)]
-enum Holding {
+pub(in crate::minting) enum Holding {
     /// The node has the same worker numbers from the first session until the process exits.
     ForGood {
         lanes: Lanes,
@@ -39,31 +39,26 @@ enum Holding {
     },
 }
 
-impl SequencedFormat {
-    /// Creates a format whose worker numbers are permanent.
-    pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
-        let holding = Holding::ForGood {
+impl Holding {
+    pub(in crate::minting) fn for_good(lanes: Lanes) -> Holding {
+        Holding::ForGood {
             lanes,
             in_session: OnceLock::new(),
-        };
-        SequencedFormat {
-            format,
-            holding,
-            excluded: OnceLock::new(),
         }
     }
 
-    /// Creates a format whose worker numbers depend on the slot of each session. `place` is the
-    /// index of the format in its [`Mint`](crate::minting::Mint).
-    pub(in crate::minting) fn with_slot_lanes(
-        format: Arc<Format>,
-        lanes: SlotLanes,
-        place: usize,
-    ) -> SequencedFormat {
-        let holding = Holding::Leased {
+    /// Returns the holding of worker numbers that depend on the slot of each session. `place` is
+    /// the index of the format in its [`Mint`](crate::minting::Mint).
+    pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
+        Holding::Leased {
             lanes,
             in_session: LeasedMinter::at(place),
-        };
+        }
+    }
+}
+
+impl SequencedFormat {
+    pub(in crate::minting) fn new(format: Arc<Format>, holding: Holding) -> SequencedFormat {
         SequencedFormat {
             format,
             holding,
@@ -205,7 +200,7 @@ thread_local! {
 
 /// Holds the minter of the current session for a leased slot. Empty between sessions.
 #[derive(Debug)]
-pub(super) struct LeasedMinter {
+pub(in crate::minting) struct LeasedMinter {
     /// The index of the format in its [`Mint`](crate::minting::Mint).
     place: usize,
     /// The address of the current minter. It is only compared and never dereferenced. While a

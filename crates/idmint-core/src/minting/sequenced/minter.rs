@@ -137,9 +137,8 @@ impl SequencedMinter {
             .expect("a sequenced format has a time field");
         let lead_ticks = lead_ticks(lead_max, tick.duration());
         let shapes: Vec<Shape> = format
-            .variants
-            .iter()
-            .map(|variant| Shape::of(&variant.layout, shard))
+            .layouts()
+            .map(|layout| Shape::of(layout, shard))
             .collect();
         let sequencer = |worker: u32, variant: usize, shape: &Shape| {
             let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start.at);

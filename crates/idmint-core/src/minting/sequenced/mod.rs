@@ -10,7 +10,7 @@ mod sequencer;
 mod stamps;
 
 pub use excluded_ids::{ExcludedIds, ExcludedTicks, ExclusionError};
-pub(in crate::minting) use format::SequencedFormat;
+pub(in crate::minting) use format::{Holding, SequencedFormat};
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes, SlotLanes};
 pub(in crate::minting) use minter::{Beginning, SequencedMinter};
 pub(in crate::minting) use sequencer::{CatchUp, Moment, Sequencer, Shortage};

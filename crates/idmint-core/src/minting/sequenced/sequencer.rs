@@ -340,11 +340,16 @@ impl Sequencer {
     /// stamps of earlier ticks are not reserved any more. Does not check excluded ticks, the
     /// ceiling or the end of the format.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
-        let floor = self
-            .line
-            .tick_at(moment.now)
-            .saturating_mul(self.line.per_tick());
-        self.state.next.load(Ordering::Relaxed).max(floor)
+        self.state
+            .next
+            .load(Ordering::Relaxed)
+            .max(self.floor(moment))
+    }
+
+    /// Returns the first stamp of the tick that contains the moment.
+    fn floor(&self, moment: &Moment) -> u64 {
+        let tick = self.line.tick_at(moment.now);
+        tick.saturating_mul(self.line.per_tick())
     }
 
     /// Returns the clock time from which the ids of a run of `count` stamps could be sent. With
@@ -392,10 +397,7 @@ impl Sequencer {
             Ok(()),
             "what is taken is below the horizon and the format's end"
         );
-        let floor = self
-            .line
-            .tick_at(moment.now)
-            .saturating_mul(self.line.per_tick());
+        let floor = self.floor(moment);
         let mut next = self.state.next.load(Ordering::Relaxed);
         loop {
             let first = next.max(floor);

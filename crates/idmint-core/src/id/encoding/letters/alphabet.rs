@@ -6,14 +6,12 @@ use crate::id::rejection::Rejection;
 /// An array with room for every ASCII letter, so that a seven-bit index needs no bounds check.
 pub(in crate::id::encoding) type Letters = [u8; 128];
 
-const NO_DIGIT: u8 = u8::MAX;
-
 /// An alphabet of 2 to 94 different printable ASCII letters.
 #[derive(Debug, Clone)]
 pub(in crate::id::encoding) struct Alphabet {
     letters: Letters,
     len: usize,
-    digits: [u8; 128],
+    digits: Places,
 }
 
 impl Alphabet {
@@ -28,7 +26,7 @@ impl Alphabet {
         let mut alphabet = Self {
             letters: [0; 128],
             len: 0,
-            digits: [NO_DIGIT; 128],
+            digits: Places::of(&[]),
         };
         for letter in letters.chars() {
             let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii_graphic) else {
@@ -37,7 +35,7 @@ impl Alphabet {
             if alphabet.digit(byte).is_some() {
                 return refuse(format!("must not repeat {letter:?}"));
             }
-            alphabet.digits[usize::from(byte)] =
+            alphabet.digits.0[usize::from(byte)] =
                 u8::try_from(alphabet.len).expect("at most 94 printable letters");
             alphabet.letters[alphabet.len] = byte;
             alphabet.len += 1;
@@ -63,10 +61,7 @@ impl Alphabet {
     /// Returns the digit that a byte represents, or `None` if the byte is not a letter of the
     /// alphabet.
     pub(in crate::id::encoding) fn digit(&self, byte: u8) -> Option<u8> {
-        self.digits
-            .get(usize::from(byte))
-            .copied()
-            .filter(|digit| *digit != NO_DIGIT)
+        self.digits.of_letter(byte)
     }
 
     /// Returns the digit for each letter of a text. All letters must be in the alphabet.
@@ -75,7 +70,7 @@ impl Alphabet {
         text: &'a [u8],
     ) -> impl ExactSizeIterator<Item = u8> + 'a {
         text.iter()
-            .map(|byte| self.digits[usize::from(byte & 0x7f)])
+            .map(|byte| self.digits.0[usize::from(byte & 0x7f)])
     }
 
     /// Returns `true` if the letters are in ascending order, so that texts of the same length sort
@@ -91,7 +86,7 @@ impl Alphabet {
     pub(in crate::id::encoding) fn check_letters(&self, text: &str) -> Result<(), Rejection> {
         // The loop has no branches, because nearly every text that reaches it passes the check.
         let digits = text.bytes().fold(0, |digits, byte| {
-            digits | self.digits[usize::from(byte & 0x7f)] | byte & 0x80
+            digits | self.digits.0[usize::from(byte & 0x7f)] | byte & 0x80
         });
         if digits < 0x80 {
             Ok(())
