@@ -18,7 +18,7 @@ use super::expiries::expiries_in;
 use crate::server::config::{Config, TlsConfig};
 use idmint_http::{ClientCertificates, ClientCertificatesError, Guard, Rate, Tokens, TokensError};
 use idmint_net::Tls;
-use idmint_service::{Expiry, ExpiryKind, IdSource, Service};
+use idmint_service::{Expiry, ExpiryKind, IdSource, ServedFormat, Service};
 use idmint_storage::WithCauses;
 
 /// An error in the access settings or their files.
@@ -39,8 +39,8 @@ pub(super) struct Access {
     tokens: Option<PathBuf>,
     tls_config: TlsConfig,
     formats: Vec<String>,
-    guard: Option<Arc<Guard>>,
-    tls: Option<Arc<Tls>>,
+    pub(super) guard: Option<Arc<Guard>>,
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 impl Access {
@@ -50,17 +50,12 @@ impl Access {
     /// # Errors
     /// Returns [`AccessError`] if a file cannot be read or is not valid.
     pub(super) fn of(config: &Config, service: &Service) -> Result<Access, AccessError> {
-        let formats: Vec<_> = service
-            .formats()
-            .iter()
-            .map(|served| served.format().name.clone())
-            .collect();
-        let of_events = service
-            .formats()
-            .iter()
-            .filter(|served| matches!(served.source(), IdSource::Events));
-        let of_events = of_events
-            .map(|served| served.format().name.clone())
+        let served = || service.formats().iter();
+        let name_of = |served: &Arc<ServedFormat>| served.format().name.clone();
+        let formats: Vec<_> = served().map(name_of).collect();
+        let of_events = served()
+            .filter(|served| matches!(served.source(), IdSource::Events))
+            .map(name_of)
             .collect();
         let tokens = config
             .http
@@ -80,16 +75,8 @@ impl Access {
             .unzip();
         let (clients, rate) = (clients.flatten(), config.http.rate.map(Rate::per_second));
         let is_open = tokens.is_none() && clients.is_none() && rate.is_none();
-        let mut guard = Guard::new(of_events, Arc::clone(service.clock()));
-        if let Some(tokens) = tokens {
-            guard = guard.with_tokens(tokens);
-        }
-        if let Some(clients) = clients {
-            guard = guard.with_certificates(clients);
-        }
-        if let Some(rate) = rate {
-            guard = guard.with_rate(rate);
-        }
+        let clock = Arc::clone(service.clock());
+        let guard = Guard::new(tokens, clients, rate, of_events, clock);
         Ok(Access {
             tokens: config.http.tokens.clone(),
             tls_config: config.http.tls.clone(),
@@ -97,14 +84,6 @@ impl Access {
             guard: (!is_open).then(|| Arc::new(guard)),
             tls,
         })
-    }
-
-    pub(super) fn guard(&self) -> Option<Arc<Guard>> {
-        self.guard.clone()
-    }
-
-    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
-        self.tls.clone()
     }
 
     /// Reads the files again, and from now on accepts the tokens and certificates in them. Of the

@@ -54,11 +54,11 @@ impl<'a> Answerer<'a> {
             HttpMetrics::register(registry, &idmint_http::paths())
                 .map_err(AssemblyError::Metrics)?,
         );
-        let (guard, tls) = (access.guard(), access.tls());
+        let (guard, tls) = (access.guard.clone(), access.tls.clone());
         let auditor = audit.map(|audit| audit.auditor());
         let names_callers =
             auditor.is_some() || guard.as_ref().is_some_and(|guard| guard.counts_requests());
-        let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
+        let trusted = config.http.trusted_proxies.iter().copied();
         let (load, is_test) = (service.load().clone(), service.clock().is_standing());
         let callers = Callers::new(load, trusted).of_test(is_test);
         Ok(Answerer {
@@ -81,12 +81,8 @@ impl<'a> Answerer<'a> {
     ) -> Drained {
         let (service, metrics) = (Arc::clone(self.service), Arc::clone(&self.metrics));
         let host_policy = self.host_policy(&listener);
-        let api = match &self.guard {
-            Some(guard) => {
-                idmint_http::Api::guarded_by(Arc::clone(guard), service, metrics, host_policy)
-            }
-            None => idmint_http::Api::new(service, metrics, host_policy),
-        };
+        let admission = self.guard.clone().map(Guard::admission);
+        let api = idmint_http::Api::guarded(service, metrics, host_policy, admission);
         let open = OpenConnections::shown_by(self.service.load().connections.clone());
         serve(listener, api, self.terms(open), ending, DRAIN_MAX).await
     }
@@ -118,10 +114,10 @@ impl<'a> Answerer<'a> {
 
     fn host_policy(&self, listener: &TcpListener) -> HostPolicy {
         let http = &self.config.http;
-        let host_policy = HostPolicy::new(machine_name(), &http.hosts, &http.cors_origins);
+        let mut host_policy = HostPolicy::new(machine_name(), &http.hosts, &http.cors_origins);
+        host_policy.address = Some((http.scheme(), address_of(listener)));
+        host_policy.is_without_page = !http.page;
         host_policy
-            .at(http.scheme(), address_of(listener))
-            .with_page(http.page)
     }
 
     fn terms(&self, open: OpenConnections) -> Terms<AnswerBody> {

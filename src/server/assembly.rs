@@ -230,37 +230,32 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     // Fleets are exempt, because a starting node of a fleet takes a slot whose horizon has already
     // passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
-        let (what, needed) = (
-            format!("storage.window = {}", format_duration(window)),
-            format_duration(window),
-        );
+        let needed = format_duration(window);
         return Err(AssemblyError::BeyondMaxAhead {
-            what,
+            what: format!("storage.window = {needed}"),
             max_ahead,
             needed,
             advice: "set a shorter storage.window",
         });
     }
-    let sequenced = catalog
-        .formats
-        .iter()
-        .filter(|format| format.is_minted() && format.rule == Rule::Sequenced);
-    let mut ticks = sequenced.filter_map(|format| Some((format, format.tick?)));
-    match ticks.find(|(_, tick)| tick.duration() > max_ahead) {
-        Some((format, tick)) => {
-            let (what, needed) = (
-                format!("format `{}`: tick = {tick}", format.name),
-                tick.to_string(),
-            );
-            Err(AssemblyError::BeyondMaxAhead {
-                what,
-                max_ahead,
-                needed,
-                advice: "give the format a shorter tick",
-            })
-        }
+    match coarse_format(catalog, Rule::Sequenced, max_ahead) {
+        Some((format, tick)) => Err(AssemblyError::BeyondMaxAhead {
+            what: format!("format `{}`: tick = {tick}", format.name),
+            max_ahead,
+            needed: tick.to_string(),
+            advice: "give the format a shorter tick",
+        }),
         None => Ok(()),
     }
+}
+
+/// Returns the first minted format of this rule that has a tick longer than `most`.
+fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Format, Tick)> {
+    let formats = catalog.formats.iter();
+    let minted = formats.filter(|format| format.is_minted() && format.rule == rule);
+    minted
+        .filter_map(|format| Some((&**format, format.tick?)))
+        .find(|(_, tick)| tick.duration() > most)
 }
 
 /// Checks that the ticks of grouped formats are at most one second long, so that no two
@@ -270,19 +265,7 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
 /// The exception is a conjunction whose first report already contained an id, which the service
 /// kept. That id has a different tick from the ids of the pair's other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
-    let grouped = catalog
-        .formats
-        .iter()
-        .filter(|format| format.is_minted() && format.rule == Rule::Grouped);
-    let coarse = grouped.filter_map(|format| {
-        Some((
-            format,
-            format
-                .tick
-                .filter(|tick| tick.duration() > GROUPED_TICK_MAX)?,
-        ))
-    });
-    match coarse.into_iter().next() {
+    match coarse_format(catalog, Rule::Grouped, GROUPED_TICK_MAX) {
         Some((format, tick)) => Err(AssemblyError::CoarseTick {
             format: format.name.clone(),
             tick,

@@ -153,37 +153,34 @@ impl Catalog {
                 off.push(name);
             }
         }
-        let known = |formats: &[Arc<Format>]| {
-            formats
-                .iter()
-                .map(|format| format.name.clone())
-                .collect::<Vec<_>>()
+        let on: Vec<String> = formats.iter().map(|format| format.name.clone()).collect();
+        let check = |key, name: &str, known: &mut dyn Iterator<Item = &String>| {
+            if on.iter().any(|on| on == name) {
+                return Ok(());
+            }
+            Err(CatalogError::NameUnknown {
+                key,
+                name: name.to_owned(),
+                known: known.cloned().collect(),
+            })
         };
         for name in settings.enabled.iter().flatten() {
-            if !formats.iter().any(|format| format.name == *name) {
-                let known = tables.keys().cloned().collect();
-                return Err(CatalogError::NameUnknown {
-                    key: "formats.enabled",
-                    name: name.clone(),
-                    known,
-                });
-            }
+            check("formats.enabled", name, &mut tables.keys())?;
         }
         let order = config.decode.order.iter();
         let order: Vec<_> = order.map(|name| FormatAlias::current_name(name)).collect();
         for name in &order {
-            if !formats.iter().any(|format| format.name == *name) {
-                let known = known(&formats);
-                return Err(CatalogError::NameUnknown {
-                    key: "decode.order",
-                    name: (*name).to_owned(),
-                    known,
-                });
-            }
+            check("decode.order", name, &mut on.iter())?;
         }
         let place = |format: &Arc<Format>| order.iter().position(|name| *name == format.name);
         formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
         Ok(Catalog { formats, off })
+    }
+
+    /// Returns the names of the enabled formats.
+    pub fn names(&self) -> Vec<&str> {
+        let formats = self.formats.iter();
+        formats.map(|format| format.name.as_str()).collect()
     }
 }
 
@@ -233,12 +230,8 @@ fn add_former_names(
     config: &Config,
 ) -> Result<(), CatalogError> {
     for alias in FormatAlias::ALL {
-        let broken = |error: toml::de::Error| CatalogError::Preset {
-            name: alias.name,
-            problem: error.to_string(),
-        };
         let mut former = preset_table(alias.format)?;
-        former.extend(alias.encodings.parse::<toml::Table>().map_err(broken)?);
+        former.extend(built_in(alias.name, alias.encodings)?);
         let own = config.formats.definitions.get(alias.name);
         former.extend(own.cloned().unwrap_or_default());
         if let (true, Some(encoding), Some(table)) = (
@@ -285,11 +278,13 @@ fn is_former_name_used(config: &Config, alias: &FormatAlias) -> bool {
 fn preset_table(name: &str) -> Result<toml::Table, CatalogError> {
     let preset = PRESETS.iter().find(|preset| preset.name == name);
     let preset = preset.expect("a former name stands for a built-in format");
-    preset
-        .toml
-        .parse()
+    built_in(preset.name, preset.toml)
+}
+
+fn built_in(name: &'static str, text: &str) -> Result<toml::Table, CatalogError> {
+    text.parse()
         .map_err(|error: toml::de::Error| CatalogError::Preset {
-            name: preset.name,
+            name,
             problem: error.to_string(),
         })
 }
@@ -298,7 +293,7 @@ fn preset_table(name: &str) -> Result<toml::Table, CatalogError> {
 fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
     let mut tables = BTreeMap::new();
     for preset in PRESETS {
-        tables.insert(preset.name.to_owned(), preset_table(preset.name)?);
+        tables.insert(preset.name.to_owned(), built_in(preset.name, preset.toml)?);
     }
     for (name, table) in &config.definitions {
         let base = if table.contains_key("like") {

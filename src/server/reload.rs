@@ -13,27 +13,13 @@ use idmint_storage::{EtcdTls, WithCauses};
 
 /// The parts of a process that a reload affects.
 pub(super) struct Reload {
-    service: Arc<Service>,
-    access: Access,
-    audit: Option<Arc<Audit>>,
-    etcd: Option<EtcdTls>,
+    pub(super) service: Arc<Service>,
+    pub(super) access: Access,
+    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) etcd: Option<EtcdTls>,
 }
 
 impl Reload {
-    pub(super) fn of(
-        service: Arc<Service>,
-        access: Access,
-        audit: Option<Arc<Audit>>,
-        etcd: Option<EtcdTls>,
-    ) -> Reload {
-        Reload {
-            service,
-            access,
-            audit,
-            etcd,
-        }
-    }
-
     /// Rereads all files. An invalid file changes nothing. The reload is first recorded in the
     /// audit trail. If that fails, nothing is reread.
     pub(super) fn read_again(&mut self, read: impl Fn() -> Result<Config, ConfigError>) {
@@ -45,7 +31,7 @@ impl Reload {
         read_etcd_expiries(&self.service, self.etcd.as_ref());
         warn_of_expiries(&self.service);
         if let Some(audit) = &self.audit {
-            let guard = self.access.guard();
+            let guard = &self.access.guard;
             audit.tell_after(&Act::Reloaded {
                 configuration: config.is_some(),
                 tokens: guard.as_ref().and_then(|guard| guard.tokens()),

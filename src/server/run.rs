@@ -92,11 +92,6 @@ pub enum RunError {
     /// The horizon can no longer be made durable.
     #[error("the store failed while running; see the log, check the disk, then start again")]
     StorageFailed,
-    /// The records of ledgers, conjunctions and numbers can no longer be read or written.
-    #[error(
-        "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
-    )]
-    RecordsFailed(FailureKind),
 }
 
 impl RunError {
@@ -109,7 +104,6 @@ impl RunError {
             | RunError::Access(_) => FailureKind::Disagrees,
             RunError::Start(error) => error.failure_kind(),
             RunError::Open(error) => error.failure_kind(),
-            RunError::RecordsFailed(kind) => *kind,
             RunError::Audit(error) => FailureKind::of_io(&error.cause),
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => {
                 FailureKind::NotUsable
@@ -174,12 +168,12 @@ pub async fn run(
         signals.next().await
     };
     let audit = running.audit.clone();
-    let mut again = Reload::of(
-        Arc::clone(&running.service),
-        running.access.clone(),
-        audit.clone(),
-        etcd_tls(config),
-    );
+    let mut again = Reload {
+        service: Arc::clone(&running.service),
+        access: running.access.clone(),
+        audit: audit.clone(),
+        etcd: etcd_tls(config),
+    };
     let reloading = async {
         loop {
             hangups.next().await;
@@ -344,14 +338,14 @@ impl Running {
             let mut told = pin!(told);
             tokio::select! {
                 () = &mut told => {}
-                error = &mut failure => outcome = Err(error),
+                failed = &mut failure => outcome = failed,
             }
             service.drain();
             // Load balancers get time to notice the shutdown. After a failure there is no delay.
             if outcome.is_ok() && !config.http.drain_delay.is_zero() {
                 tokio::select! {
                     () = sleep(config.http.drain_delay) => {}
-                    error = failure => outcome = Err(error),
+                    failed = failure => outcome = failed,
                 }
             }
         };
@@ -420,30 +414,24 @@ async fn mint_until_failure(
     state: State,
     rule: StartRule,
     listen: SocketAddr,
-) -> RunError {
+) -> Result<(), RunError> {
     let store = match state {
         State::Own(store) => store,
         #[cfg(feature = "etcd")]
         State::Shared(fleet) => {
-            let keeper = match fleet.begin(service, rule, listen).await {
-                Ok(keeper) => keeper,
-                Err(error) => return error.into(),
-            };
+            let keeper = fleet.begin(service, rule, listen).await?;
             notify_systemd(NotifyState::Ready);
-            return fleet::failure(service, &keeper).await.into();
+            return Err(fleet::failure(service, &keeper).await.into());
         }
     };
-    let horizon = match begin(service, store, rule).await {
-        Ok(keeper) => keeper,
-        Err(error) => return error.into(),
-    };
+    let horizon = begin(service, store, rule).await?;
     notify_systemd(NotifyState::Ready);
     let records = service
         .record_writer_handle()
         .expect("records are served before minting begins");
     tokio::select! {
-        () = horizon.failed() => RunError::StorageFailed,
-        kind = records.failed() => RunError::RecordsFailed(kind),
+        () = horizon.failed() => Err(RunError::StorageFailed),
+        kind = records.failed() => Err(StartError::RecordsFailed(kind).into()),
     }
 }
 

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::assembly::kept_formats;
 use super::config::{Assignment, Config, EngineChoice};
 use super::other_generator::{OtherGeneratorError, check_start_after, exclude_ids};
-use idmint_core::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
+use idmint_core::minting::{HorizonPlan, Randomness, Refusal, Session, SessionStart};
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_service::{Conjunctions, Service};
 use idmint_storage::{
@@ -165,7 +165,7 @@ pub async fn begin(
             let (session, plan) =
                 prepare(service, SessionStart::at(start).above_floor(Some(start)));
             let (reserved, durable) = first.reserve(plan)?;
-            raise(service, &session, &durable);
+            session.raise(&durable, service.clock().now());
             let store = reserved.agree_on_formats(rule.slots, &formats)?;
             serve_records(service, store.records()?)?;
             (store, session, start)
@@ -189,7 +189,7 @@ pub async fn begin(
             let start = now.max(horizon);
             let (session, plan) = prepare(service, SessionStart::at(start).above_floor(floor));
             let (store, durable) = agreed.reserve(plan)?;
-            raise(service, &session, &durable);
+            session.raise(&durable, service.clock().now());
             (store, session, start)
         }
     };
@@ -271,10 +271,6 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
     let session = service.prepare(start);
     let plan = session.plan_extension(service.clock().now(), session.horizon());
     (session, plan)
-}
-
-fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
-    session.raise(durable, service.clock().now());
 }
 
 /// Waits until the clock is plausible and at most `max_ahead` behind `found`, which is the horizon

@@ -291,9 +291,15 @@ impl Stored {
         let of_events = of_events
             .map(|served| served.format().name.clone())
             .collect();
-        let guard = Guard::new(of_events, Arc::clone(service.clock()));
-        let guard = Arc::new(guard.with_tokens(Tokens::load(file.path(), &names).unwrap()));
-        let guarded = Api::guarded_by(guard, service, metrics, HostPolicy::default());
+        let tokens = Tokens::load(file.path(), &names).unwrap();
+        let clock = Arc::clone(service.clock());
+        let guard = Arc::new(Guard::new(Some(tokens), None, None, of_events, clock));
+        let guarded = Api::guarded(
+            service,
+            metrics,
+            HostPolicy::default(),
+            Some(guard.admission()),
+        );
         (
             Stored {
                 open,

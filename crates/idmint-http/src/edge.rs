@@ -330,16 +330,6 @@ impl Api {
         Self::guarded(service, metrics, host_policy, None)
     }
 
-    /// Like [`Api::new`], but admits only the callers that this guard admits.
-    pub fn guarded_by(
-        guard: Arc<Guard>,
-        service: Arc<Service>,
-        metrics: Arc<HttpMetrics>,
-        host_policy: HostPolicy,
-    ) -> Self {
-        Self::guarded(service, metrics, host_policy, Some(admission(guard)))
-    }
-
     /// Returns only the probe routes of the API, `/metrics` and `/health/*`. `guard` admits their
     /// callers.
     pub fn of_probes(
@@ -348,7 +338,7 @@ impl Api {
         metrics: Arc<HttpMetrics>,
         host_policy: HostPolicy,
     ) -> Self {
-        let guarded = guard.map(admission);
+        let guarded = guard.map(Guard::admission);
         let admission: Admission = Arc::new(move |route, request| match &guarded {
             _ if !is_probe(request.uri()) => {
                 let detail = "this address serves only /metrics and /health/*";
@@ -367,7 +357,7 @@ impl Api {
         host_policy: HostPolicy,
         admission: Option<Admission>,
     ) -> Self {
-        let table = route_table(&service, host_policy.address(), host_policy.has_page());
+        let table = route_table(&service, host_policy.address, !host_policy.is_without_page);
         let mint_path = table.number_of(mint::ROUTE);
         let (is_test, load) = (service.clock().is_standing(), service.load().clone());
         let routes = Routes {
@@ -379,12 +369,6 @@ impl Api {
         let dispatch = Dispatch { routes, cors };
         Edge::around(dispatch, metrics, &load, host_policy, admission, is_test)
     }
-}
-
-/// Returns an admission that asks the guard whether the caller has the permission that the route
-/// needs.
-fn admission(guard: Arc<Guard>) -> Admission {
-    Arc::new(move |route, request| guard.admit(route.need, route.template, request))
 }
 
 /// The routes, with CORS for browsers.

@@ -38,9 +38,9 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 #[derive(Debug, Default)]
 pub struct HostPolicy {
     /// The scheme of the service's URLs and the address at which it listens, if they are set.
-    address: Option<(&'static str, SocketAddr)>,
+    pub address: Option<(&'static str, SocketAddr)>,
     /// `true` if the service has no page of its own.
-    is_without_page: bool,
+    pub is_without_page: bool,
     /// The name of this machine, if it has one.
     machine: Option<HostName>,
     /// `true` if the service accepts requests for every host.
@@ -69,30 +69,6 @@ impl HostPolicy {
             origins: origins.to_vec(),
             usual_host: OnceLock::new(),
         }
-    }
-
-    /// Sets the scheme of the service's URLs, and the address at which it listens.
-    pub fn at(self, scheme: &'static str, address: SocketAddr) -> Self {
-        Self {
-            address: Some((scheme, address)),
-            ..self
-        }
-    }
-
-    /// Sets whether the service serves a page for browsers.
-    pub fn with_page(self, has_page: bool) -> Self {
-        Self {
-            is_without_page: !has_page,
-            ..self
-        }
-    }
-
-    pub(crate) fn has_page(&self) -> bool {
-        !self.is_without_page
-    }
-
-    pub(crate) fn address(&self) -> Option<(&'static str, SocketAddr)> {
-        self.address
     }
 
     /// Returns the CORS layer, or `None` if no page of another origin may read responses.

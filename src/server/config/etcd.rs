@@ -171,23 +171,10 @@ fn some_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SlotR
     value::read_text(deserializer, expected, SlotRange::parse).map(Some)
 }
 
-#[derive(PartialEq)]
-struct Endpoint(EtcdEndpoint);
-
-impl<'de> Deserialize<'de> for Endpoint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "scheme, host and port such as \"http://127.0.0.1:2379\" or \"https://etcd-0.etcd:2379\"";
-        value::read_text(deserializer, expected, |text| {
-            EtcdEndpoint::parse(text).map(Self)
-        })
-    }
-}
-
 fn endpoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EtcdEndpoint>, D::Error> {
-    Ok(value::distinct::<D, Endpoint>(deserializer)?
-        .into_iter()
-        .map(|endpoint| endpoint.0)
-        .collect())
+    let expected =
+        "scheme, host and port such as \"http://127.0.0.1:2379\" or \"https://etcd-0.etcd:2379\"";
+    value::distinct_texts(deserializer, expected, EtcdEndpoint::parse)
 }
 
 fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Namespace, D::Error> {

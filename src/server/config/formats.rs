@@ -132,29 +132,13 @@ fn some_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String
 }
 
 fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(distinct::<D, Domain>(deserializer)?
-        .into_iter()
-        .map(|domain| domain.0)
-        .collect())
-}
-
-#[derive(PartialEq)]
-struct Domain(String);
-
-impl<'de> Deserialize<'de> for Domain {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let is_domain = |text: &str| {
-            !text.is_empty()
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
-        };
-        let expected =
-            "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
-        value::read_text(deserializer, expected, |text| {
-            is_domain(text).then(|| Self(text.to_owned()))
-        })
-    }
+    let is_letter = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
+    let expected =
+        "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
+    value::distinct_texts(deserializer, expected, |text| {
+        let is_domain = !text.is_empty() && text.bytes().all(is_letter);
+        is_domain.then(|| text.to_owned())
+    })
 }
 
 /// The section `typeid`.
@@ -168,22 +152,10 @@ pub struct TypeidConfig {
 }
 
 fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(distinct::<D, TypeName>(deserializer)?
-        .into_iter()
-        .map(|name| name.0)
-        .collect())
-}
-
-#[derive(PartialEq)]
-struct TypeName(String);
-
-impl<'de> Deserialize<'de> for TypeName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a type such as \"user\": 0 to 63 characters from a-z and _ that begin and end with a letter";
-        value::read_text(deserializer, expected, |text| {
-            is_type(text).then(|| Self(text.to_owned()))
-        })
-    }
+    let expected = "a type such as \"user\": 0 to 63 characters from a-z and _ that begin and end with a letter";
+    value::distinct_texts(deserializer, expected, |text| {
+        is_type(text).then(|| text.to_owned())
+    })
 }
 
 /// The section `conjunction`.

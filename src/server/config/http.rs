@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::value::{self, between, distinct, mebibytes, some_between, some_whole, whole};
+use super::value::{self, between, mebibytes, some_between, some_whole, whole};
 use idmint_http::{CorsOrigin, HostRule, Scope};
 use idmint_net::Limits;
 
@@ -46,8 +46,8 @@ pub struct HttpConfig {
     pub memory_max: usize,
     /// The proxies whose `X-Forwarded-For` names the caller: addresses, or networks such as
     /// `10.0.0.0/8`. Default: none.
-    #[serde(deserialize_with = "distinct")]
-    pub trusted_proxies: Vec<Network>,
+    #[serde(deserialize_with = "networks")]
+    pub trusted_proxies: Vec<IpNet>,
     /// The timeout for the head of a request: 1 ms to 1 h. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub header_timeout: Duration,
@@ -190,42 +190,14 @@ impl HttpConfig {
     }
 }
 
-#[derive(PartialEq)]
-struct Host(HostRule);
-
-impl<'de> Deserialize<'de> for Host {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a host such as \"ids.example.com\" (no port), or \"*\"";
-        value::read_text(deserializer, expected, |text| {
-            HostRule::parse(text).map(Self)
-        })
-    }
-}
-
 fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D::Error> {
-    Ok(distinct::<D, Host>(deserializer)?
-        .into_iter()
-        .map(|host| host.0)
-        .collect())
-}
-
-#[derive(PartialEq)]
-struct Origin(CorsOrigin);
-
-impl<'de> Deserialize<'de> for Origin {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "an origin such as \"https://example.com\" (no path), or \"*\"";
-        value::read_text(deserializer, expected, |text| {
-            CorsOrigin::parse(text).map(Self)
-        })
-    }
+    let expected = "a host such as \"ids.example.com\" (no port), or \"*\"";
+    value::distinct_texts(deserializer, expected, HostRule::parse)
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CorsOrigin>, D::Error> {
-    Ok(distinct::<D, Origin>(deserializer)?
-        .into_iter()
-        .map(|origin| origin.0)
-        .collect())
+    let expected = "an origin such as \"https://example.com\" (no path), or \"*\"";
+    value::distinct_texts(deserializer, expected, CorsOrigin::parse)
 }
 
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
@@ -261,24 +233,14 @@ fn client_scopes<'de, D: Deserializer<'de>>(
     by_name.into_iter().map(read).collect()
 }
 
-/// A network of proxies such as `10.0.0.0/8`, or the address of a single proxy such as `10.1.2.3`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network(pub IpNet);
-
-impl<'de> Deserialize<'de> for Network {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = |text: &str| {
-            text.parse()
-                .ok()
-                .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
-                .map(Self)
-        };
-        value::read_text(
-            deserializer,
-            "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"",
-            read,
-        )
-    }
+/// Parses networks of proxies such as `10.0.0.0/8`, and addresses of single proxies such as
+/// `10.1.2.3`.
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let expected = "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"";
+    value::distinct_texts(deserializer, expected, |text| {
+        let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
+        text.parse().ok().or_else(address)
+    })
 }
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
@@ -337,9 +299,12 @@ mod tests {
 
     #[test]
     fn a_network_contains_its_addresses() {
-        let network = |text: &str| Network::deserialize(toml::Value::from(text)).ok();
+        let network = |text: &str| {
+            let networks = networks(toml::Value::from(vec![text])).ok()?;
+            networks.into_iter().next()
+        };
         let contains = |text: &str, address: [u8; 4]| {
-            network(text).is_some_and(|network| network.0.contains(&IpAddr::from(address)))
+            network(text).is_some_and(|network| network.contains(&IpAddr::from(address)))
         };
         assert!(contains("10.0.0.0/8", [10, 255, 0, 1]));
         assert!(contains("10.1.2.3", [10, 1, 2, 3]) && !contains("10.1.2.3", [10, 1, 2, 4]));

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -210,30 +211,15 @@ fn read_table(table: &Table) -> Result<Config, ReadError> {
 }
 
 /// Returns the full key, such as `http.listen`, of the value at this position in the text.
-fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
-    table.iter().find_map(|(name, value)| {
-        let is_named = name.span().contains(&place);
-        let below = if is_named {
-            Some(String::new())
-        } else {
-            below_at(value, place)
-        };
-        below.map(|below| format!("{}{below}", name.get_ref()))
-    })
-}
-
-/// Returns the part of the full key below this value, for a position inside the value. For the
-/// table `http` and the position of the key `listen` in it, the part is `.listen`.
-fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
-    let below = match value.get_ref() {
-        DeValue::Table(table) => key_at(table, place).map(|key| format!(".{key}")),
-        DeValue::Array(items) => {
-            let mut items = items.iter().enumerate();
-            items.find_map(|(at, item)| below_at(item, place).map(|below| format!("[{at}]{below}")))
+fn key_at(document: &DeTable<'_>, place: usize) -> Option<String> {
+    let mut found = None;
+    // Keys are visited from the outside to the inside, so the last one is the most precise.
+    visit_table("", document, &mut |key, name, value| {
+        if name.contains(&place) || value.contains(&place) {
+            found = Some(key.to_owned());
         }
-        _ => None,
-    };
-    below.or_else(|| value.span().contains(&place).then(String::new))
+    });
+    found
 }
 
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
@@ -261,29 +247,42 @@ fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
             origins.insert(key, Origin::File { path, line });
         };
         add("", name.span().start);
-        add_keys("", value.get_ref(), &mut add);
+        visit_below("", value.get_ref(), &mut |key, name, _| {
+            add(key, name.start)
+        });
         (name.get_ref().to_string(), origins)
     };
     formats.into_iter().flatten().map(definition).collect()
 }
 
-/// Calls `add` with the path and the position of each key and item below a value. `above` is the
-/// path of the value.
-fn add_keys(above: &str, value: &DeValue<'_>, add: &mut impl FnMut(&str, usize)) {
+/// Calls `visit` with the path of each key and item below a table, and with the positions of its
+/// name and its value. An item has no name, so both are those of the item. `above` is the path of
+/// the table.
+fn visit_table(
+    above: &str,
+    table: &DeTable<'_>,
+    visit: &mut impl FnMut(&str, Range<usize>, Range<usize>),
+) {
+    for (name, value) in table {
+        let dot = if above.is_empty() { "" } else { "." };
+        let path = format!("{above}{dot}{}", name.get_ref());
+        visit(&path, name.span(), value.span());
+        visit_below(&path, value.get_ref(), visit);
+    }
+}
+
+fn visit_below(
+    above: &str,
+    value: &DeValue<'_>,
+    visit: &mut impl FnMut(&str, Range<usize>, Range<usize>),
+) {
     match value {
-        DeValue::Table(table) => {
-            for (key, value) in table {
-                let dot = if above.is_empty() { "" } else { "." };
-                let path = format!("{above}{dot}{}", key.get_ref());
-                add(&path, key.span().start);
-                add_keys(&path, value.get_ref(), add);
-            }
-        }
+        DeValue::Table(table) => visit_table(above, table, visit),
         DeValue::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 let path = format!("{above}[{at}]");
-                add(&path, item.span().start);
-                add_keys(&path, item.get_ref(), add);
+                visit(&path, item.span(), item.span());
+                visit_below(&path, item.get_ref(), visit);
             }
         }
         _ => {}

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
 
 /// The section `log`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
     /// The form of a log line. Default: text.
@@ -17,28 +17,19 @@ pub struct LogConfig {
     pub audit: Option<PathBuf>,
 }
 
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            format: LogFormat::Text,
-            level: LogLevel::Info,
-            audit: None,
-        }
-    }
-}
-
 /// The form of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Text for people.
+    #[default]
     Text,
     /// JSON for programs: one object per line.
     Json,
 }
 
 /// The severity of a log line, most severe first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// An operator must act.
@@ -46,6 +37,7 @@ pub enum LogLevel {
     /// An operator should check.
     Warn,
     /// Facts that an operator may need the next day.
+    #[default]
     Info,
     /// The decisions of the service about each request.
     Debug,

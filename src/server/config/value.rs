@@ -5,7 +5,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Unexpected, Visitor,
+};
 
 use idmint_core::time::{format_duration, parse_duration};
 
@@ -41,18 +43,10 @@ where
     D: Deserializer<'de>,
     N: TryFrom<i64>,
 {
-    let within = |number: i64| {
-        (MIN..=MAX)
-            .contains(&number)
-            .then(|| N::try_from(number).ok())
-            .flatten()
-    };
-    read_number_or_text(
-        deserializer,
-        format_args!("a whole number from {MIN} to {MAX}"),
-        within,
-        |_| None,
-    )
+    let expected = format_args!("a whole number from {MIN} to {MAX}");
+    let within = |number: &i64| (MIN..=MAX).contains(number);
+    let read = |number| Some(number).filter(within)?.try_into().ok();
+    read_number_or_text(deserializer, expected, read, |_| None)
 }
 
 /// Parses like [`whole`], for an optional setting.
@@ -73,6 +67,32 @@ where
     T: Deserialize<'de> + PartialEq,
 {
     deserializer.deserialize_seq(Distinct(PhantomData))
+}
+
+/// Parses a list without duplicates, each entry like [`read_text`].
+pub(super) fn distinct_texts<'de, D, V>(
+    deserializer: D,
+    expected: &str,
+    read: impl Fn(&str) -> Option<V>,
+) -> Result<Vec<V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: PartialEq,
+{
+    deserializer.deserialize_seq(Distinct(&TextEntry { expected, read }))
+}
+
+struct TextEntry<'a, R> {
+    expected: &'a str,
+    read: R,
+}
+
+impl<'de, V, R: Fn(&str) -> Option<V>> DeserializeSeed<'de> for &TextEntry<'_, R> {
+    type Value = V;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V, D::Error> {
+        read_text(deserializer, self.expected, &self.read)
+    }
 }
 
 struct NumberOrText<E, N, T> {
@@ -102,18 +122,21 @@ where
     }
 }
 
-struct Distinct<T>(PhantomData<T>);
+struct Distinct<S>(S);
 
-impl<'de, T: Deserialize<'de> + PartialEq> Visitor<'de> for Distinct<T> {
-    type Value = Vec<T>;
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for Distinct<S>
+where
+    S::Value: PartialEq,
+{
+    type Value = Vec<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list such as [\"one\", \"another\"]")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
-        let mut list: Vec<T> = Vec::new();
-        while let Some(next) = seq.next_element()? {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(next) = seq.next_element_seed(self.0)? {
             if let Some(first) = list.iter().position(|known| *known == next) {
                 let (first, again) = (first + 1, list.len() + 1);
                 return Err(A::Error::custom(format_args!(
@@ -133,12 +156,13 @@ pub(super) fn between<'de, D, const MIN_MS: u64, const MAX_MS: u64>(
 where
     D: Deserializer<'de>,
 {
-    let bounds = Bounds {
-        min: Duration::from_millis(MIN_MS),
-        max: Duration::from_millis(MAX_MS),
-    };
-    read_text(deserializer, &bounds, |text| {
-        parse_duration(text).filter(|duration| (bounds.min..=bounds.max).contains(duration))
+    let [min, max] = [MIN_MS, MAX_MS].map(Duration::from_millis);
+    let [min_text, max_text] = [min, max].map(format_duration);
+    let expected = format_args!(
+        "a duration from \"{min_text}\" to \"{max_text}\", a whole number and one of us, ms, s, m, h, d"
+    );
+    read_text(deserializer, expected, |text| {
+        parse_duration(text).filter(|duration| (min..=max).contains(duration))
     })
 }
 
@@ -170,19 +194,4 @@ where
             .filter(|number| is_plain && (MIN_MIB..=MAX_MIB).contains(number))?;
         number.checked_mul(1024 * 1024)
     })
-}
-
-struct Bounds {
-    min: Duration,
-    max: Duration,
-}
-
-impl fmt::Display for Bounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (min, max) = (format_duration(self.min), format_duration(self.max));
-        write!(
-            f,
-            "a duration from \"{min}\" to \"{max}\", a whole number and one of us, ms, s, m, h, d"
-        )
-    }
 }

@@ -19,7 +19,7 @@ use tracing_appender::non_blocking::NonBlocking;
 use super::output::Output;
 use super::whole_lines::WholeLines;
 use idmint_core::time::Clock;
-use idmint_http::{Audited, Auditor};
+use idmint_http::Auditor;
 use idmint_storage::WithCauses;
 
 /// The file mode: readable only by this user.
@@ -90,33 +90,19 @@ pub struct AuditError {
     pub cause: io::Error,
 }
 
+impl AuditError {
+    fn of(path: &Path, cause: io::Error) -> AuditError {
+        let path = path.to_owned();
+        AuditError { path, cause }
+    }
+}
+
 /// A line of the file: the time, and the action or request.
 #[derive(Serialize)]
 struct Line<'a, T: Serialize> {
     at: String,
     #[serde(flatten)]
     what: &'a T,
-}
-
-/// The fields of a line about a request.
-#[derive(Serialize)]
-struct RequestLine<'a> {
-    request: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    traceparent: Option<&'a str>,
-    caller: String,
-    shown: Option<&'a str>,
-    method: &'a str,
-    path: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ledger: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replayed: Option<bool>,
-    status: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answered: Option<bool>,
 }
 
 impl Audit {
@@ -126,10 +112,7 @@ impl Audit {
     /// # Errors
     /// Returns [`AuditError`] if the file cannot be opened.
     pub(in crate::server) fn open(path: &Path, clock: Arc<Clock>) -> Result<Audit, AuditError> {
-        let file = open(path).map_err(|cause| AuditError {
-            path: path.to_owned(),
-            cause,
-        })?;
+        let file = open(path).map_err(|cause| AuditError::of(path, cause))?;
         let file = SharedFile(Arc::new(Mutex::new(file)));
         let requests = Output::to(file.clone(), "audit");
         let (lines, lines_dropped) = (requests.lines(), Arc::new(requests.lines_dropped()));
@@ -150,10 +133,8 @@ impl Audit {
     /// Returns [`AuditError`] if the action cannot be recorded.
     pub(in crate::server) fn tell(&self, act: &Act) -> Result<(), AuditError> {
         let line = line(&self.clock, act);
-        self.file.write_durably(&line).map_err(|cause| AuditError {
-            path: self.path.clone(),
-            cause,
-        })
+        let written = self.file.write_durably(&line);
+        written.map_err(|cause| AuditError::of(&self.path, cause))
     }
 
     /// Records an action that is already done. A failure is only logged.
@@ -169,11 +150,7 @@ impl Audit {
     /// Returns [`AuditError`] if the file cannot be opened. After an error, lines are still written
     /// to the previous file.
     pub(in crate::server) fn reopen(&self) -> Result<(), AuditError> {
-        let file = open(&self.path).map_err(|cause| AuditError {
-            path: self.path.clone(),
-            cause,
-        })?;
-        *self.file.lock() = file;
+        *self.file.lock() = open(&self.path).map_err(|cause| AuditError::of(&self.path, cause))?;
         Ok(())
     }
 
@@ -182,9 +159,7 @@ impl Audit {
         let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
         Arc::new(move |request| {
             // A full queue counts the line as dropped and returns no error.
-            let _ = lines
-                .clone()
-                .write_all(&line(&clock, &RequestLine::of(request)));
+            let _ = lines.clone().write_all(&line(&clock, request));
         })
     }
 
@@ -205,25 +180,7 @@ impl Audit {
     }
 }
 
-impl<'a> RequestLine<'a> {
-    fn of(request: &Audited<'a>) -> RequestLine<'a> {
-        RequestLine {
-            request: request.request_id,
-            traceparent: request.trace_parent,
-            caller: request.caller.to_string(),
-            shown: request.shown,
-            method: request.method.as_str(),
-            path: request.path,
-            ledger: request.ledger.map(|ledger| ledger.to_string()),
-            count: request.count,
-            replayed: request.is_replayed.then_some(true),
-            status: request.status.as_u16(),
-            answered: (!request.is_answered).then_some(false),
-        }
-    }
-}
-
-/// The audit file, shared by the threads that write to it. Each of them writes whole lines.
+/// The file, shared by several writers. Each of them writes whole lines.
 #[derive(Clone)]
 struct SharedFile(Arc<Mutex<WholeLines<File>>>);
 
@@ -304,11 +261,11 @@ mod tests {
     use std::fs;
     use std::net::{IpAddr, Ipv4Addr};
 
-    use axum::http::{Method, StatusCode};
     use serde_json::{Value, json};
 
     use super::*;
     use idmint_core::time::{ManualClock, UnixNanos};
+    use idmint_http::Audited;
 
     fn clock() -> Arc<Clock> {
         Arc::new(ManualClock::at(UnixNanos::from_seconds(1_900_000_000)).clock())
@@ -336,15 +293,15 @@ mod tests {
         audit.tell(&Act::Reload).expect("told");
         audit.auditor()(&Audited {
             request_id: "a-1",
-            trace_parent: None,
+            traceparent: None,
             caller: IpAddr::V4(Ipv4Addr::LOCALHOST),
             shown: Some("the token `billing`"),
-            method: &Method::POST,
+            method: "POST",
             path: "/ids/payment",
             ledger: None,
             count: Some(3),
             is_replayed: false,
-            status: StatusCode::OK,
+            status: 200,
             is_answered: true,
         });
         let dropped = audit.lines_dropped();

@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use axum::http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri,
 };
+use serde::Serialize;
 
 use super::client_certificates::ClientCertificate;
 use super::permit::Permit;
 use super::rate::{Left, Rate};
 use crate::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
 use crate::request::{trace_parent, traceparent_of};
-use idmint_records::ledger::LedgerId;
 
 /// The caller of a request. A request carries its caller if callers are rate limited or audited, or
 /// if the connection uses TLS.
@@ -113,31 +113,41 @@ impl CallerNote {
 
 /// An entry of the audit trail: a request that minted ids or was refused by access control, and its
 /// outcome.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Audited<'a> {
     /// The id of the request, as in its response.
+    #[serde(rename = "request")]
     pub request_id: &'a str,
     /// The caller's trace context, if the request has one.
-    pub trace_parent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<&'a str>,
     /// The address of the connection's peer, or the client address that a trusted proxy reports.
     pub caller: IpAddr,
     /// The credential that the caller presented, such as "the token `billing`". `None` if the
     /// caller presented no known credential.
     pub shown: Option<&'a str>,
     /// The method of the request.
-    pub method: &'a Method,
+    pub method: &'a str,
     /// The path, without the query.
     pub path: &'a str,
     /// The ledger that was created or appended to.
-    pub ledger: Option<LedgerId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
     /// The number of minted ids, or of numbers taken from a series.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// `true` if an earlier request did the same work, and the response repeats its ids.
+    #[serde(rename = "replayed", skip_serializing_if = "std::ops::Not::not")]
     pub is_replayed: bool,
     /// The status of the response.
-    pub status: StatusCode,
+    pub status: u16,
     /// `true` if the caller was still connected when the work was completed.
+    #[serde(rename = "answered", skip_serializing_if = "is_true")]
     pub is_answered: bool,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// A function that receives every audited request. It must not block.
@@ -197,18 +207,18 @@ impl AuditedRequest {
         };
         (self.auditor)(&Audited {
             request_id: text(X_REQUEST_ID).unwrap_or_default(),
-            trace_parent: self.traceparent.as_ref().and_then(trace_parent),
+            traceparent: self.traceparent.as_ref().and_then(trace_parent),
             caller: self.caller,
             shown: note.shown_by(),
-            method: &self.method,
+            method: self.method.as_str(),
             path: self.uri.path(),
             ledger: answer
                 .extensions()
                 .get()
-                .map(|AuditedLedger(ledger)| *ledger),
+                .map(|AuditedLedger(ledger)| ledger.to_string()),
             count: text(IDMINT_COUNT).and_then(|count| count.parse().ok()),
             is_replayed: answer.headers().contains_key(IDEMPOTENCY_REPLAYED),
-            status: answer.status(),
+            status: answer.status().as_u16(),
             is_answered,
         });
     }

@@ -18,8 +18,8 @@ use super::scope::Scope;
 use super::token_digest::TokenDigest;
 use super::tokens::Tokens;
 use crate::answer::{Problem, Slug};
-use crate::is_probe;
 use crate::request::{ledger_id, path_params};
+use crate::{Admission, is_probe};
 use idmint_core::time::{Clock, UnixTime};
 
 /// The maximum length of a token, in bytes.
@@ -41,42 +41,22 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns a guard that admits every request. `event_formats` are the names of the service's
-    /// chained formats, whose ids belong to ledger events.
-    pub fn new(event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
+    /// Returns a guard that requires every caller to present an accepted token or certificate, if
+    /// any are given, and limits the request rate of callers. `event_formats` are the names of the
+    /// service's chained formats, whose ids belong to ledger events.
+    pub fn new(
+        tokens: Option<Tokens>,
+        certificates: Option<ClientCertificates>,
+        rate: Option<Rate>,
+        event_formats: Vec<String>,
+        clock: Arc<Clock>,
+    ) -> Guard {
         Guard {
-            tokens: None,
-            certificates: None,
-            rate: None,
+            tokens: tokens.map(ArcSwap::from_pointee),
+            certificates: certificates.map(ArcSwap::from_pointee),
+            rate,
             event_formats,
             clock,
-        }
-    }
-
-    /// Accepts these tokens, and requires every caller to present an accepted credential.
-    #[must_use]
-    pub fn with_tokens(self, tokens: Tokens) -> Guard {
-        Guard {
-            tokens: Some(ArcSwap::from_pointee(tokens)),
-            ..self
-        }
-    }
-
-    /// Accepts these certificates, and requires every caller to present an accepted credential.
-    #[must_use]
-    pub fn with_certificates(self, certificates: ClientCertificates) -> Guard {
-        Guard {
-            certificates: Some(ArcSwap::from_pointee(certificates)),
-            ..self
-        }
-    }
-
-    /// Limits the request rate of callers.
-    #[must_use]
-    pub fn with_rate(self, rate: Rate) -> Guard {
-        Guard {
-            rate: Some(rate),
-            ..self
         }
     }
 
@@ -137,19 +117,19 @@ impl Guard {
             .collect()
     }
 
-    /// Admits a request, or refuses it. `template` is the path template of its route, and `need` is
-    /// the permission that the route needs. Attaches the permit to the request if a handler needs
-    /// it.
+    /// Returns an admission that asks this guard whether the caller has the permission that the
+    /// route needs.
+    pub fn admission(self: Arc<Self>) -> Admission {
+        Arc::new(move |route, request| self.admit(route.need, route.template, request))
+    }
+
+    /// Admits a request whose route has this path template and needs this permission. Attaches the
+    /// permit to the request if a handler needs it.
     ///
     /// # Errors
     /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not
     /// admitted.
-    pub(crate) fn admit(
-        &self,
-        need: Need,
-        template: &str,
-        request: &mut Request,
-    ) -> Result<(), Problem> {
+    fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
         let asks = self.tokens.is_some() || self.certificates.is_some();
         // Browsers send preflight requests without a token.
         let is_free = is_probe(request.uri());

@@ -310,13 +310,11 @@ pub(crate) struct IdEncoder {
 #[derive(Debug, Clone, Copy)]
 enum Head {
     Text(&'static str),
+    /// JSON. `list` is the text between the other members and the first id.
     Json {
         count: u64,
         label: Option<&'static str>,
-    },
-    Rows {
-        count: u64,
-        label: Option<&'static str>,
+        list: &'static str,
     },
 }
 
@@ -379,7 +377,8 @@ impl IdEncoder {
                 "",
             ),
             _ => {
-                let head = Head::Json { count, label };
+                let list = r#","ids":[""#;
+                let head = Head::Json { count, label, list };
                 (text(Separator::Three(*b"\",\"")), head, "\"]}\n")
             }
         };
@@ -404,7 +403,11 @@ impl IdEncoder {
         };
         IdEncoder {
             form,
-            head: Head::Rows { count, label },
+            head: Head::Json {
+                count,
+                label,
+                list: r#","rows":["#,
+            },
             tail: "]}\n",
             prefix: None,
         }
@@ -426,13 +429,9 @@ impl IdEncoder {
     fn write_head(&self, format: &Format, out: &mut Vec<u8>) {
         match self.head {
             Head::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Head::Json { count, label } => {
+            Head::Json { count, label, list } => {
                 write_members(format, count, label, out);
-                out.extend_from_slice(br#","ids":[""#);
-            }
-            Head::Rows { count, label } => {
-                write_members(format, count, label, out);
-                out.extend_from_slice(br#","rows":["#);
+                out.extend_from_slice(list.as_bytes());
             }
         }
     }
@@ -519,25 +518,14 @@ impl IdEncoder {
                 Form::Bytes { width } => ids.next_block(&mut computed).write_bytes(width, out),
                 Form::Text {
                     encoding,
-                    separator: Separator::One(separator),
+                    separator,
                 } => {
-                    self.write_texts(
-                        &format.encodings[encoding],
-                        ids.next_block(&mut computed),
-                        separator,
-                        out,
-                    );
-                }
-                Form::Text {
-                    encoding,
-                    separator: Separator::Three(separator),
-                } => {
-                    self.write_texts(
-                        &format.encodings[encoding],
-                        ids.next_block(&mut computed),
-                        separator,
-                        out,
-                    );
+                    let encoding = &format.encodings[encoding];
+                    let block = ids.next_block(&mut computed);
+                    match separator {
+                        Separator::One(seam) => self.write_texts(encoding, block, seam, out),
+                        Separator::Three(seam) => self.write_texts(encoding, block, seam, out),
+                    }
                 }
                 Form::Rows { .. } => ids.next_row().iter().for_each(|row| write_row(row, out)),
             }
@@ -642,12 +630,8 @@ pub(crate) struct IdPieces {
 }
 
 impl Pieces for IdPieces {
-    fn resume(&mut self) {
-        self.pass.iter_mut().for_each(BulkPass::resume);
-    }
-
-    fn pause(&mut self) {
-        self.pass.iter_mut().for_each(BulkPass::pause);
+    fn pass(&mut self) -> Option<&mut BulkPass> {
+        self.pass.as_mut()
     }
 
     // If there are more long requests than cores, write the chunks on another thread. On the

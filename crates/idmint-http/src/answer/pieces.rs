@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use idmint_service::PeerBulk;
+use idmint_service::{BulkPass, PeerBulk};
 
 /// A source of the chunks of a response.
 pub(crate) trait Pieces: Send + Unpin + 'static {
@@ -18,12 +18,10 @@ pub(crate) trait Pieces: Send + Unpin + 'static {
     /// Returns the next chunk, and `true` if the chunk is the last one.
     fn next_piece(&mut self) -> (Vec<u8>, bool);
 
-    /// Called before a chunk is written.
-    fn resume(&mut self) {}
-
-    /// Called after a chunk is handed over to the connection. The connection decides when to ask
-    /// for the next chunk.
-    fn pause(&mut self) {}
+    /// Returns the bulk permit. It is resumed before a chunk is written, and paused after the chunk
+    /// is handed over to the connection. Otherwise a caller that does not read would prevent other
+    /// callers from doing long work.
+    fn pass(&mut self) -> Option<&mut BulkPass>;
 
     /// Returns the thread on which the next chunk is written.
     fn thread(&self) -> PieceThread {
@@ -93,13 +91,13 @@ impl<P: Pieces> LongBody<P> {
         let is_in_turn = match (&mut self.writing, &mut self.pieces) {
             (Some(writing), _) => {
                 let (mut pieces, piece, is_last) = ready!(writing.as_mut().poll(context));
-                pieces.pause();
+                pieces.pass().into_iter().for_each(BulkPass::pause);
                 (self.pieces, self.writing) = (Some(pieces), None);
                 (self.ready, self.is_done) = (Some(piece), is_last);
                 return Poll::Ready(());
             }
             (None, Some(pieces)) => {
-                pieces.resume();
+                pieces.pass().into_iter().for_each(BulkPass::resume);
                 match pieces.thread() {
                     PieceThread::OfConnection => false,
                     PieceThread::OfConnectionInTurn => true,
@@ -120,7 +118,7 @@ impl<P: Pieces> LongBody<P> {
         };
         let pieces = self.pieces.as_mut().expect("matched just now");
         let (piece, is_last) = pieces.next_piece();
-        pieces.pause();
+        pieces.pass().into_iter().for_each(BulkPass::pause);
         (self.ready, self.is_done) = (Some(piece), is_last);
         if is_in_turn {
             context.waker().wake_by_ref();

@@ -119,10 +119,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     service.decoding().check(filter)?;
     let tried = Tried::of(filter);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
-    let (owner, bulk) = (
-        owner_of(service, &parts.extensions),
-        bulk_of(service, &parts.extensions),
-    );
+    let owner = owner_of(service, &parts.extensions);
+    let bulk = bulk_of(service, &parts.extensions);
     let (pass, body, reserved) = read_texts(service, body, &owner, &bulk).await?;
     let texts_max = DecodeInput::count_max(&body, media_of_body);
     let of_texts = nanos(
@@ -439,21 +437,15 @@ impl Answers {
                 .saturating_sub(done);
             self.pass = bulk.go_on(None, (took / done).saturating_mul(left))?;
             self.aside = self.pass.is_some().then_some(bulk);
-            self.pause();
+            self.pass.iter_mut().for_each(BulkPass::pause);
         }
         Ok(Body::new(LongBody::new(self, Some(first), None)))
     }
 }
 
 impl Pieces for Answers {
-    fn resume(&mut self) {
-        self.pass.iter_mut().for_each(BulkPass::resume);
-    }
-
-    // Pause the bulk permit while the caller does not read. A caller that reads nothing would
-    // otherwise prevent other callers from doing long work.
-    fn pause(&mut self) {
-        self.pass.iter_mut().for_each(BulkPass::pause);
+    fn pass(&mut self) -> Option<&mut BulkPass> {
+        self.pass.as_mut()
     }
 
     fn thread(&self) -> PieceThread {

@@ -52,10 +52,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     service.decoding().check(filter)?;
     let tried = Tried::of(filter);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
-    let (owner, bulk) = (
-        owner_of(service, &parts.extensions),
-        bulk_of(service, &parts.extensions),
-    );
+    let owner = owner_of(service, &parts.extensions);
+    let bulk = bulk_of(service, &parts.extensions);
     let (pass, body, reserved_body) = read_texts(service, body, &owner, &bulk).await?;
     let lines_max = DecodeInput::count_max(&body, media_of_body);
     let estimate = nanos(NANOS_TO_READ_A_BYTE, body.len()).saturating_add(time_to_judge(lines_max));

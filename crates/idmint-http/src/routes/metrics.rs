@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderValue, header};
 use prometheus::TextEncoder;
 
-use crate::answer::{Answer, Problem, Slug};
+use crate::answer::{Answer, MediaType, Problem, Slug, no_store};
 use idmint_service::Service;
 
 /// Returns the current values of all metrics.
@@ -23,12 +22,10 @@ pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Answer {
                 format!("the metrics cannot be written: {error}"),
             )
         })?;
-    let mut response = Response::new(Body::from(text));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(prometheus::TEXT_FORMAT),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = no_store(MediaType::Text, text);
+    let content_type = HeaderValue::from_static(prometheus::TEXT_FORMAT);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     Ok(response)
 }
