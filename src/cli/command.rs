@@ -56,12 +56,15 @@ enum Command {
     /// Check a configuration and print its effect.
     Check(Check),
     /// Work with ledgers of events.
+    #[command(subcommand)]
     Ledger(Ledger),
     /// Work with numbers without gaps.
     Numbers(Numbers),
     /// Work with a fleet: nodes that share an etcd.
+    #[command(subcommand)]
     Fleet(Fleet),
     /// Make tokens for the callers of a service.
+    #[command(subcommand)]
     Token(Token),
     /// Check if a running service mints: exit code 0 or 1.
     Health(Health),

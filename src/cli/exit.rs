@@ -13,43 +13,36 @@ use idmint_storage::{FailureKind, StoreError, WithCauses};
 
 /// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
     /// The command succeeded.
-    Ok,
+    Ok = 0,
     /// The answer is negative, for example because a text is not an id or a service is not ready.
-    No,
+    No = 1,
     /// The command line is invalid (`EX_USAGE`).
-    Usage,
+    Usage = 64,
     /// Stored data or input data is invalid (`EX_DATAERR`).
-    Damaged,
+    Damaged = 65,
     /// The service is unreachable (`EX_UNAVAILABLE`).
-    Unavailable,
+    Unavailable = 69,
     /// A file, a disk or a socket failed (`EX_IOERR`).
-    Io,
+    Io = 74,
     /// Another process holds the resource, or the service is busy. The same command may succeed
     /// later (`EX_TEMPFAIL`).
-    Busy,
+    Busy = 75,
     /// The configuration is invalid (`EX_CONFIG`).
-    Config,
+    Config = 78,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
-            Exit::Ok => 0,
-            Exit::No => 1,
-            Exit::Usage => 64,
-            Exit::Damaged => 65,
-            Exit::Unavailable => 69,
-            Exit::Io => 74,
-            Exit::Busy => 75,
-            Exit::Config => 78,
-        })
+        ExitCode::from(exit as u8)
     }
 }
 
 /// The error message of a command, and its exit code.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     exit: Exit,
     message: String,
@@ -62,6 +55,26 @@ impl Failure {
             exit,
             message: message.to_string(),
         }
+    }
+
+    /// Creates the failure for an invalid argument.
+    pub fn usage(message: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Usage, message)
+    }
+
+    /// Creates the failure for invalid input.
+    pub fn damaged(message: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Damaged, message)
+    }
+
+    /// Creates the failure for a negative result.
+    pub fn no(message: impl fmt::Display) -> Failure {
+        Failure::new(Exit::No, message)
+    }
+
+    /// Creates the failure for an invalid configuration.
+    pub fn config(message: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Config, message)
     }
 
     /// Creates the failure for an error while the file `name` was read or written.
@@ -86,12 +99,6 @@ impl Failure {
     /// Returns the exit code.
     pub fn exit(&self) -> Exit {
         self.exit
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 

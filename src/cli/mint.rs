@@ -1,6 +1,5 @@
 //! The command `idmint mint`, which mints ids.
 
-use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use idmint_client::MintQuery;
 use idmint_core::id::{Encoding, Format, PrefixError, Rule};
 use idmint_core::minting::{Denied, Randomness};
 use idmint_core::time::Clock;
-use idmint_records::conjunction::{Report, ReportError};
+use idmint_records::conjunction::Report;
 use idmint_service::ServedFormat;
 use idmint_wire::ReportRequest;
 
@@ -125,7 +124,6 @@ impl Mint {
 
     /// Mints ids of a random format without a service. Such ids need no worker number and no horizon.
     fn mint_random(&self) -> Result<(), Failure> {
-        let usage = |error: &dyn Display| Failure::new(Exit::Usage, error);
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new())?;
@@ -139,34 +137,22 @@ impl Mint {
         let served = named.ok_or_else(|| {
             let names = random.iter().map(|served| served.format().name.as_str());
             let (given, names) = (&self.format, names.collect::<Vec<_>>().join(", "));
-            usage(&format_args!(
+            Failure::usage(format!(
                 "--offline mints only random formats, and {given} is not one; choose from {names}"
             ))
         })?;
         let (format, minter) = (served.format(), served.minter().expect("seen above"));
-        let index_of = |name: &String| {
-            format.encoding_index(name).ok_or_else(|| {
-                let names = format.encoding_names();
-                usage(&format_args!(
-                    "--encoding {name} is unknown; choose from {names}"
-                ))
-            })
-        };
-        let encoding = self.encoding.as_ref().map_or(Ok(0), index_of)?;
+        let encoding = encoding_index(format, self.encoding.as_deref())?;
         let encoding = &format.encodings[encoding];
-        let prefix = self
-            .prefix_of(format, encoding)
-            .map_err(|error| usage(&error))?;
+        let prefix = self.prefix_of(format, encoding).map_err(Failure::usage)?;
         let count = self.count.unwrap_or(1);
-        let count =
-            NonZeroU32::new(count).ok_or_else(|| usage(&"--count is 0, but must be 1 or more"))?;
+        let count = NonZeroU32::new(count)
+            .ok_or_else(|| Failure::usage("--count is 0, but must be 1 or more"))?;
         let of_type = self
             .of_type
             .as_deref()
             .filter(|_| !format.prefixes.are_types());
-        let request = minter
-            .request(count, of_type)
-            .map_err(|error| usage(&error))?;
+        let request = minter.request(count, of_type).map_err(Failure::usage)?;
         let mut batch = match minter.reserve(&request) {
             Ok(granted) => granted.batch,
             Err(Denied::Refused(refusal)) => return Err(Failure::new(Exit::Unavailable, refusal)),
@@ -220,10 +206,18 @@ impl Mint {
             return Ok(None);
         }
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
-        let damaged = |error: ReportError| Failure::new(Exit::Damaged, error);
-        let report =
-            Report::from_text(&report.tca, report.primary, report.secondary).map_err(damaged)?;
-        let id = offline.minter.id_of(&report).map_err(damaged)?;
+        let report = Report::from_text(&report.tca, report.primary, report.secondary)
+            .map_err(Failure::damaged)?;
+        let id = offline.minter.id_of(&report).map_err(Failure::damaged)?;
         Ok(Some(offline.format.encodings[offline.encoding].to_text(id)))
     }
+}
+
+/// Returns the index of the encoding that `--encoding` names, or of the canonical one.
+pub(super) fn encoding_index(format: &Format, name: Option<&str>) -> Result<usize, Failure> {
+    let Some(name) = name else { return Ok(0) };
+    format.encoding_index(name).ok_or_else(|| {
+        let names = format.encoding_names();
+        Failure::usage(format!("--encoding {name} is unknown; choose from {names}"))
+    })
 }

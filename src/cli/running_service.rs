@@ -74,12 +74,11 @@ impl AccessArgs {
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path)
-        .map_err(|error| Failure::new(Exit::Io, format!("{flag} {}: {error}", path.display())))
+    fs::read(path).map_err(|error| Failure::io(format!("{flag} {}", path.display()), error))
 }
 
 fn damaged(flag: &str, path: &Path, error: &ClientError) -> Failure {
-    Failure::new(Exit::Damaged, format!("{flag} {}: {error}", path.display()))
+    Failure::damaged(format!("{flag} {}: {error}", path.display()))
 }
 
 /// The address of a service, and the credentials for it.
@@ -151,7 +150,7 @@ pub(super) fn ask_once<T>(
 /// # Errors
 /// Returns exit code 74 if the runtime cannot start, and the errors of `work`.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
+    let failed = |error: std::io::Error| Failure::io("cannot start", error);
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

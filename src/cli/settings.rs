@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tracing::{info, warn};
 
-use super::exit::Failure;
 use crate::server::config::{Config, ConfigError};
 
 /// The name of the configuration file in the documentation. The file is never read unless
@@ -21,14 +20,6 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads the configuration. The values in `flags` override all other layers.
-    ///
-    /// # Errors
-    /// Returns exit code 78, naming the invalid setting and its origin.
-    pub(super) fn load(&self, flags: toml::Table) -> Result<Config, Failure> {
-        Ok(self.read(flags)?)
-    }
-
     /// Logs which file was read. Warns if none was read although the current folder has one.
     pub(super) fn log_file(&self) {
         match &self.config {
@@ -43,13 +34,12 @@ impl Settings {
         }
     }
 
-    /// Reads the configuration like [`load`](Self::load), but returns a [`ConfigError`] instead of
-    /// the failure of the command, so that the caller can continue.
+    /// Reads the configuration. The values in `flags` override all other layers.
     ///
     /// # Errors
-    /// Returns [`ConfigError`] if the configuration is invalid.
-    pub(super) fn read(&self, flags: toml::Table) -> Result<Config, ConfigError> {
-        // Variables that are not UTF-8 are ignored, because the value of every setting is UTF-8.
+    /// Returns [`ConfigError`], which names the invalid setting and its origin.
+    pub(super) fn load(&self, flags: toml::Table) -> Result<Config, ConfigError> {
+        // The value of every setting is UTF-8, so other variables are ignored.
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::settings::Settings;
 use crate::server::Catalog;
 use idmint_core::id::FormatAlias;
@@ -15,14 +15,8 @@ use idmint_core::time::{Clock, UnixTime};
 use idmint_http::{Scope, TokenEntry, TokenText};
 
 /// Make tokens for the callers of a service.
-#[derive(Debug, Args)]
-pub(super) struct Token {
-    #[command(subcommand)]
-    command: TokenCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum TokenCommand {
+pub(super) enum Token {
     /// Make a token, printed only once, and its entry for the file that http.tokens names.
     New {
         /// The owner of the token, such as billing.
@@ -59,7 +53,7 @@ impl Token {
     /// no randomness or if the token or its entry cannot be written, and 78 if the configuration is
     /// invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TokenCommand::New {
+        let Token::New {
             name,
             scopes,
             formats,
@@ -68,20 +62,19 @@ impl Token {
             expires,
             file,
             settings,
-        } = self.command;
+        } = self;
         check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
         let failed = |error| {
-            Failure::new(
-                Exit::Io,
-                format!("the operating system returned no random bytes for the token: {error}"),
+            Failure::io(
+                "the operating system returned no random bytes for the token",
+                error,
             )
         };
         let token = TokenText::random().map_err(failed)?;
         if let Some(past) = expires.filter(|at| *at <= Clock::system().now().into()) {
-            return Err(Failure::new(
-                Exit::Usage,
-                format!("--expires {past} has passed: give a later instant, or omit --expires"),
-            ));
+            return Err(Failure::usage(format!(
+                "--expires {past} has passed: give a later instant, or omit --expires"
+            )));
         }
         let expires = expires.map(|instant| instant.to_string());
         let entry = TokenEntry {
@@ -109,24 +102,14 @@ impl Token {
 /// 64 for an unknown format, and 78 if the configuration is invalid.
 fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
-    let known: Vec<_> = catalog
-        .formats
-        .iter()
-        .map(|format| format.name.as_str())
-        .collect();
-    match names
-        .iter()
-        .find(|name| !known.contains(&FormatAlias::current_name(name)))
-    {
-        None => Ok(()),
-        Some(name) => Err(Failure::new(
-            Exit::Usage,
-            format!(
-                "--formats has the unknown format {name}; choose from {}; use --config FILE for configured formats",
-                known.join(", ")
-            ),
-        )),
-    }
+    let known = catalog.names();
+    let is_unknown = |name: &&String| !known.contains(&FormatAlias::current_name(name));
+    names.iter().find(is_unknown).map_or(Ok(()), |name| {
+        Err(Failure::usage(format!(
+            "--formats has the unknown format {name}; choose from {}; use --config FILE for configured formats",
+            known.join(", ")
+        )))
+    })
 }
 
 /// Appends an entry to a file. If the file is new, other users get no access to it.
@@ -145,9 +128,8 @@ fn add(path: &Path, entry: &str) -> Result<(), Failure> {
         file.write_all(format!("{gap}{entry}").as_bytes())?;
         file.sync_all()
     };
-    append().map_err(|error: io::Error| {
-        Failure::new(Exit::Io, format!("--file {}: {error}", path.display()))
-    })
+    let name = format!("--file {}", path.display());
+    append().map_err(|error: io::Error| Failure::io(name, error))
 }
 
 /// Prints the token. Unlike in other commands, a closed pipe is a failure, because a token that was
@@ -156,5 +138,5 @@ fn print(text: &str) -> Result<(), Failure> {
     let printed = io::stdout()
         .write_all(text.as_bytes())
         .and_then(|()| io::stdout().flush());
-    printed.map_err(|error| Failure::new(Exit::Io, format!("the token cannot be printed: {error}")))
+    printed.map_err(|error| Failure::io("the token cannot be printed", error))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::mint::encoding_index;
 use crate::server::Catalog;
 use crate::server::config::Config;
 use idmint_core::id::{Format, Rule};
@@ -44,16 +45,7 @@ impl GroupedOffline {
             );
             return Err(Failure::new(Exit::Usage, message));
         };
-        let index_of = |name: &str| {
-            format.encoding_index(name).ok_or_else(|| {
-                let names = format.encoding_names();
-                Failure::new(
-                    Exit::Usage,
-                    format!("--encoding {name} is unknown; choose from {names}"),
-                )
-            })
-        };
-        let encoding = encoding.map_or(Ok(0), index_of)?;
+        let encoding = encoding_index(format, encoding)?;
         let minter = GroupedMinter::new(Arc::clone(format), config.conjunction.pair_order);
         Ok(GroupedOffline {
             minter: Arc::new(minter),

@@ -186,7 +186,7 @@ pub(super) fn with_input<T: Default>(
         // The reader of the output may have closed the pipe, which is not an error.
         Err(CsvError::Csv(error)) if is_broken_pipe(&error) => Ok(T::default()),
         Err(CsvError::Csv(error)) => Err(failure_of(error, &name)),
-        Err(CsvError::NoColumn(why)) => Err(Failure::new(Exit::Usage, format!("{name}: {why}"))),
+        Err(CsvError::NoColumn(why)) => Err(Failure::usage(format!("{name}: {why}"))),
         Ok(done) => Ok(done),
     }
 }
@@ -215,7 +215,7 @@ fn failure_of(error: csv::Error, name: &str) -> Failure {
         csv::ErrorKind::Io(error) if error.kind() != ErrorKind::InvalidData => {
             Failure::new(Exit::Io, message)
         }
-        _ => Failure::new(Exit::Damaged, message),
+        _ => Failure::damaged(message),
     }
 }
 

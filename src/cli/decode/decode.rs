@@ -108,7 +108,7 @@ impl Decode {
         let decoding = server::decoding(&config)?;
         let format = self.filter.format.as_ref();
         if let Some(unknown) = format.and_then(|name| decoding.format(name).err()) {
-            return Err(Failure::new(Exit::Usage, format!("--format: {unknown}")));
+            return Err(Failure::usage(format!("--format: {unknown}")));
         }
         let decoding = decoding.at(Clock::system().now());
         if self.csv {
@@ -132,9 +132,7 @@ impl Decode {
         match done.and_then(|()| report.out.flush()) {
             // The reader of the output may have closed the pipe, which is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Err(Failure::new(Exit::No, error))
-            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failure::no(error)),
             Err(error) => Err(Failure::new(Exit::Io, error)),
             Ok(()) => check_all_matched(report.unmatched, report.written),
         }
@@ -145,8 +143,7 @@ impl Decode {
             [] => None,
             [file] => Some(Path::new(file)),
             _ => {
-                return Err(Failure::new(
-                    Exit::Usage,
+                return Err(Failure::usage(
                     "--csv reads only one file, but several were given",
                 ));
             }
@@ -156,7 +153,7 @@ impl Decode {
                 Ok(columns) => format!("--column is missing; {columns}"),
                 Err(_) => "--column is missing".to_owned(),
             };
-            return Err(Failure::new(Exit::Usage, why));
+            return Err(Failure::usage(why));
         };
         let has_header = self.header || matches!(column, Column::Name(_));
         let csv = CsvDecoding {
@@ -197,10 +194,9 @@ fn check_all_matched(unmatched: u64, of: u64) -> Result<(), Failure> {
     if unmatched == 0 {
         return Ok(());
     }
-    Err(Failure::new(
-        Exit::No,
-        format!("{unmatched} of {of} texts are not ids of any format"),
-    ))
+    Err(Failure::no(format!(
+        "{unmatched} of {of} texts are not ids of any format"
+    )))
 }
 
 /// The form of the output.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use clap::Args;
 
 use super::vectors::vectors;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server;
@@ -48,12 +48,9 @@ impl Encode {
     /// Returns exit code 64 if the format is unknown or the fields form no id, 74 if the output
     /// fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let format = decoding
-            .format(&self.format)
-            .map_err(|error| usage(&error))?;
+        let format = decoding.format(&self.format).map_err(Failure::usage)?;
         if self.vectors {
             let decoding = decoding.at(Clock::system().now());
             let vectors = vectors(format, self.count, self.seed, |made| {
@@ -85,7 +82,7 @@ impl Encode {
                 fields.push((name, number));
             }
             let made = format.id_of_fields(&fields);
-            let made = made.map_err(|error| usage(&error))?;
+            let made = made.map_err(Failure::usage)?;
             let answer = decoding.encoded(format, &made);
             if is_drawn {
                 let gap = if later == 0 { "" } else { "\n" };
@@ -108,9 +105,7 @@ impl Encode {
             .fields
             .iter()
             .map(|field| field.split_once('=').ok_or_else(|| split(field)));
-        pairs
-            .collect::<Result<_, _>>()
-            .map_err(|message| Failure::new(Exit::Usage, message))
+        pairs.collect::<Result<_, _>>().map_err(Failure::usage)
     }
 }
 
@@ -141,7 +136,7 @@ fn domain_hash(
         let message = format!(
             "`domain` is {domain:?}, but must be in lower-case ASCII (international ones as xn--), or the number of a hash"
         );
-        Failure::new(Exit::Usage, message)
+        Failure::usage(message)
     };
     let hash = hash.ok_or_else(refuse)?;
     Ok(Some(hash.get().to_string()))
@@ -154,14 +149,13 @@ fn sequence_of<'a>(
     given: &[(&str, &str)],
     count: u32,
 ) -> Result<(&'a str, u128), Failure> {
-    let usage = |message: String| Failure::new(Exit::Usage, message);
     let first = format.id_of_fields(given);
-    let first = first.map_err(|error| usage(error.to_string()))?;
+    let first = first.map_err(Failure::usage)?;
     let parts = format.split(first.id).expect("fields make an id");
     let mut fields = parts.layout.fields().iter().zip(&parts.values);
     let counted = fields.find(|(field, _)| field.kind == FieldKind::Sequence);
     let Some((field, value)) = counted else {
-        return Err(usage(format!(
+        return Err(Failure::usage(format!(
             "--count is {count}, but must be 1, because {} has no sequence",
             format.name
         )));
@@ -169,7 +163,7 @@ fn sequence_of<'a>(
     let room = field.max - value + 1;
     if u128::from(count) > room {
         let (name, most) = (&field.name, field.max);
-        return Err(usage(format!(
+        return Err(Failure::usage(format!(
             "--count is {count}, but only {room} ids exist from {name}={value} to the maximum {most}"
         )));
     }

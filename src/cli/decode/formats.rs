@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::settings::Settings;
 use crate::server::Catalog;
 use idmint_core::id::{FieldKind, Format, FormatAlias, LayoutDrawing, SqlDialect};
@@ -34,27 +34,19 @@ impl Formats {
         let catalog = Catalog::of(&config)?;
         let text = match &self.name {
             None => overview(catalog.formats.iter().map(AsRef::as_ref)),
-            Some(name) => match catalog
-                .formats
-                .iter()
-                .find(|format| format.name == FormatAlias::current_name(name))
-            {
-                Some(format) => match self.sql {
+            Some(name) => {
+                let current_name = FormatAlias::current_name(name);
+                let mut formats = catalog.formats.iter();
+                let named = formats.find(|format| format.name == current_name);
+                let format = named.ok_or_else(|| {
+                    let names = catalog.names().join(", ");
+                    Failure::usage(format!("format {name} is unknown; choose from {names}"))
+                })?;
+                match self.sql {
                     Some(dialect) => functions(format, dialect)?,
                     None => description(format),
-                },
-                None => {
-                    let names: Vec<_> = catalog
-                        .formats
-                        .iter()
-                        .map(|format| format.name.as_str())
-                        .collect();
-                    return Err(Failure::new(
-                        Exit::Usage,
-                        format!("format {name} is unknown; choose from {}", names.join(", ")),
-                    ));
                 }
-            },
+            }
         };
         // The reader of the output may have closed the pipe, which is not an error.
         let _ = io::stdout().write_all(text.as_bytes());
@@ -64,10 +56,10 @@ impl Formats {
 
 fn functions(format: &Format, dialect: SqlDialect) -> Result<String, Failure> {
     let none = |error| {
-        Failure::new(
-            Exit::Usage,
-            format!("{} has no SQL functions, because {error}", format.name),
-        )
+        Failure::usage(format!(
+            "{} has no SQL functions, because {error}",
+            format.name
+        ))
     };
     format.sql_functions(dialect).map_err(none)
 }

@@ -59,9 +59,7 @@ impl Inspect {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
         let filter = self.filter.filter(self.strict);
-        decoding
-            .check(filter)
-            .map_err(|unknown| Failure::new(Exit::Usage, unknown))?;
+        decoding.check(filter).map_err(Failure::usage)?;
         let now = Clock::system().now();
         let mut of_format = decoding.formats().iter();
         let of_format = of_format.find(|format| Some(format.name.as_str()) == filter.format);
@@ -107,8 +105,7 @@ impl Inspect {
         if verdict.is_told() {
             Ok(())
         } else {
-            Err(Failure::new(
-                Exit::No,
+            Err(Failure::no(
                 "the format of these lines could not be determined",
             ))
         }

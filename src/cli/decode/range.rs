@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::{json, print};
 use crate::cli::settings::Settings;
 use crate::server;
@@ -34,12 +34,9 @@ impl Range {
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let format = decoding
-            .format(&self.format)
-            .map_err(|error| Failure::new(Exit::Usage, error))?;
+        let format = decoding.format(&self.format).map_err(Failure::usage)?;
         let range = format.range(self.from, self.to);
-        let range = range
-            .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", format.name)))?;
+        let range = range.map_err(|error| Failure::usage(format!("{}: {error}", format.name)))?;
         let answer = RangeAnswer::new(format, &range);
         if self.json {
             return print(format_args!("{}\n", json(&answer)));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use prometheus::Registry;
 
 use super::Adopt;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::server::config::EngineChoice;
 use crate::server::{assemble, kept_formats};
@@ -30,7 +30,7 @@ impl Adopt {
         let EngineChoice::Etcd(settings) = config.engine_choice() else {
             let text =
                 "storage.engine is not \"etcd\": name the configuration of the fleet with --config";
-            return Err(Failure::new(Exit::Config, text));
+            return Err(Failure::config(text));
         };
         let clock = Arc::new(Clock::system());
         let service = assemble(

@@ -12,13 +12,15 @@ use prometheus::Registry;
 use super::FenceRestore;
 use super::reimport;
 use super::shared_etcd::etcd_of;
-use super::status::{watch, watched_max};
+use super::status::{connect, watch, watched_max};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::server::{assemble, kept_formats};
 use idmint_core::minting::Randomness;
 use idmint_core::time::{Clock, UnixNanos};
-use idmint_fleet::{Coordinator, JOURNALLED_WITHIN, JournalledFleet, Reimported};
+use idmint_fleet::{
+    Coordinator, JOURNALLED_WITHIN, JournalCopies, JournalImport, JournalledFleet, Reimported,
+};
 use idmint_fleet::{
     Entropy, FenceRule, FleetKeys, FleetProblem, HighWater, KeptHighWater, RestoreFence, SlotState,
     Unseen, UnseenNodes, fence_restored, names_of_restored, problem_of_members,
@@ -55,7 +57,7 @@ impl FenceRestore {
         if let Some(problem) = problem_of_members(&restored.coordinator.members()) {
             let FleetProblem { what, advice } = problem;
             let text = format!("{what}: {advice}; nothing was changed");
-            return Err(Failure::new(Exit::Config, text));
+            return Err(Failure::config(text));
         }
         if !self.yes {
             restored.ask()?;
@@ -119,10 +121,7 @@ impl FenceRestore {
         for path in &self.high_water {
             let high_water = KeptHighWater::at(path).read()?;
             if high_water == HighWater::default() {
-                return Err(Failure::new(
-                    Exit::Io,
-                    format!("{}: the file does not exist", path.display()),
-                ));
+                return Err(Failure::io(path.display(), "the file does not exist"));
             }
             high_waters.push(high_water);
         }
@@ -143,8 +142,7 @@ impl FenceRestore {
             holds_numbers: true,
             is_clock_trusted: self.trust_this_clock,
         };
-        let coordinator =
-            idmint_fleet::connect(&etcd).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let coordinator = connect(&etcd)?;
         let keys = FleetKeys::below(etcd.namespace.key_prefix());
         Ok(Restored {
             etcd,
@@ -194,10 +192,9 @@ impl Restored {
         }
         match answer.trim() {
             "y" | "yes" => Ok(()),
-            _ => Err(Failure::new(
-                Exit::No,
-                format!("{text}: nothing was changed; use --yes to fence the fleet nevertheless"),
-            )),
+            _ => Err(Failure::no(format!(
+                "{text}: nothing was changed; use --yes to fence the fleet nevertheless"
+            ))),
         }
     }
 
@@ -206,7 +203,8 @@ impl Restored {
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
         let names = names_of_restored(&*self.coordinator, &self.keys)?;
         thread::sleep(JOURNALS_AFTER);
-        let (copies, fleet) = reimport::read(paths, &self.etcd, &names)?;
+        let namespace = &self.etcd.namespace;
+        let (copies, fleet) = JournalCopies::read(paths, namespace)?.of_fleet(&names)?;
         self.rule.journals = fleet;
         let agreed = raise_restored_floor(
             &*self.coordinator,
@@ -215,7 +213,8 @@ impl Restored {
             &self.high_waters,
             self.now,
         )?;
-        let done = reimport::import(Arc::clone(&self.coordinator), &self.etcd, agreed, &copies)?;
+        let coordinator = Arc::clone(&self.coordinator);
+        let done = JournalImport::new(coordinator, namespace, agreed, &copies).run()?;
         self.rule.journals.has_gap = done.has_gap();
         self.rule.holds_numbers = reimport::judge(&done).is_err();
         print(format_args!("{}", reimport::report(&copies, &done)))?;
@@ -233,8 +232,7 @@ const NUMBERS_HELD: &str = "numbers that were given after the backup may be miss
                             `idmint numbers resume`, or fence again with the journals of all nodes";
 
 fn lacks_records() -> Failure {
-    Failure::new(
-        Exit::Damaged,
+    Failure::damaged(
         "the fleet is fenced, but etcd has lost the records of a node that was adopted after the backup",
     )
 }

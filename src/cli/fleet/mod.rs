@@ -21,14 +21,8 @@ use crate::cli::settings::Settings;
 use idmint_storage::EtcdEndpoint;
 
 /// Work with a fleet: nodes that share an etcd.
-#[derive(Debug, Args)]
-pub(super) struct Fleet {
-    #[command(subcommand)]
-    command: FleetCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum FleetCommand {
+pub(super) enum Fleet {
     Status(Status),
     Adopt(Adopt),
     FenceRestore(FenceRestore),
@@ -37,7 +31,7 @@ enum FleetCommand {
 /// Show the state of a fleet: slots and their nodes, clock offsets, space in etcd, problems and their remedies.
 #[allow(rustdoc::bare_urls, reason = "the help prints the text as it is")]
 #[derive(Debug, Args)]
-struct Status {
+pub(super) struct Status {
     #[command(flatten)]
     settings: Settings,
     /// An etcd member of another region, such as http://etcd.west:2379, if that region also mints in this namespace; may be repeated.
@@ -57,7 +51,7 @@ fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
 ///
 /// From then on no node starts on its folder. If interrupted, run the same command again to continue.
 #[derive(Debug, Args)]
-struct Adopt {
+pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.
     data_dir: PathBuf,
     /// State that no node ever minted in this etcd namespace: if it has no fleet, the new one begins in seconds instead
@@ -70,7 +64,7 @@ struct Adopt {
 
 /// Let a fleet mint again after its etcd was restored or wiped, above every id that was ever minted.
 #[derive(Debug, Args)]
-struct FenceRestore {
+pub(super) struct FenceRestore {
     #[command(flatten)]
     settings: Settings,
     /// The file high-water-NAMESPACE in the data folder of a node, its last knowledge of etcd; may be repeated. The
@@ -94,33 +88,26 @@ impl Fleet {
     ///
     /// # Errors
     /// Returns the errors of the subcommand.
-    pub(super) fn run(self) -> Result<(), Failure> {
-        self.command.run()
-    }
-}
-
-impl FleetCommand {
     #[cfg(feature = "etcd")]
-    fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self) -> Result<(), Failure> {
         match self {
-            FleetCommand::Status(status) => status.run(),
-            FleetCommand::Adopt(adopt) => adopt.run(),
-            FleetCommand::FenceRestore(fence) => fence.run(),
+            Fleet::Status(status) => status.run(),
+            Fleet::Adopt(adopt) => adopt.run(),
+            Fleet::FenceRestore(fence) => fence.run(),
         }
     }
 
     /// Fails, because this build has no etcd. Reads the configuration first, so that an error in
     /// the configuration is reported instead.
     #[cfg(not(feature = "etcd"))]
-    fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self) -> Result<(), Failure> {
         let settings = match self {
-            FleetCommand::Status(status) => status.settings,
-            FleetCommand::Adopt(adopt) => adopt.settings,
-            FleetCommand::FenceRestore(fence) => fence.settings,
+            Fleet::Status(status) => status.settings,
+            Fleet::Adopt(adopt) => adopt.settings,
+            Fleet::FenceRestore(fence) => fence.settings,
         };
         settings.load(toml::Table::new())?;
-        Err(Failure::new(
-            crate::cli::exit::Exit::Config,
+        Err(Failure::config(
             "storage.engine is not \"etcd\", and this build has no etcd: build with --features etcd, and name the \
              configuration of the fleet with --config",
         ))

@@ -1,47 +1,12 @@
 //! Restores records from the journals of nodes, after the fleet's etcd has lost them.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use crate::cli::exit::{Exit, Failure};
-use idmint_fleet::Nonce;
+use crate::cli::exit::Failure;
 use idmint_fleet::{
-    Coordinator, DamagedPart, JournalCopies, JournalImport, JournalledFleet, LostAppend,
-    LostConjunction, LostNumbers, Reimported, Revision,
+    DamagedPart, JournalCopies, LostAppend, LostConjunction, LostNumbers, Reimported,
 };
 use idmint_records::ledger::GivenNumbers;
-use idmint_storage::EtcdSettings;
-
-/// Reads the journals at these paths. Returns the records that belong to this fleet, and the facts
-/// about the fleet that the journals contain. A record belongs to this fleet if it was written
-/// while the fleet had one of these `names`.
-///
-/// # Errors
-/// Returns exit code 74 if a journal cannot be read, and 78 if a journal belongs to another fleet.
-pub(super) fn read(
-    paths: &[PathBuf],
-    etcd: &EtcdSettings,
-    names: &[Nonce],
-) -> Result<(JournalCopies, JournalledFleet), Failure> {
-    Ok(JournalCopies::read(paths, &etcd.namespace)?.of_fleet(names)?)
-}
-
-/// Writes the records from the journals to a fleet. `agreed` is the revision of the fleet's
-/// agreement in etcd (its formats and its floor). The import stops if the agreement has changed
-/// since that revision.
-///
-/// # Errors
-/// Returns exit code 74 or 75 if the fleet fails. Each record is written completely or not at all.
-/// If the command is repeated, it continues after the last complete write.
-pub(super) fn import(
-    coordinator: Arc<dyn Coordinator>,
-    etcd: &EtcdSettings,
-    agreed: Revision,
-    copies: &JournalCopies,
-) -> Result<Reimported, Failure> {
-    Ok(JournalImport::new(coordinator, &etcd.namespace, agreed, copies).run()?)
-}
 
 /// Returns lines of text for the operator that list the restored and the lost records.
 pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
@@ -121,8 +86,7 @@ pub(super) fn judge(
         return Ok(());
     }
     if is_nothing_lost {
-        return Err(Failure::new(
-            Exit::Damaged,
+        return Err(Failure::damaged(
             "the fleet is fenced, but the journals listed above are damaged, and records that are in no other journal \
              are lost; if you have a good copy of such a file, stop all nodes and fence again with it",
         ));
@@ -134,7 +98,7 @@ pub(super) fn judge(
         "the fleet is fenced, but {events} events, {conjunctions} conjunctions and {numbers} numbers are lost; the \
          lines above list them"
     );
-    Err(Failure::new(Exit::Damaged, text))
+    Err(Failure::damaged(text))
 }
 
 fn line_of(

@@ -12,8 +12,7 @@ use idmint_storage::EtcdSettings;
 pub(super) fn etcd_of(config: &Config) -> Result<EtcdSettings, Failure> {
     match config.engine_choice() {
         EngineChoice::Etcd(settings) => Ok(settings),
-        EngineChoice::Own(_) => Err(Failure::new(
-            Exit::Config,
+        EngineChoice::Own(_) => Err(Failure::config(
             "storage.engine is not \"etcd\": this is not the configuration of a fleet",
         )),
     }

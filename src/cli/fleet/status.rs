@@ -54,11 +54,8 @@ impl Status {
         }
         match problems {
             0 => Ok(()),
-            1 => Err(Failure::new(Exit::No, "this fleet has 1 problem")),
-            count => Err(Failure::new(
-                Exit::No,
-                format!("this fleet has {count} problems"),
-            )),
+            1 => Err(Failure::no("this fleet has 1 problem")),
+            count => Err(Failure::no(format!("this fleet has {count} problems"))),
         }
     }
 }
@@ -109,7 +106,7 @@ pub(super) fn watched_max(unseen: Unseen) -> Duration {
     })
 }
 
-fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
+pub(super) fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
     idmint_fleet::connect(etcd).map_err(|error| Failure::of(Exit::Config, &error))
 }
 

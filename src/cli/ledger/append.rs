@@ -20,7 +20,7 @@ use idmint_wire::EventDetail;
 /// completely or not at all. If the command fails, run it again within 24 hours to continue: the service remembers the
 /// keys and prints the ids of events that it has.
 #[derive(Debug, Args)]
-pub(super) struct Append {
+pub(in crate::cli) struct Append {
     /// The ledger, eight hexadecimal digits.
     #[arg(value_parser = LedgerId::from_text)]
     ledger: LedgerId,
@@ -137,7 +137,7 @@ fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
         })?;
     }
     match lines.number() {
-        0 => Err(Failure::new(Exit::Damaged, "the input has no event")),
+        0 => Err(Failure::damaged("the input has no event")),
         events => Ok((events, digest.finalize().into())),
     }
 }

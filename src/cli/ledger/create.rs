@@ -18,7 +18,7 @@ use idmint_wire::LedgerInfo;
 /// Prints the id of the ledger and the id of the event. If the ledger already exists and begins with the same event,
 /// the command succeeds and prints a note to standard error.
 #[derive(Debug, Args)]
-pub(super) struct Create {
+pub(in crate::cli) struct Create {
     /// The event, a JSON object; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -46,43 +46,30 @@ impl Create {
             Event::from_json(&body).map_err(|error| Failure::of(Exit::Damaged, &error))?;
         let key = self.key.unwrap_or_else(|| key_of(genesis.digest()));
         let client = self.service.client(&ProgressBar::hidden())?;
-        let created = block_on(create(&client, &key, &genesis, body))?;
-        if !created.is_new {
-            eprintln!(
-                "idmint: ledger {} was created before, from the same event",
-                created.info.ledger
-            );
-        }
+        let (info, is_new) = block_on(create(&client, &key, &genesis, body))?;
         let LedgerInfo {
             ledger, genesis, ..
-        } = &created.info;
+        } = &info;
+        if !is_new {
+            eprintln!("idmint: ledger {ledger} was created before, from the same event");
+        }
         let text = match self.json {
-            true => json(&created.info),
+            true => json(&info),
             false => format!("{ledger} {genesis}"),
         };
         print(format_args!("{text}\n"))
     }
 }
 
-/// A ledger that begins with the given event. `is_new` is `false` if it existed before.
-struct Created {
-    info: LedgerInfo,
-    is_new: bool,
-}
-
+/// Returns the ledger that begins with `genesis`, and `false` if it existed before.
 async fn create(
     client: &Client,
     key: &str,
     genesis: &Event,
     body: Vec<u8>,
-) -> Result<Created, Failure> {
+) -> Result<(LedgerInfo, bool), Failure> {
     let error = match client.create_ledger(key, body, None).await {
-        Ok(answer) => {
-            return Ok(Created {
-                info: answer.body,
-                is_new: !answer.is_replayed,
-            });
-        }
+        Ok(answer) => return Ok((answer.body, !answer.is_replayed)),
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
@@ -96,10 +83,7 @@ async fn create(
         .seal(time, ledger, EventId::before_genesis(time, ledger))
         .to_string();
     match client.ledger(ledger).await? {
-        Some(info) if info.genesis == id => Ok(Created {
-            info,
-            is_new: false,
-        }),
+        Some(info) if info.genesis == id => Ok((info, false)),
         Some(info) => Err(Failure::from(error).and(format!(
             "the existing ledger begins with {}, not with {id}",
             info.genesis

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 
 /// The size of the read buffer in bytes.
@@ -91,7 +91,7 @@ impl EventFile {
                 "{} is longer than the {EVENT_LEN_MAX} bytes that an event may have",
                 lines.name
             );
-            return Err(Failure::new(Exit::Damaged, what));
+            return Err(Failure::damaged(what));
         }
         Ok(event)
     }
@@ -207,7 +207,7 @@ impl EventLines<'_> {
                 "line {} is longer than the {EVENT_LEN_MAX} bytes that an event may have",
                 self.lines
             );
-            return Err(Failure::new(Exit::Damaged, what));
+            return Err(Failure::damaged(what));
         }
         self.is_pending = true;
         Ok(true)
@@ -217,6 +217,7 @@ impl EventLines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::exit::Exit;
 
     fn file(text: &[u8]) -> EventFile {
         EventFile {

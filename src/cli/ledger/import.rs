@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::event_file::{EventFile, EventLines};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_client::{Client, ClientError};
@@ -20,7 +20,7 @@ use idmint_wire::LedgerInfo;
 /// an interrupted import. Later events in the service are allowed. Any other head is a fork, and is refused. Chains by
 /// the rules of Evently before 2022 are verified (`idmint ledger verify`), but neither imported nor continued.
 #[derive(Debug, Args)]
-pub(super) struct Import {
+pub(in crate::cli) struct Import {
     /// The events, one JSON object a line, each with its timestamp and its eventId.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -53,7 +53,7 @@ impl Import {
         };
         let imported = block_on(import(&service, &mut file, chain));
         service.bar.finish_and_clear();
-        let Imported { new, later } = imported?;
+        let (new, later) = imported?;
         let (ledger, head, events) = (chain.ledger, chain.head, chain.events);
         let behind = if later == 0 {
             String::new()
@@ -72,13 +72,6 @@ struct Service {
     bar: ProgressBar,
 }
 
-/// The outcome of an import. `new` is the number of events that it added to the ledger.
-struct Imported {
-    new: u64,
-    /// The number of events that other callers have appended after the last event of the file.
-    later: u64,
-}
-
 /// Checks the whole chain of events in the file, and returns its summary.
 fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     let mut checker = ChainChecker::from_genesis();
@@ -90,7 +83,7 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
                 "line {place} is not valid: {}: {}; nothing was sent",
                 error.reason, error.detail
             );
-            Failure::new(Exit::Damaged, said)
+            Failure::damaged(said)
         })?;
     }
     match (checker.ledger(), checker.head()) {
@@ -99,17 +92,18 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
             head,
             events: checker.events(),
         }),
-        _ => Err(Failure::new(Exit::Damaged, "the file has no event")),
+        _ => Err(Failure::damaged("the file has no event")),
     }
 }
 
 /// Appends the events of the file that the service lacks, and creates the ledger if the service
-/// does not have it.
+/// does not have it. Returns the number of events that it added, and the number of events that other
+/// callers have appended after the last event of the file.
 async fn import(
     service: &Service,
     file: &mut EventFile,
     chain: Chain,
-) -> Result<Imported, Failure> {
+) -> Result<(u64, u64), Failure> {
     let name = file.name().to_owned();
     let stored = service.client.ledger(chain.ledger).await?;
     let mut rest = Rest {
@@ -120,7 +114,7 @@ async fn import(
     let before = match &stored {
         Some(stored) if stored.events > chain.events => {
             let later = later_events(service, &name, chain, stored).await?;
-            return Ok(Imported { new: 0, later });
+            return Ok((0, later));
         }
         Some(stored) => {
             rest.skip(service, stored.events)?;
@@ -145,14 +139,11 @@ async fn import(
     match service.client.ledger(chain.ledger).await? {
         Some(stored) => {
             let later = later_events(service, &name, chain, &stored).await?;
-            Ok(Imported {
-                new: chain.events - before,
-                later,
-            })
+            Ok((chain.events - before, later))
         }
         None => {
             let said = format!("ledger {} no longer exists in the service", chain.ledger);
-            Err(Failure::new(Exit::No, said))
+            Err(Failure::no(said))
         }
     }
 }
@@ -229,7 +220,7 @@ impl Rest<'_> {
                         "another writer appends to ledger {}: {}",
                         chain.ledger, refusal.detail
                     );
-                    Failure::new(Exit::No, said)
+                    Failure::no(said)
                 }
                 error => error.into(),
             })?;
@@ -265,11 +256,11 @@ fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
         "ledger {ledger} and {name} have diverged: the head {head} of the ledger, its event {events}, is not in the \
          file, which has {ours} there"
     );
-    Failure::new(Exit::No, said)
+    Failure::no(said)
 }
 
 fn changed() -> Failure {
-    Failure::new(Exit::Damaged, "the file has changed since it was checked")
+    Failure::damaged("the file has changed since it was checked")
 }
 
 fn len_of(bytes: &[u8]) -> u64 {

@@ -6,7 +6,7 @@ mod event_file;
 mod import;
 mod verify;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use self::append::Append;
 use self::create::Create;
@@ -15,14 +15,8 @@ use self::verify::Verify;
 use crate::cli::exit::Failure;
 
 /// Work with ledgers of events.
-#[derive(Debug, Args)]
-pub(super) struct Ledger {
-    #[command(subcommand)]
-    command: LedgerCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum LedgerCommand {
+pub(super) enum Ledger {
     Create(Create),
     Append(Append),
     Import(Import),
@@ -35,11 +29,11 @@ impl Ledger {
     /// # Errors
     /// Returns the errors of the subcommand.
     pub(super) fn run(self) -> Result<(), Failure> {
-        match self.command {
-            LedgerCommand::Create(create) => create.run(),
-            LedgerCommand::Append(append) => append.run(),
-            LedgerCommand::Import(import) => import.run(),
-            LedgerCommand::Verify(verify) => verify.run(),
+        match self {
+            Ledger::Create(create) => create.run(),
+            Ledger::Append(append) => append.run(),
+            Ledger::Import(import) => import.run(),
+            Ledger::Verify(verify) => verify.run(),
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::{READ_SHOWN_FROM_LEN, json, open_input, print, progress_bar};
 use idmint_records::ledger::{
     ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId,
@@ -19,7 +19,7 @@ const BUFFER_LEN: usize = 256 * 1024;
 
 /// Verify a chain of events, offline: exit code 0 or 65.
 #[derive(Debug, Args)]
-pub(super) struct Verify {
+pub(in crate::cli) struct Verify {
     /// The events, one JSON object a line, each with its eventId; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl Verify {
         let (name, input) = open_input(self.file.as_deref())?;
         let failed = |error: io::Error| match error.kind() {
             // A line that is too long is invalid data, not an I/O error.
-            ErrorKind::InvalidData => Failure::new(Exit::Damaged, error),
+            ErrorKind::InvalidData => Failure::damaged(error),
             _ => Failure::io(&name, error),
         };
         let len = match self.file {
@@ -81,7 +81,7 @@ impl Verify {
         read(input, &mut lines, &progress).map_err(failed)?;
         let verdict = lines.end();
         if verdict.events == 0 {
-            return Err(Failure::new(Exit::Damaged, "the input has no event"));
+            return Err(Failure::damaged("the input has no event"));
         }
         self.print(verdict)
     }
@@ -93,7 +93,7 @@ impl Verify {
                     "--after {after} is an event of ledger {}, but --ledger is {ledger}; give both from one ledger",
                     after.ledger()
                 );
-                Err(Failure::new(Exit::Usage, message))
+                Err(Failure::usage(message))
             }
             (_, Some(after)) => Ok(ChainChecker::new(after.ledger(), Some(after))),
             (Some(ledger), None) => Ok(ChainChecker::new(ledger, None)),
@@ -171,7 +171,7 @@ fn drawing_of(steps: &[ChecksumStep]) -> String {
 fn failure_of_chain(error: &ChainError, events: u64) -> Failure {
     let (line, reason, detail) = (error.index + 1, error.reason, &error.detail);
     let message = format!("not valid: line {line} of {events}: {reason}: {detail}");
-    Failure::new(Exit::Damaged, message)
+    Failure::damaged(message)
 }
 
 /// Reads the input to its end and checks each line. At most one line is in memory at a time.

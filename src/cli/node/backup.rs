@@ -38,16 +38,14 @@ impl Backup {
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let folder = if self.folder == Path::new(TO_CLIENT) {
             if io::stdout().is_terminal() {
-                return Err(Failure::new(
-                    Exit::Usage,
+                return Err(Failure::usage(
                     "standard output is a terminal: redirect the archive to a file, as in `idmint backup - > idmint.tar`",
                 ));
             }
             self.folder.clone()
         } else {
-            std::path::absolute(&self.folder).map_err(|error| {
-                Failure::new(Exit::Usage, format!("{}: {error}", self.folder.display()))
-            })?
+            std::path::absolute(&self.folder)
+                .map_err(|error| Failure::usage(format!("{}: {error}", self.folder.display())))?
         };
         let socket = data_dir(self.data_dir.as_deref(), &self.settings)?.join(BACKUP_SOCKET);
         let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
@@ -58,13 +56,13 @@ impl Backup {
                     socket.display()
                 ),
             ),
-            _ => Failure::new(
-                Exit::Io,
-                format!(
-                    "cannot request a backup through the socket {}: {error}",
-                    socket.display()
-                ),
-            ),
+            _ => {
+                let socket = socket.display();
+                Failure::io(
+                    format!("cannot request a backup through the socket {socket}"),
+                    error,
+                )
+            }
         })?;
         let mut line = String::new();
         let mut answer = BufReader::new(&stream);
@@ -72,39 +70,34 @@ impl Backup {
             .write_all(folder.as_os_str().as_bytes())
             .and_then(|()| stream.shutdown(Shutdown::Write))
             .and_then(|()| answer.read_line(&mut line));
-        asked
-            .map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
+        asked.map_err(|error| Failure::io("the node did not answer", error))?;
         match BackupReply::from_line(&line) {
-            Some(BackupReply::Done(BackedUp {
-                appends,
-                conjunctions,
-                numbers,
-            })) => print(format_args!(
-                "{appends} appends, {conjunctions} conjunctions and {numbers} numbers are in {}\n",
+            Some(BackupReply::Done(backed_up)) => print(format_args!(
+                "{} are in {}\n",
+                counts_of(&backed_up),
                 folder.display()
             )),
             Some(BackupReply::Follows { backed_up, len }) => {
                 write(&mut answer, len)?;
-                let BackedUp {
-                    appends,
-                    conjunctions,
-                    numbers,
-                } = backed_up;
-                eprintln!(
-                    "idmint: {appends} appends, {conjunctions} conjunctions and {numbers} numbers are in the archive"
-                );
+                eprintln!("idmint: {} are in the archive", counts_of(&backed_up));
                 Ok(())
             }
-            Some(BackupReply::Refused(why)) => Err(Failure::new(
-                Exit::Io,
-                format!("the node made no backup: {why}"),
-            )),
+            Some(BackupReply::Refused(why)) => Err(Failure::io("the node made no backup", why)),
             None => Err(Failure::new(
                 Exit::Io,
                 "the node ended before the copy was complete: delete the copy, and back up again",
             )),
         }
     }
+}
+
+fn counts_of(backed_up: &BackedUp) -> String {
+    let BackedUp {
+        appends,
+        conjunctions,
+        numbers,
+    } = backed_up;
+    format!("{appends} appends, {conjunctions} conjunctions and {numbers} numbers")
 }
 
 /// Writes the archive to standard output.
@@ -138,13 +131,11 @@ pub(super) fn data_dir(given: Option<&Path>, settings: &Settings) -> Result<Path
     }
     match settings.load(toml::Table::new())?.engine_choice() {
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
-        EngineChoice::Etcd(_) => Err(Failure::new(
-            Exit::Config,
+        EngineChoice::Etcd(_) => Err(Failure::config(
             "storage.engine is \"etcd\", so this node stores nothing; back up with etcd snapshots \
              (docs/OPERATIONS.md)",
         )),
-        EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
-            Exit::Config,
+        EngineChoice::Own(OwnEngine::Memory) => Err(Failure::config(
             "storage.engine is \"memory\", so there is nothing to back up",
         )),
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use prometheus::Registry;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::config::{AssignmentKind, Config, EngineChoice, INSECURE_PUBLIC};
@@ -134,7 +134,7 @@ impl Check {
             .iter()
             .filter_map(|expiry| expiry.warning(now))
             .collect();
-        Err(Failure::new(Exit::Config, expired.join("; ")))
+        Err(Failure::config(expired.join("; ")))
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::status::records_of;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::running_service::{ServiceArgs, ask_once};
 
@@ -24,7 +24,7 @@ impl Health {
         let client = self.service.client();
         let readiness =
             client.and_then(|client| ask_once(client, async |client| client.readiness().await));
-        let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
+        let readiness = readiness.map_err(Failure::no)?;
         match readiness.reason {
             None => {
                 let slot = readiness
@@ -36,13 +36,10 @@ impl Health {
                 };
                 print(format_args!("ready{slot}{records}\n"))
             }
-            Some(reason) => Err(Failure::new(
-                Exit::No,
-                format!(
-                    "not ready: {reason}: {}",
-                    readiness.detail.unwrap_or_default()
-                ),
-            )),
+            Some(reason) => Err(Failure::no(format!(
+                "not ready: {reason}: {}",
+                readiness.detail.unwrap_or_default()
+            ))),
         }
     }
 }

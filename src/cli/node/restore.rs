@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::backup::data_dir;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::{open_input, print};
 use crate::cli::settings::Settings;
 use idmint_core::time::Clock;
@@ -37,13 +37,10 @@ impl Restore {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Clock::system();
         if clock.is_before_build() {
-            return Err(Failure::new(
-                Exit::Config,
-                format!(
-                    "the clock shows {}, before this program was built: set the clock",
-                    clock.now()
-                ),
-            ));
+            return Err(Failure::config(format!(
+                "the clock shows {}, before this program was built: set the clock",
+                clock.now()
+            )));
         }
         // A node reserves time for ids up to `storage.window` ahead of its latest id, which is at
         // most `clock.max_ahead` ahead of the clock.

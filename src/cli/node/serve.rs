@@ -9,7 +9,7 @@ use clap::builder::BoolishValueParser;
 use toml::Value;
 use tracing::warn;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::settings::Settings;
 use crate::server::config::{Config, Engine, INSECURE_PUBLIC, RESTORE_FLOOR};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
@@ -110,8 +110,7 @@ impl Serve {
         };
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.enable_all().event_interval(EVENT_INTERVAL).build();
-        let runtime = runtime
-            .map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
+        let runtime = runtime.map_err(|error| Failure::io("cannot start threads", error))?;
         let telemetry = Telemetry::start(&config.log);
         self.settings.log_file();
         if let Some(TestRun { at, seed }) = test {
@@ -120,7 +119,7 @@ impl Serve {
             );
         }
         let flags = self.flags()?;
-        let reload = || self.settings.read(flags.clone());
+        let reload = || self.settings.load(flags.clone());
         let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
         // Dropping the runtime instead would wait without a limit for work whose callers have
         // disconnected.
@@ -132,7 +131,7 @@ impl Serve {
     /// Returns the clock and the seed of a test service (`--test`), and adapts the configuration to
     /// a test.
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
-        let refuse = |problem: &str| Failure::new(Exit::Config, format!("--test: {problem}"));
+        let refuse = |problem: &str| Failure::config(format!("--test: {problem}"));
         if config.http.is_public() {
             return Err(refuse(
                 "http.listen is reachable from other machines, whose callers would take test ids for real ones; listen \
@@ -149,10 +148,10 @@ impl Serve {
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {
-            return Err(Failure::new(
-                Exit::Usage,
-                format!("--at is {}, but must be a whole second", self.at),
-            ));
+            return Err(Failure::usage(format!(
+                "--at is {}, but must be a whole second",
+                self.at
+            )));
         }
         Ok(TestRun {
             at,
@@ -181,12 +180,8 @@ impl Serve {
         ];
         for (path, flag, key) in paths {
             let Some(path) = path else { continue };
-            let refuse = || {
-                Failure::new(
-                    Exit::Usage,
-                    format!("{flag} {}: the path is not UTF-8", path.display()),
-                )
-            };
+            let refuse =
+                || Failure::usage(format!("{flag} {}: the path is not UTF-8", path.display()));
             set(
                 &mut flags,
                 key,
@@ -206,7 +201,7 @@ fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
     let text = text.to_string_lossy();
     let at: UnixTime = text
         .parse()
-        .map_err(|error| Failure::new(Exit::Config, format!("{RESTORE_FLOOR}={text}: {error}")))?;
+        .map_err(|error| Failure::config(format!("{RESTORE_FLOOR}={text}: {error}")))?;
     instant(RESTORE_FLOOR, at).map(Some)
 }
 
@@ -231,10 +226,9 @@ fn set(table: &mut toml::Table, key: &[&str], value: String) {
 
 fn instant(flag: &str, instant: UnixTime) -> Result<UnixNanos, Failure> {
     let refuse = |_| {
-        Failure::new(
-            Exit::Usage,
-            format!("{flag} is {instant}, but must be an instant from 1970 to 2554"),
-        )
+        Failure::usage(format!(
+            "{flag} is {instant}, but must be an instant from 1970 to 2554"
+        ))
     };
     u64::try_from(instant.nanos())
         .map(UnixNanos::new)

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use clap::Args;
 use rustls::CertificateError;
 
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::running_service::{ServiceArgs, block_on, of_one_request};
 use idmint_client::ClientError;
@@ -85,8 +85,7 @@ impl Status {
         match (&readiness.reason, readiness.records.as_str()) {
             (None, "ready") => Ok(()),
             (Some(reason), _) => Err(advise(reason, "mints no sequenced ids", None)),
-            (None, "numbers-held") => Err(Failure::new(
-                Exit::No,
+            (None, "numbers-held") => Err(Failure::no(
                 "the service gives no numbers: find the last number of each series in your own records, and run \
                  `idmint numbers resume`; see docs/NUMBERS.md, \"After a restore\"",
             )),
@@ -210,7 +209,7 @@ fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
         }
         None => format!("the node {what}: see GET /problems/{reason}"),
     };
-    Failure::new(Exit::No, message)
+    Failure::no(message)
 }
 
 #[cfg(test)]
