@@ -137,35 +137,29 @@ enum IdSource {
 
 impl Batch {
     #[inline]
+    fn new(count: u64, source: IdSource) -> Batch {
+        Batch { count, source }
+    }
+
+    #[inline]
     pub(super) fn of_run(run: Run) -> Batch {
-        Batch {
-            count: run.count(),
-            source: IdSource::Run(run),
-        }
+        Batch::new(run.count(), IdSource::Run(run))
     }
 
     /// Creates a batch from runs of several lanes (worker numbers). A run contains ids with
     /// consecutive stamps. The runs must be ordered by worker number.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
-        Batch {
-            count: runs.iter().map(Run::count).sum(),
-            source: IdSource::Lanes(LaneRuns::new(runs)),
-        }
+        let count = runs.iter().map(Run::count).sum();
+        Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
     }
 
     pub(super) fn of_random(ids: RandomIds) -> Batch {
-        Batch {
-            count: ids.count(),
-            source: IdSource::Random(ids),
-        }
+        Batch::new(ids.count(), IdSource::Random(ids))
     }
 
     /// Creates a batch from ids that the caller has already computed.
     pub fn of_ids(ids: Vec<u128>) -> Batch {
-        Batch {
-            count: u64::try_from(ids.len()).expect("a list is shorter than 2^64"),
-            source: IdSource::Known(ids.into_iter()),
-        }
+        Batch::new(count_of(&ids), IdSource::Known(ids.into_iter()))
     }
 
     /// Returns the number of ids that have not been read yet.

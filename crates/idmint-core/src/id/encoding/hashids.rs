@@ -229,20 +229,12 @@ impl Hashids {
     }
 
     fn text_len(&self, numbers: &[u128]) -> usize {
-        self.core_len(numbers).max(self.len_min)
-    }
-
-    /// Returns the number of letters in the text of `numbers` without guards and padding: the first
-    /// letter, the digits, and the separators between numbers.
-    fn core_len(&self, numbers: &[u128]) -> usize {
-        numbers
-            .iter()
-            .map(|number| self.radix.len(*number) + 1)
-            .sum()
+        self.radix.list_len(numbers).max(self.len_min)
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        let core_len = self.core_len(numbers);
+        // The core has the first letter, the digits, and the separators between numbers.
+        let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
         let core_start = self.padding_before(padding) + usize::from(guards > 0);

@@ -175,11 +175,7 @@ impl Sqids {
     }
 
     fn text_len(&self, numbers: &[u128]) -> usize {
-        let core: usize = numbers
-            .iter()
-            .map(|number| self.radix.len(*number) + 1)
-            .sum();
-        core.max(self.len_min)
+        self.radix.list_len(numbers).max(self.len_min)
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {

@@ -7,7 +7,7 @@ use super::definition::{
 };
 use super::format::{Format, PlacedCode, Rule, StartAfter, Variant};
 use super::format_error::{Cause, FormatError};
-use super::monotonic_check::check_monotonic;
+use super::monotonic::check_monotonic;
 use super::prefix_check::check_prefixes;
 use super::rule_check::{check_above_word, check_chained, check_room};
 use super::stamp_check::check_stamps;

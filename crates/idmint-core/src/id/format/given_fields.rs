@@ -403,22 +403,18 @@ fn value_of<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
 fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     let name = || name.to_owned();
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = is_digits.then(|| text.parse().ok()).flatten();
-    let Some(given) = number else {
-        return Err(FieldsError::NotANumber {
+    match is_digits.then(|| text.parse().ok()).flatten() {
+        None => Err(FieldsError::NotANumber {
             name: name(),
             given: text.to_owned(),
             most,
-        });
-    };
-    if given > most {
-        Err(FieldsError::TooGreat {
+        }),
+        Some(given) if given > most => Err(FieldsError::TooGreat {
             name: name(),
             given,
             most,
-        })
-    } else {
-        Ok(given)
+        }),
+        Some(given) => Ok(given),
     }
 }
 

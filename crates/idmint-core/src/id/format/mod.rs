@@ -3,7 +3,7 @@
 //! A [`FormatDefinition`] is the TOML form, which `table_reader.rs` reads. `compile.rs` checks the definition and builds a
 //! [`Format`] or returns a [`FormatError`]. Separate files check the fields that each rule needs
 //! (`rule_check.rs`), the size of counters (`stamp_check.rs`), the order of ids
-//! (`monotonic_check.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids from
+//! (`monotonic.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids from
 //! field values. The built-in formats are [`PRESETS`], which have the same TOML form.
 
 mod alias;
@@ -15,7 +15,6 @@ mod format;
 mod format_error;
 mod given_fields;
 mod monotonic;
-mod monotonic_check;
 mod prefix_check;
 mod prefixes;
 mod presets;

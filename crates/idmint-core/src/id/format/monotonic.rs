@@ -1,7 +1,13 @@
-//! The guarantees about the order of ids in random formats.
+//! The guarantees about the order of ids in random formats, and the checks that a format can give
+//! them.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::format::{Format, Rule};
+use super::format_error::Cause;
+use crate::id::layout::FieldKind;
 use crate::id::named::named;
 
 named! {
@@ -43,5 +49,195 @@ impl Monotonic {
     /// Returns `true` if ticks are divided into parts, one for each response.
     pub const fn has_parts(self) -> bool {
         matches!(self, Monotonic::Process | Monotonic::Clock)
+    }
+}
+
+/// The shortest permitted tick. With shorter ticks, a part of a tick would be shorter than 1 ns,
+/// which no clock can distinguish.
+const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
+
+/// The longest permitted tick. With a longer tick, a process could send more responses within a
+/// tick than the tick has parts, and would then mint ids with times ahead of its clock.
+const TICK_MAX: Duration = Duration::from_millis(10);
+
+/// The minimum number of values that the random fields must have, in each part of a tick. With
+/// fewer values, a large response would too often draw the same value twice.
+const VALUES_MIN: u128 = 1 << 40;
+
+/// Checks that the format's layout and tick allow the order that `monotonic` promises.
+pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
+    let name = format.monotonic.name();
+    let refuse = |text: String| Cause::rule(format!("monotonic = \"{name}\": {text}"));
+    if format.monotonic == Monotonic::Off || format.rule == Rule::DecodeOnly {
+        return Ok(());
+    }
+    if format.rule != Rule::Random {
+        return refuse(format!(
+            "this setting is for the rule `random`, not for `{}`; remove it",
+            format.rule.name()
+        ));
+    }
+    let layout = format.layout();
+    let has_time = layout.field_of(FieldKind::Time).is_some();
+    if has_time && !format.leads_with_time() {
+        return refuse("the time field must come before every random field".to_owned());
+    }
+    let parts = if format.monotonic.has_parts() {
+        Monotonic::PARTS_OF_TICK
+    } else {
+        1
+    };
+    let random = layout.fields_of(FieldKind::Random);
+    let values = random.fold(1_u128, |values, field| values.saturating_mul(field.max + 1));
+    let least = VALUES_MIN * u128::from(parts);
+    if values < least {
+        let (bits, bits_min) = (values.ilog2(), least.ilog2());
+        return refuse(format!(
+            "the random fields have {bits} bits, but need at least {bits_min}; widen them, or set \"off\""
+        ));
+    }
+    let (min, max) = (TICK_MIN, TICK_MAX);
+    match format.tick.filter(|_| has_time) {
+        _ if !format.monotonic.has_parts() => Ok(()),
+        None => refuse(
+            "the format needs a field of kind time; add one, or set \"batch\" or \"off\""
+                .to_owned(),
+        ),
+        Some(tick) if tick.duration() < min || tick.duration() > max => refuse(format!(
+            "tick = {tick} must be from {min:?} to {max:?}; change it, or set \"batch\" or \"off\""
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{FormatDefinition, PRESETS};
+
+    fn compiled(rule: &str, tick: &str, fields: &str, mode: &str) -> Result<Format, String> {
+        let text = format!(
+            "summary = ''\nrule = '{rule}'\ntick = '{tick}'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\n\
+             encodings = ['hex']\nmonotonic = '{mode}'"
+        );
+        let definition =
+            FormatDefinition::from_toml("mine", &text).map_err(|error| error.to_string())?;
+        definition
+            .compile("mine")
+            .map_err(|error| error.to_string())
+    }
+
+    const TIME: &str = "{ name = 'time', kind = 'time', bits = 48 }";
+    const SEQUENCE: &str = "{ name = 'sequence', kind = 'sequence', bits = 16 }";
+
+    fn random(bits: u32) -> String {
+        format!("{{ name = 'random', kind = 'random', bits = {bits} }}")
+    }
+
+    #[test]
+    fn what_cannot_follow_is_refused_with_the_value_and_the_bound() {
+        let below = |time: &str, bits| format!("{time}, {}", random(bits));
+        for (rule, tick, fields, mode, named) in [
+            (
+                "random",
+                "1ms",
+                below(TIME, 39),
+                "batch",
+                ["39 bits", "at least 40"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 51),
+                "clock",
+                ["51 bits", "at least 52"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 51),
+                "process",
+                ["51 bits", "at least 52"],
+            ),
+            (
+                "random",
+                "1s",
+                below(TIME, 72),
+                "clock",
+                ["tick = 1s", "10ms"],
+            ),
+            (
+                "random",
+                "4us",
+                below(TIME, 72),
+                "process",
+                ["tick = 4us", "4.096µs"],
+            ),
+            (
+                "random",
+                "1ms",
+                random(72),
+                "clock",
+                ["kind time", "\"batch\""],
+            ),
+            (
+                "random",
+                "1ms",
+                format!("{}, {TIME}", random(72)),
+                "batch",
+                ["time", "before every random field"],
+            ),
+            (
+                "sequenced",
+                "1ms",
+                format!("{TIME}, {SEQUENCE}"),
+                "batch",
+                ["`random`", "`sequenced`"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 72),
+                "always",
+                ["always", "clock"],
+            ),
+        ] {
+            let error = compiled(rule, tick, &fields, mode).expect_err(&fields);
+            assert!(
+                named.iter().all(|part| error.contains(part)),
+                "{fields}: {error}"
+            );
+        }
+        for (tick, fields, mode) in [
+            ("1ms", below(TIME, 40), "batch"),
+            ("1ms", below(TIME, 52), "clock"),
+            ("10ms", below(TIME, 52), "process"),
+            ("5us", below(TIME, 52), "clock"),
+            ("1s", random(40), "batch"),
+            ("1s", below(TIME, 8), "off"),
+        ] {
+            assert_eq!(
+                compiled("random", tick, &fields, mode).map(|format| format.monotonic.name()),
+                Ok(mode)
+            );
+        }
+    }
+
+    #[test]
+    fn built_in_formats_follow_as_their_pages_say() {
+        let formats = PRESETS.iter().map(|preset| crate::id::preset(preset.name));
+        let following = formats.filter(|format| format.monotonic != Monotonic::Off);
+        let modes: Vec<_> = following
+            .map(|format| format!("{} {}", format.name, format.monotonic.name()))
+            .collect();
+        assert_eq!(
+            modes,
+            [
+                "uuid7 clock",
+                "ulid batch",
+                "firebase batch",
+                "typeid clock"
+            ]
+        );
     }
 }

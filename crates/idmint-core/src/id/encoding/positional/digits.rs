@@ -119,6 +119,11 @@ impl Radix {
         least + usize::from(value > self.greatest[least])
     }
 
+    /// Returns the number of letters that a list of numbers takes, with one more letter before each.
+    pub(in crate::id::encoding) fn list_len(&self, numbers: &[u128]) -> usize {
+        numbers.iter().map(|number| self.len(*number) + 1).sum()
+    }
+
     /// Fills `out` with the digits of `value`, padded with leading zeros.
     #[inline]
     pub(in crate::id::encoding) fn write(&self, value: u128, pairs: &Pairs, out: &mut [u8]) {
