@@ -197,15 +197,9 @@ fn mint_many(
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(reserved) = owner.reserve_if_free(price)
     {
-        return mint_few(
-            service,
-            served,
-            asked,
-            Some(Box::new(Admitted {
-                reserved,
-                pass: None,
-            })),
-        );
+        let pass = None;
+        let admitted = Some(Box::new(Admitted { reserved, pass }));
+        return mint_few(service, served, asked, admitted);
     }
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
     let mut pass = match is_long
@@ -242,10 +236,8 @@ fn mint_many(
         };
         match ids {
             Ok(ids) => {
-                let (encoder, admitted) = (
-                    asked.encoder(served.format()),
-                    Box::new(Admitted { reserved, pass }),
-                );
+                let encoder = asked.encoder(served.format());
+                let admitted = Box::new(Admitted { reserved, pass });
                 let answer_body =
                     AnswerBody::of_ids(encoder, &served.counted().format, ids, Some(admitted));
                 Ok(minted(asked.media, served.format(), count, answer_body))
@@ -262,11 +254,8 @@ fn mint_few(
     asked: &MintQuery,
     admitted: Option<Box<Admitted>>,
 ) -> MaybeReady<Answer<AnswerBody>> {
-    let (encoder, media, count) = (
-        asked.encoder(served.format()),
-        asked.media,
-        asked.request.count(),
-    );
+    let encoder = asked.encoder(served.format());
+    let (media, count) = (asked.media, asked.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
     service
         .mint(&asked.minter, &asked.request)

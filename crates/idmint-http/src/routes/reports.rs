@@ -85,17 +85,12 @@ pub(crate) async fn mint_reports(
         Conjunctions::Stored { analysis_reach, .. } => Some(analysis_reach),
     };
     let read = move || {
-        read_reports(
-            bytes,
-            media,
-            ReadRule {
-                objects: &objects,
-                note,
-                is_partial,
-                count_max,
-            },
-            analysis_reach.is_some(),
-        )
+        let rule = ReadRule {
+            objects: &objects,
+            note,
+            is_partial,
+        };
+        read_reports(bytes, media, most, rule, analysis_reach.is_some())
     };
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
     let grouping = Grouping {
