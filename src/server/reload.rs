@@ -54,10 +54,8 @@ fn read_object_rules(
 ) -> Option<Config> {
     match read() {
         Ok(config) => {
-            let (catalogs, designators) = (
-                config.conjunction.catalogs.len(),
-                config.conjunction.designators.len(),
-            );
+            let catalogs = config.conjunction.catalogs.len();
+            let designators = config.conjunction.designators.len();
             service.replace_object_rules(config.conjunction.object_rules());
             info!(
                 catalogs,

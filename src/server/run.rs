@@ -9,6 +9,7 @@ use std::sync::Arc;
 use prometheus::Registry;
 use sd_notify::NotifyState;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -22,9 +23,9 @@ use super::banner::banner;
 use super::expiries::{etcd_tls, read_etcd_expiries};
 #[cfg(feature = "etcd")]
 use super::fleet;
-use super::process::{BackupSocket, Hangups, InheritedSocket, Signals};
+use super::process::{BackupSocket, InheritedSocket, Signals};
 use super::reload::Reload;
-use super::start::{RunOptions, StartError, StartRule, begin};
+use super::start::{RunOptions, StartError, StartRule, begin, records_failed};
 use super::state::State;
 use super::telemetry::{Act, Audit, AuditError, Telemetry, registry};
 use super::{clock_watch, expiries, free_space, warnings::warn_of};
@@ -146,7 +147,8 @@ pub async fn run(
     // The signals are set up before the banner is written. A process that reads the address from
     // the banner may send a signal immediately.
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
-    let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
+    // From here on, SIGHUP no longer ends the process.
+    let mut hangups = signal(SignalKind::hangup()).map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(options.clock())).await?;
     let (log, audit) = (
         telemetry.log_lines_dropped(),
@@ -176,7 +178,7 @@ pub async fn run(
     };
     let reloading = async {
         loop {
-            hangups.next().await;
+            hangups.recv().await;
             again.read_again(&reload);
         }
     };
@@ -426,12 +428,9 @@ async fn mint_until_failure(
     };
     let horizon = begin(service, store, rule).await?;
     notify_systemd(NotifyState::Ready);
-    let records = service
-        .record_writer_handle()
-        .expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => Err(RunError::StorageFailed),
-        kind = records.failed() => Err(StartError::RecordsFailed(kind).into()),
+        kind = records_failed(service) => Err(StartError::RecordsFailed(kind).into()),
     }
 }
 

@@ -282,9 +282,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
         // The clock estimate may also follow the wall clock backwards, because nothing was minted
         // yet.
         clock.anchor_to_wall();
-        let refusal = match obstacle(clock, &rule, found) {
-            Some(refusal) => refusal,
-            None => return,
+        let Some(refusal) = obstacle(clock, &rule, found) else {
+            return;
         };
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal))
         {
@@ -337,15 +336,12 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
-    let wait = if rule.slots == 1 {
-        rule.lead_max + BEYOND_THE_LEAD
-    } else {
-        rule.max_ahead
-    };
-    let begin = if rule.slots == 1 {
-        "at the next whole second after"
-    } else {
-        "in"
+    let (wait, begin) = match rule.slots {
+        1 => (
+            rule.lead_max + BEYOND_THE_LEAD,
+            "at the next whole second after",
+        ),
+        _ => (rule.max_ahead, "in"),
     };
     warn!(
         "the data directory has no record of earlier ids, so this is a first start, or the directory was \

@@ -33,9 +33,10 @@ impl State {
             }
             #[cfg(not(feature = "etcd"))]
             EngineChoice::Etcd(_) => panic!("a configuration with etcd is refused by this build"),
-            EngineChoice::Own(engine) => Ok(State::Own(
-                engine.open(config.worker.assignment().slot, options.stated_floor())?,
-            )),
+            EngineChoice::Own(engine) => {
+                let slot = config.worker.assignment().slot;
+                Ok(State::Own(engine.open(slot, options.stated_floor())?))
+            }
         }
     }
 

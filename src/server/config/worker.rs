@@ -125,29 +125,15 @@ pub enum SlotSetting {
 fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SlotSetting>, D::Error> {
     let number = |number| u32::try_from(number).ok().map(SlotSetting::Number);
     let word = |text: &str| (text == "ordinal").then_some(SlotSetting::Ordinal);
-    read_number_or_text(
-        deserializer,
-        "a slot number from 0 or \"ordinal\"",
-        number,
-        word,
-    )
-    .map(Some)
+    let expected = "a slot number from 0 or \"ordinal\"";
+    read_number_or_text(deserializer, expected, number, word).map(Some)
 }
 
 fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
-    let number = |number| {
-        u32::try_from(number)
-            .ok()
-            .and_then(NonZeroU32::new)
-            .map(Some)
-    };
+    let number = |number| NonZeroU32::new(u32::try_from(number).ok()?).map(Some);
     let word = |text: &str| (text == "auto").then_some(None);
-    read_number_or_text(
-        deserializer,
-        "a number of lanes from 1 or \"auto\"",
-        number,
-        word,
-    )
+    let expected = "a number of lanes from 1 or \"auto\"";
+    read_number_or_text(deserializer, expected, number, word)
 }
 
 /// The slot of this process. `slot < slots` always holds.

@@ -68,14 +68,7 @@ pub enum BackupReply {
 
 impl BackupReply {
     fn to_line(&self) -> String {
-        let counts = |backed_up: &BackedUp| {
-            let BackedUp {
-                appends,
-                conjunctions,
-                numbers,
-            } = backed_up;
-            format!("{appends} {conjunctions} {numbers}")
-        };
+        let counts = |of: &BackedUp| format!("{} {} {}", of.appends, of.conjunctions, of.numbers);
         match self {
             BackupReply::Done(backed_up) => format!("done {}\n", counts(backed_up)),
             BackupReply::Follows { backed_up, len } => {
@@ -343,11 +336,7 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     });
     match copied.await {
         Ok(done) => {
-            let BackedUp {
-                appends,
-                conjunctions,
-                numbers,
-            } = done;
+            let (appends, conjunctions, numbers) = (done.appends, done.conjunctions, done.numbers);
             info!(folder = %folder.display(), appends, conjunctions, numbers, "backed up to {}", folder.display());
             BackupReply::Done(done)
         }

@@ -7,4 +7,4 @@ mod signals;
 pub(super) use backup_socket::BackupSocket;
 pub use backup_socket::{BACKUP_SOCKET, BackupReply, TO_CLIENT};
 pub use inherited::{InheritedError, InheritedSocket};
-pub(super) use signals::{Hangups, Signals};
+pub(super) use signals::Signals;

@@ -1,4 +1,4 @@
-//! Signals to shut down and to reload the configuration.
+//! Signals to shut down.
 
 use std::io;
 
@@ -8,21 +8,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(in crate::server) struct Signals {
     terminate: Signal,
     interrupt: Signal,
-}
-
-/// A receiver of SIGHUP.
-pub(in crate::server) struct Hangups(Signal);
-
-impl Hangups {
-    /// Starts to receive SIGHUP. From now on, the signal no longer ends the process.
-    pub(in crate::server) fn wait() -> io::Result<Self> {
-        Ok(Self(signal(SignalKind::hangup())?))
-    }
-
-    /// Waits for the next SIGHUP.
-    pub(in crate::server) async fn next(&mut self) {
-        self.0.recv().await;
-    }
 }
 
 impl Signals {

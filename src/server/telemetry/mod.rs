@@ -50,7 +50,7 @@ impl Telemetry {
         let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let has_colours = io::stderr().is_terminal() && !wants_none;
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(log_lines(&log))
+            .with_writer(log.lines())
             .with_ansi(has_colours);
         // A line that cannot be written is dropped. Reporting it would write to standard error
         // again, and panic.
@@ -92,13 +92,6 @@ impl Telemetry {
         self.banner.close();
         self.log.close();
     }
-}
-
-fn log_lines(
-    log: &Output,
-) -> impl Fn() -> tracing_appender::non_blocking::NonBlocking + Send + Sync + 'static {
-    let lines = log.lines();
-    move || lines.clone()
 }
 
 /// Logs panics through the queue. Writing them directly would block while standard error is full.

@@ -46,22 +46,17 @@ impl Repetitions {
             seen.into_iter().filter(|(_, again)| again.times > 0)
         {
             let message = text.message;
+            macro_rules! tell {
+                ($macro:ident) => {
+                    $macro!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
+                };
+            }
             match level {
-                Level::ERROR => {
-                    error!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
-                }
-                Level::WARN => {
-                    warn!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
-                }
-                Level::INFO => {
-                    info!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
-                }
-                Level::DEBUG => {
-                    debug!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
-                }
-                Level::TRACE => {
-                    trace!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
-                }
+                Level::ERROR => tell!(error),
+                Level::WARN => tell!(warn),
+                Level::INFO => tell!(info),
+                Level::DEBUG => tell!(debug),
+                Level::TRACE => tell!(trace),
             }
         }
     }
