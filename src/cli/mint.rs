@@ -102,18 +102,12 @@ impl Mint {
             of_type: self.of_type.as_deref(),
             domain: self.domain.as_deref(),
         };
-        let report = self.report.map(
-            |ReportArgs {
-                 tca,
-                 primary,
-                 secondary,
-             }| ReportRequest {
-                tca: tca.into(),
-                primary,
-                secondary,
-                noted: None,
-            },
-        );
+        let report = self.report.map(|report| ReportRequest {
+            tca: report.tca.into(),
+            primary: report.primary,
+            secondary: report.secondary,
+            noted: None,
+        });
         let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;

@@ -46,10 +46,19 @@ pub(super) fn complain(failure: &Failure) {
 /// Returns exit code 74 if the output fails.
 pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_fmt(text).and_then(|()| out.flush()) {
-        // The reader of the output may have closed the pipe, which is not an error.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::io("standard output", error)),
+    is_read(out.write_fmt(text).and_then(|()| out.flush())).map(drop)
+}
+
+/// Returns the outcome of writing to standard output: `false` if its reader has closed the pipe,
+/// which is not an error.
+///
+/// # Errors
+/// Returns exit code 74 if the output fails.
+fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::io("standard output", error)),
+        Ok(()) => Ok(true),
     }
 }
 
@@ -117,13 +126,8 @@ impl Lines {
     }
 
     fn note(&mut self, written: io::Result<()>) -> Result<(), Failure> {
-        match written {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                self.are_read = false;
-                Ok(())
-            }
-            written => written.map_err(|error| Failure::io("standard output", error)),
-        }
+        self.are_read &= is_read(written)?;
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::server::config::Config;
+use crate::cli::settings::Settings;
 use crate::server::reachable;
 use idmint_client::{Client, ClientError, Retry, Trust};
 use idmint_core::time::{format_duration, parse_duration};
@@ -17,9 +17,8 @@ use idmint_storage::WithCauses;
 
 /// Returns the address of the service on this machine, from the environment or the defaults.
 pub(super) fn service_url() -> String {
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = Config::load(None, variables, toml::Table::new()).unwrap_or_default();
+    let config = Settings::default().load(toml::Table::new());
+    let config = config.unwrap_or_default();
     format!(
         "{}://{}",
         config.http.scheme(),

@@ -12,7 +12,7 @@ use crate::server::config::{Config, ConfigError};
 const USUAL_NAME: &str = "idmint.toml";
 
 /// The configuration: defaults, then a file, then the environment, then flags.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Settings {
     /// The configuration file (TOML); config/default.toml shows every setting.
     #[arg(long, value_name = "FILE")]

@@ -92,12 +92,10 @@ impl Backup {
 }
 
 fn counts_of(backed_up: &BackedUp) -> String {
-    let BackedUp {
-        appends,
-        conjunctions,
-        numbers,
-    } = backed_up;
-    format!("{appends} appends, {conjunctions} conjunctions and {numbers} numbers")
+    format!(
+        "{} appends, {} conjunctions and {} numbers",
+        backed_up.appends, backed_up.conjunctions, backed_up.numbers
+    )
 }
 
 /// Writes the archive to standard output.

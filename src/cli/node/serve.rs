@@ -95,11 +95,7 @@ impl Serve {
             config.http.listen = socket.address()?;
         }
         let floor = self.floor.map(|at| instant("--floor", at)).transpose()?;
-        let test = if self.test {
-            Some(self.test_run(&mut config)?)
-        } else {
-            None
-        };
+        let test = self.test.then(|| self.test_run(&mut config)).transpose()?;
         let options = RunOptions {
             floor,
             restore_floor: restore_floor()?,
