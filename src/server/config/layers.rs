@@ -212,14 +212,16 @@ fn read_table(table: &Table) -> Result<Config, ReadError> {
 
 /// Returns the full key, such as `http.listen`, of the value at this position in the text.
 fn key_at(document: &DeTable<'_>, place: usize) -> Option<String> {
-    let mut found = None;
-    // Keys are visited from the outside to the inside, so the last one is the most precise.
+    let (mut of_name, mut of_value) = (None, None);
     visit_table("", document, &mut |key, name, value| {
-        if name.contains(&place) || value.contains(&place) {
-            found = Some(key.to_owned());
+        if name.contains(&place) {
+            of_name.get_or_insert(key.to_owned());
+        } else if value.contains(&place) {
+            // Values are visited from the outside to the inside, so the last one is the innermost.
+            of_value = Some(key.to_owned());
         }
     });
-    found
+    of_name.or(of_value)
 }
 
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
@@ -256,8 +258,8 @@ fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
 }
 
 /// Calls `visit` with the path of each key and item below a table, and with the positions of its
-/// name and its value. An item has no name, so both are those of the item. `above` is the path of
-/// the table.
+/// name and its value. An item has no name, so the position of its name is empty. `above` is the
+/// path of the table.
 fn visit_table(
     above: &str,
     table: &DeTable<'_>,
@@ -281,7 +283,7 @@ fn visit_below(
         DeValue::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 let path = format!("{above}[{at}]");
-                visit(&path, item.span(), item.span());
+                visit(&path, item.span().start..item.span().start, item.span());
                 visit_below(&path, item.get_ref(), visit);
             }
         }
