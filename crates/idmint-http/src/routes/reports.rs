@@ -89,8 +89,9 @@ pub(crate) async fn mint_reports(
             objects: &objects,
             note,
             is_partial,
+            count_max,
         };
-        read_reports(bytes, media, most, rule, analysis_reach.is_some())
+        read_reports(bytes, media, rule, analysis_reach.is_some())
     };
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
     let grouping = Grouping {
