@@ -201,13 +201,16 @@ pub async fn begin(
     Ok(writer)
 }
 
-/// Makes the checks with which the next start compares the configuration and the data of this node.
-/// Writes nothing, so the node may be running. Returns the result in words, or `None` if this node
-/// has no data directory of its own.
+/// Compares the configuration with the data of this node, like the next start. Nothing is written,
+/// and the node may be running. Returns the result in words, and a line for each change of the texts
+/// of numbers. The result is `None` if this node has no data directory of its own.
 ///
 /// # Errors
 /// Returns the [`StartError`] that would end the next start.
-pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<String>, StartError> {
+pub fn check_data_dir(
+    config: &Config,
+    service: &Service,
+) -> Result<Option<(String, Vec<String>)>, StartError> {
     let EngineChoice::Own(OwnEngine::Embedded { data_dir }) = config.engine_choice() else {
         return Ok(None);
     };
@@ -215,13 +218,16 @@ pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<Strin
     let (formats, rules) = (kept_formats(service), service.number_rules());
     let next = NextStart::on(&data_dir, slot, slots, &formats, rules)?;
     let data_dir = data_dir.display();
+    let alone = |result: String| (result, Vec::new());
     Ok(Some(match next {
-        NextStart::First => format!("{data_dir}, no ids were minted yet"),
-        NextStart::Again(horizon, changes) => {
-            let changes: String = changes.iter().map(|change| format!("; {change}")).collect();
-            format!("{data_dir}, matches the configuration, reserved until {horizon}{changes}")
-        }
-        NextStart::Unreadable => format!("{data_dir}, not checked: this user may not read it"),
+        NextStart::First => alone(format!("{data_dir}, no ids were minted yet")),
+        NextStart::Again(horizon, changes) => (
+            format!("{data_dir}, matches the configuration, reserved until {horizon}"),
+            changes.iter().map(ToString::to_string).collect(),
+        ),
+        NextStart::Unreadable => alone(format!(
+            "{data_dir}, not checked: this user may not read it"
+        )),
     }))
 }
 

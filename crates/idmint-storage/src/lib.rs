@@ -60,7 +60,7 @@ pub use records::{
     AgreedRules, AnchorKey, BackedUp, ConjunctionStore, CountedAnchor, DoneRequest, LedgerStore,
     LedgerSummary, ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan, RecordStore,
     Records, RequestStore, SeriesState, SeriesSummary, StoredAnchor, StoredAppend,
-    StoredConjunction, StoredPair, TemplateChange, WriteError, WrittenDay, days_to_forget,
+    StoredConjunction, StoredPair, TextChange, WriteError, WrittenDay, days_to_forget,
     remembered_among, remembered_since, rows,
 };
 pub use reserver::{RequestOutcome, Reserver, ReserverCounts, Waiting};

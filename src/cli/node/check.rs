@@ -69,7 +69,13 @@ impl Check {
                 .map(|rate| format!("rate              {rate} requests a second for each")),
         );
         lines.extend([format!("slot              {}", slot_text(&config))]);
-        lines.extend(data_dir.map(|compared| format!("data directory    {compared}")));
+        if let Some((compared, changes)) = data_dir {
+            lines.push(format!("data directory    {compared}"));
+            let changes = changes
+                .iter()
+                .zip(std::iter::once("numbers").chain(std::iter::repeat("")));
+            lines.extend(changes.map(|(change, label)| format!("{label:<18}{change}")));
+        }
         if let EngineChoice::Etcd(etcd) = config.engine_choice() {
             let endpoints: Vec<_> = etcd.endpoints.iter().map(EtcdEndpoint::as_str).collect();
             lines.push(format!(

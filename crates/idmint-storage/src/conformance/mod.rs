@@ -65,7 +65,10 @@ suite! { $
         a_wrong_first_number_is_replaced_once_and_its_key_is_free_again,
         two_series_may_write_equal_texts_only_if_they_have_numbers_already,
         a_number_keeps_the_form_in_which_it_was_given,
+        a_number_that_was_skipped_after_a_restore_is_void,
         templates_of_the_first_start_stay_and_no_text_is_written_twice,
+        a_changed_text_is_compared_with_the_numbers_that_were_written,
+        the_series_whose_texts_change_are_named_with_their_next_numbers,
         a_closed_series_gives_no_number_and_keeps_those_it_has,
         of_a_number_and_a_close_at_once_one_comes_first,
     }

@@ -10,8 +10,9 @@ use crate::samples::{
     series, void_plan,
 };
 use idmint_records::ledger::{
-    ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberKinds, NumberPlan, NumberRule,
-    NumberRules, NumberTemplate, SeriesHead, SeriesName, SeriesPattern,
+    ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberBounds, NumberCheck, NumberKinds,
+    NumberPlan, NumberRule, NumberRules, NumberTemplate, ResumeRequest, SeriesHead, SeriesName,
+    SeriesPattern,
 };
 
 /// The number of rounds in which several writers write at the same moment.
@@ -187,6 +188,30 @@ pub fn a_number_is_void_once_and_listed_with_its_reason(records: &dyn RecordStor
         Some(100),
         "it stays used"
     );
+}
+
+pub fn a_number_that_was_skipped_after_a_restore_is_void(records: &dyn RecordStore) {
+    let acme = series("acme");
+    let given = give(records, &acme, 2, "a");
+    let resume = ResumeRequest {
+        series: acme.clone(),
+        from: 6,
+        bounds: NumberBounds::default(),
+        by: None,
+        form: None,
+    };
+    let plan = resume
+        .plan(Some(given.head()), at(NOW))
+        .expect("6 is above 2");
+    let plan = RecordPlan::Number(plan.expect("3 to 5 are skipped"));
+    records
+        .write(&[plan])
+        .expect("nothing was written meanwhile");
+    for number in 1..=6 {
+        let found = records.number(&acme, number).expect("reads");
+        let is_void = found.map(|found| found.void.is_some());
+        assert_eq!(is_void, (number < 6).then_some(number > 2), "{number}");
+    }
 }
 
 pub fn series_are_listed_in_their_order_page_by_page(records: &dyn RecordStore) {
@@ -453,7 +478,7 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     // The template may change freely as long as no series has numbers, because no text was written.
     assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
-    give(records, &acme, 1, "a");
+    give(records, &acme, 20, "a");
     let error = agree("A/{series}/1{n}").expect_err("A/acme-1/11 would be number 1 and 11");
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);
     assert!(error.to_string().contains("numbers.invoice"), "{error}");
@@ -461,11 +486,104 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     assert_eq!(agreed.first.form(&acme).text(7), "A/acme-1/7");
     let changes: Vec<String> = agreed.changes.iter().map(ToString::to_string).collect();
     assert!(
-        matches!(&changes[..], [one] if one.contains("B/{series}/{n}")),
+        matches!(&changes[..], [one] if one.contains("as B/{series}/{n}: acme-1 from 21 on;")),
         "{changes:?}"
     );
     assert_eq!(agree("B/{series}/{n}").expect("it is the same").changes, []);
     agree("A/{series}/1{n}").expect_err("the earlier template counts for ever");
+}
+
+pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &dyn RecordStore) {
+    let rules = |pattern: &str, text: &str, check| {
+        let template = NumberTemplate::from_text(text).expect("a template");
+        let pattern = SeriesPattern::from_text(pattern).expect("a pattern");
+        let rule = NumberRule {
+            template,
+            check,
+            ..NumberRule::new("invoice", pattern)
+        };
+        NumberRules::new(vec![rule]).expect("one rule")
+    };
+    let acme = series("acme");
+    let luhn = rules("acme*", "{series}-{n}", Some(NumberCheck::Luhn));
+    let write = |count, key: &str, rules: &NumberRules| {
+        let plan = given_plan(&acme, count, key, head_of(records, &acme));
+        let plan = in_form(plan, rules.form(&acme));
+        let plans = std::slice::from_ref(&plan);
+        records.write(plans).expect("nothing was written meanwhile");
+    };
+    let (plain, other) = (
+        rules("acme*", "{series}-{n}", None),
+        rules("acme*", "B-{series}-{n}", None),
+    );
+    records.agree_on_rules(&plain).expect("the first start");
+    write(9, "a", &plain);
+    // acme-10 is the number 1 with its check digit, and the number 10 without one. Another node of a
+    // fleet can still give the number 10 by the earlier rules.
+    let agreed = records.agree_on_rules(&luhn);
+    assert_eq!(agreed.is_ok(), !records.is_shared(), "{agreed:?}");
+    records.agree_on_rules(&other).expect("no text is equal");
+    records.agree_on_rules(&luhn).expect("10 was never written");
+    records.agree_on_rules(&other).expect("no text is equal");
+    records
+        .agree_on_rules(&plain)
+        .expect("no number has a check");
+    write(1, "b", &plain);
+    let error = records.agree_on_rules(&luhn).expect_err("10 is written");
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    let text = error.to_string();
+    assert!(
+        text.contains("\"acme-10\" would be number 10 of acme"),
+        "{text}"
+    );
+    // The series gives no number below 11 again, so a rule for this series alone repeats no text.
+    let alone = rules("acme", "acme-{n}", Some(NumberCheck::Luhn));
+    records.agree_on_rules(&other).expect("no text is equal");
+    records.agree_on_rules(&alone).expect("no text is equal");
+}
+
+pub fn the_series_whose_texts_change_are_named_with_their_next_numbers(records: &dyn RecordStore) {
+    let rule = |name: &str, pattern: &str, text: &str| NumberRule {
+        template: NumberTemplate::from_text(text).expect("a template"),
+        ..NumberRule::new(name, SeriesPattern::from_text(pattern).expect("a pattern"))
+    };
+    let agree = |rules: &[NumberRule]| -> Vec<String> {
+        let rules = NumberRules::new(rules.to_vec()).expect("no text is equal");
+        let agreed = records.agree_on_rules(&rules).expect("no text is equal");
+        agreed.changes.iter().map(ToString::to_string).collect()
+    };
+    let all = rule("all", "a*", "{series}/{n}");
+    assert_eq!(agree(std::slice::from_ref(&all)), [""; 0]);
+    for at in 1..=7 {
+        give(records, &series(&format!("a{at}")), at, "a");
+    }
+    let closed = series("a2");
+    let close = close_plan(&closed, head_of(records, &closed));
+    records
+        .write(&[close])
+        .expect("nothing was written meanwhile");
+    // A more specific rule takes a7 away.
+    let one = rule("one", "a7", "B{n}");
+    assert_eq!(
+        agree(&[all, one.clone()]),
+        [
+            "numbers.one now writes new numbers as B{n}: a7 from 8 on; earlier numbers keep their texts"
+        ]
+    );
+    assert_eq!(
+        agree(&[one]),
+        [
+            "without a rule in [numbers], new numbers are plain digits: a1 from 2 on, a3 from 4 on, a4 from 5 on, a5 from \
+          6 on, a6 from 7 on; earlier numbers keep their texts"
+        ]
+    );
+    assert_eq!(
+        agree(&[rule("all", "a*", "C/{series}/{n}")]),
+        [
+            "numbers.all now writes new numbers as C/{series}/{n}: a1 from 2 on, a3 from 4 on, a4 from 5 on, a5 from 6 on, \
+          a6 from 7 on, and 1 more series; earlier numbers keep their texts"
+        ]
+    );
 }
 
 pub fn a_closed_series_gives_no_number_and_keeps_those_it_has(records: &dyn RecordStore) {

@@ -14,7 +14,7 @@ use super::overlay_file::OverlayFile;
 use super::tables::{Database, FormatsTable, RecordTables};
 use crate::failure::{FailureKind, StoreError};
 use crate::kept_formats::{FormatsError, KeptFormat};
-use crate::records::{NumberStore, TemplateChange};
+use crate::records::{NumberStore, TextChange};
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
 
@@ -27,9 +27,9 @@ const ATTEMPTS: usize = 5;
 pub enum NextStart {
     /// The folder is missing or has no horizon, so the next start is the first one.
     First,
-    /// The folder has this horizon, and its formats and series agree with the configuration. The
-    /// list has the rules for numbers whose templates have changed since the last start.
-    Again(UnixNanos, Vec<TemplateChange>),
+    /// The folder has this horizon, and its formats and series are those of the configuration. These
+    /// texts of numbers have changed since the last start.
+    Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,
 }

@@ -17,7 +17,7 @@ pub use done_request::remembered_among;
 pub use done_request::{days_to_forget, remembered_since};
 pub use ledger_store::{LedgerStore, LedgerSummary, StoredAppend};
 pub use number_store::{
-    AgreedRules, NumberRecord, NumberStore, SeriesState, SeriesSummary, TemplateChange,
+    AgreedRules, NumberRecord, NumberStore, SeriesState, SeriesSummary, TextChange,
 };
 pub use record_store::{BackedUp, RecordPlan, RecordStore, Records, WriteError};
 pub use register::{

@@ -1,17 +1,22 @@
 //! The operations that a store supports for numbers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::failure::{FailureKind, StoreError};
 use idmint_records::ledger::{
     ClosedSeries, EventTime, FormChange, FormerConflict, FormerTemplate, GivenNumbers,
-    KeptTemplates, KeyHash, NumberForm, NumberKind, NumberKinds, NumberRule, NumberRules,
-    SeriesHead, SeriesName, SeriesPattern, TemplateHistory, VoidedNumber,
+    KeptTemplates, KeyHash, NumberBounds, NumberCheck, NumberForm, NumberKind, NumberKinds,
+    NumberRule, NumberRules, NumberTemplate, SeriesHead, SeriesName, SeriesPattern,
+    TemplateHistory, VoidedNumber,
 };
 
 /// The number of series that are read at a time while a start checks its rules.
 const SERIES_PAGE: usize = 1_000;
+
+/// The maximum number of series that the message about a changed text names.
+const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
 /// removed.
@@ -201,7 +206,7 @@ pub trait NumberStore {
             };
             self.check_former(rules, &before)?;
             let changes = match before.last() {
-                Some(last) => self.template_changes(last, rules)?,
+                Some(last) => self.text_changes(last, rules)?,
                 None => Vec::new(),
             };
             if self.keep_templates(&before, &history)? {
@@ -210,8 +215,8 @@ pub trait NumberStore {
         }
     }
 
-    /// Checks that the rules write no text that a template of an earlier start can have written for
-    /// another number. A template counts only if a series that matches its pattern has numbers.
+    /// Checks that the rules write no text that a template of an earlier start has written for another
+    /// number.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if there is such a text, and another
@@ -221,18 +226,44 @@ pub trait NumberStore {
         rules: &NumberRules,
         history: &TemplateHistory,
     ) -> Result<(), StoreError> {
-        for former in history.all() {
-            let Some(FormerConflict { rule, conflict }) =
-                rules.conflict_with(std::slice::from_ref(former))
-            else {
-                continue;
-            };
-            let matches = |series: &SeriesName| former.pattern.matches(series.as_str());
-            if self.any_series(&former.pattern, &matches)? {
+        let all: Vec<_> = history
+            .all()
+            .map(|former| (former.clone(), former.bounds))
+            .collect();
+        let conflicts = rules.conflicts_with(&all, &BTreeMap::new());
+        let conflicting = all.into_iter().zip(conflicts);
+        let mut suspects = Vec::new();
+        for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
+            // Reading the numbers takes longer than comparing templates, so it comes second.
+            if let Some(written) = self.written_by(&former, history)? {
+                suspects.push((former, written));
+            }
+        }
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let mut next = BTreeMap::new();
+        for rule in rules.rules() {
+            let series = rule.pattern.only().map(SeriesName::from_text);
+            if let Some(Ok(series)) = series
+                && let Some(head) = self.series_head(&series)?
+            {
+                next.insert(rule.name.clone(), head.last.saturating_add(1));
+            }
+        }
+        let conflicts = rules.conflicts_with(&suspects, &next);
+        for ((former, _), conflict) in suspects.iter().zip(conflicts) {
+            if let Some(FormerConflict { rule, conflict }) = conflict {
+                let FormerTemplate {
+                    pattern, template, ..
+                } = former;
+                let found = match conflict {
+                    Some(conflict) => conflict.to_string(),
+                    None => "the two have too many texts to compare them all".to_owned(),
+                };
                 let text = format!(
-                    "numbers.{rule} could write a text that is already the text of another number, because the text of \
-                     {} was {} before: {conflict}; choose a text that differs from all earlier ones",
-                    former.pattern, former.template
+                    "numbers.{rule}.text could repeat a text that {pattern} has written as {template}: {found}; restore \
+                     the old settings of numbers.{rule}, or choose a text that differs from all earlier ones"
                 );
                 return Err(StoreError::new(FailureKind::Disagrees, text));
             }
@@ -240,43 +271,106 @@ pub trait NumberStore {
         Ok(())
     }
 
-    /// Returns the rules whose template has changed since the last start. If a rule applies to a
-    /// single series, its entry has the number from which the new template applies.
+    /// `true` if other processes can give numbers in this store at the same time.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Returns the range of the numbers that this template has written, or `None` if it has written
+    /// none. A number without a stored form may have been written by any template.
+    ///
+    /// In a shared store, another node may still write by a template of the last start. Such a
+    /// template has written all its numbers, unless no series with its pattern has any.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
-    fn template_changes(
+    fn written_by(
+        &self,
+        former: &FormerTemplate,
+        history: &TemplateHistory,
+    ) -> Result<Option<NumberBounds>, StoreError> {
+        let last = history.last().map(KeptTemplates::templates);
+        let is_in_use = self.is_shared() && last.is_some_and(|last| last.contains(former));
+        let kinds = self.kinds()?.unwrap_or_default();
+        let mut written: Option<NumberBounds> = None;
+        self.for_each_series(&former.pattern, &mut |found| {
+            let SeriesSummary {
+                series,
+                first,
+                last,
+                ..
+            } = found;
+            let is_of_pattern = former.pattern.matches(series.as_str());
+            if !found.has_numbers() || !is_of_pattern || kinds.of(series) != "gapless" {
+                return Ok(true);
+            }
+            if is_in_use {
+                written = Some(former.bounds);
+                return Ok(false);
+            }
+            let form = former.form_of(series);
+            let changes = self.forms(series, *first..=*last)?;
+            let mut parts = vec![(*first, None)];
+            parts.extend(changes.into_iter().map(|it| (it.from, Some(it.form))));
+            let ends = parts.iter().skip(1).map(|(from, _)| from.saturating_sub(1));
+            let ends: Vec<_> = ends.chain([*last]).collect();
+            for ((from, stored), end) in parts.into_iter().zip(ends) {
+                if from <= end && (stored.is_none() || stored == form) {
+                    let known = written.unwrap_or(NumberBounds {
+                        start: from,
+                        max: end,
+                    });
+                    written = Some(NumberBounds {
+                        start: known.start.min(from),
+                        max: known.max.max(end),
+                    });
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(written)
+    }
+
+    /// Returns the series whose next number is written in another form than by the templates of the
+    /// last start, by rule.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn text_changes(
         &self,
         last: &KeptTemplates,
         rules: &NumberRules,
-    ) -> Result<Vec<TemplateChange>, StoreError> {
-        let mut changes = Vec::new();
-        for rule in rules.rules() {
-            let is_it = |before: &&FormerTemplate| before.pattern == rule.pattern;
-            let Some(before) = last.templates().iter().find(is_it) else {
-                continue;
-            };
-            if rule.kind != NumberKind::Gapless
-                || (&before.template, before.check) == (&rule.template, rule.check)
-            {
-                continue;
+    ) -> Result<Vec<TextChange>, StoreError> {
+        let mut changes: BTreeMap<Option<String>, TextChange> = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let page = self.series(after.as_ref(), SERIES_PAGE)?;
+            for found in page.iter().filter(|found| found.closed.is_none()) {
+                let series = &found.series;
+                let is_gapless = rules.kind(series) == NumberKind::Gapless;
+                if !found.has_numbers() || !is_gapless || last.form(series) == rules.form(series) {
+                    continue;
+                }
+                let rule = rules.of(series.as_str());
+                let name = rule.map(|rule| rule.name.clone());
+                let change = changes.entry(name).or_insert_with_key(|name| TextChange {
+                    rule: name.clone(),
+                    template: rule.map_or_else(NumberTemplate::plain, |rule| rule.template.clone()),
+                    check: rule.and_then(|rule| rule.check),
+                    series: Vec::new(),
+                    count: 0,
+                });
+                change.count += 1;
+                if change.series.len() < NAMED_MAX {
+                    let next = found.last.saturating_add(1);
+                    change.series.push((series.clone(), next));
+                }
             }
-            let only = rule
-                .pattern
-                .only()
-                .and_then(|name| SeriesName::from_text(name).ok());
-            let head = only.map(|series| self.series_head(&series)).transpose()?;
-            changes.push(TemplateChange {
-                rule: rule.name.clone(),
-                pattern: rule.pattern.to_string(),
-                template: rule.template.to_string(),
-                from: head.map(|head| match head {
-                    Some(head) => head.last.saturating_add(1),
-                    None => rule.bounds.start,
-                }),
-            });
+            match page.last() {
+                Some(last) if page.len() == SERIES_PAGE => after = Some(last.series.clone()),
+                _ => return Ok(changes.into_values().collect()),
+            }
         }
-        Ok(changes)
     }
 
     /// `true` if a series to which the rule applies has numbers.
@@ -298,18 +392,37 @@ pub trait NumberStore {
         pattern: &SeriesPattern,
         condition: &dyn Fn(&SeriesName) -> bool,
     ) -> Result<bool, StoreError> {
+        let mut is_found = false;
+        self.for_each_series(pattern, &mut |found| {
+            is_found = found.has_numbers() && condition(&found.series);
+            Ok(!is_found)
+        })?;
+        Ok(is_found)
+    }
+
+    /// Calls `visit` for each series that can match `pattern`, and maybe for others, until it returns
+    /// `false`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read, and the errors of `visit`.
+    fn for_each_series(
+        &self,
+        pattern: &SeriesPattern,
+        visit: &mut dyn FnMut(&SeriesSummary) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
         let mut after = pattern.name_before();
         loop {
             let page = self.series(after.as_ref(), SERIES_PAGE)?;
-            let mut with_numbers = page.iter().filter(|found| found.has_numbers());
-            if with_numbers.any(|found| condition(&found.series)) {
-                return Ok(true);
+            for found in &page {
+                if !visit(found)? {
+                    return Ok(());
+                }
             }
             match page.last() {
                 Some(last) if page.len() == SERIES_PAGE && !pattern.ends_by(&last.series) => {
                     after = Some(last.series.clone());
                 }
-                _ => return Ok(false),
+                _ => return Ok(()),
             }
         }
     }
@@ -353,40 +466,45 @@ pub struct AgreedRules {
     /// The templates of the first start that stored them. Numbers without a stored form are written
     /// by these templates.
     pub first: KeptTemplates,
-    /// The rules whose template has changed since the last start.
-    pub changes: Vec<TemplateChange>,
+    /// The series whose texts have changed since the last start, by rule.
+    pub changes: Vec<TextChange>,
 }
 
-/// A rule whose template has changed since the last start.
+/// The series of one rule whose texts have changed since the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateChange {
-    rule: String,
-    pattern: String,
-    template: String,
-    /// The first number that is written by the new template, or `None` if the rule can apply to
-    /// several series.
-    from: Option<u64>,
+pub struct TextChange {
+    /// The name of the rule, or `None` if no rule matches the series any more.
+    rule: Option<String>,
+    template: NumberTemplate,
+    check: Option<NumberCheck>,
+    /// The first few series, each with the first number that has the new form.
+    series: Vec<(SeriesName, u64)>,
+    /// The number of all such series.
+    count: usize,
 }
 
-impl fmt::Display for TemplateChange {
+impl fmt::Display for TextChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TemplateChange {
-            rule,
-            pattern,
-            template,
-            from,
-        } = self;
-        write!(
-            out,
-            "numbers.{rule} has changed: numbers of {pattern} that are given from now on"
-        )?;
-        if let Some(from) = from {
-            write!(out, " ({from} and later)")?;
+        match &self.rule {
+            Some(rule) => write!(
+                out,
+                "numbers.{rule} now writes new numbers as {}",
+                self.template
+            )?,
+            None => out.write_str("without a rule in [numbers], new numbers are plain digits")?,
         }
-        write!(
-            out,
-            " are written as {template}, and earlier numbers keep their texts"
-        )
+        if let Some(check) = self.check {
+            write!(out, " with the check {}", check.name())?;
+        }
+        let mut before = ": ";
+        for (series, from) in &self.series {
+            write!(out, "{before}{series} from {from} on")?;
+            before = ", ";
+        }
+        if let Some(more) = self.count.checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            write!(out, ", and {more} more series")?;
+        }
+        out.write_str("; earlier numbers keep their texts")
     }
 }
 

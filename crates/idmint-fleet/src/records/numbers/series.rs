@@ -35,6 +35,10 @@ impl NumberStore for FleetRecords {
         self.ends_hold(series)
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
         let row = self.store.read_key(self.store.keys.number_kinds())?;
         row.map(|row| map_of(&row).map(NumberKinds)).transpose()
@@ -325,6 +329,7 @@ impl SharedStore {
             .map(|row| void_of(series, number, row))
             .transpose()?
             .map(|row| row.void);
+        let void = void.or_else(|| given.skipped(number));
         Ok(Some(Found {
             found: NumberRecord {
                 number,

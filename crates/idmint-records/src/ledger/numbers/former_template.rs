@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::number_check::NumberCheck;
+use super::number_form::NumberForm;
 use super::number_plan::NumberBounds;
 use super::number_template::NumberTemplate;
 use super::series_name::SeriesName;
@@ -69,7 +70,13 @@ impl FormerTemplate {
 
     /// Writes a number of a series as text. Returns `None` if the pattern does not match the series.
     pub fn text(&self, series: &SeriesName, number: u64) -> Option<String> {
-        Some(self.form()?.of(series.as_str())?.text(number))
+        Some(self.form_of(series)?.text(number))
+    }
+
+    /// Returns the form of the numbers of a series, or `None` if the pattern does not match the
+    /// series.
+    pub fn form_of(&self, series: &SeriesName) -> Option<NumberForm> {
+        self.form()?.of(series.as_str())
     }
 
     /// Applies the template to its pattern. Returns `None` if the template does not fit the

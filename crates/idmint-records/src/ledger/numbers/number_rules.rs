@@ -12,9 +12,10 @@ use super::number_template::{FieldError, NumberTemplate};
 use super::series_name::SeriesName;
 use super::series_pattern::{SeriesPattern, YEAR};
 use super::text_conflict::{
-    TextConflict, TextSet, ambiguous, common_name, common_text, different_readings, split_twice,
+    TextConflict, TextSet, TooComplex, ambiguous, common_name, common_text, different_readings,
+    split_twice,
 };
-use super::text_field::{TextField, Years};
+use super::text_field::{TextField, Years, splits};
 use super::text_form::TextForm;
 
 /// The guarantee about gaps in the numbers of a series.
@@ -134,13 +135,15 @@ pub struct FormerConflict {
     /// The name of the current rule.
     pub rule: String,
     /// The text. Its first reading is by the earlier template, and the second by the current rule.
-    pub conflict: TextConflict,
+    /// `None` if the templates have too many texts to compare them all.
+    pub conflict: Option<TextConflict>,
 }
 
 /// The reason why a series gives no numbers, although its rule matches its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the series {series} gives no numbers: {period:?} is not in numbers.{rule}.{key} ({allowed})"
+    "the series {series} gives no new numbers, because {period:?} is not in numbers.{rule}.{key} ({allowed}); correct \
+     the name of the series, or change numbers.{rule}.{key}"
 )]
 pub struct SeriesRefusal {
     /// The series.
@@ -205,11 +208,55 @@ impl NumberRule {
         key: &'static str,
         reason: &str,
         conflict: TextConflict,
+        remedy: &str,
     ) -> NumberRulesError {
         NumberRulesError {
             conflict: Some(Box::new(conflict.clone())),
-            ..self.refuse(key, format!("{reason}: {conflict}"))
+            ..self.refuse(key, format!("{reason}: {conflict}; {remedy}"))
         }
+    }
+
+    fn refuse_complex(&self, key: &'static str) -> NumberRulesError {
+        self.refuse(
+            key,
+            "has too many ways to be read to check them all: use fewer parts, or list their values",
+        )
+    }
+
+    /// Checks that each value in `periods` is a period that the pattern can match.
+    fn check_periods(&self) -> Result<(), NumberRulesError> {
+        let Some(periods) = &self.periods else {
+            return Ok(());
+        };
+        let Some(part) = self.period_part() else {
+            let problem = "needs the part {year} or {period} in the pattern, or a star";
+            return Err(self.refuse("periods", problem));
+        };
+        if periods.is_empty() {
+            let problem = "is empty, so no series could get numbers: list the periods, or leave it out to permit all";
+            return Err(self.refuse("periods", problem));
+        }
+        let is_part = |field: &TextField| matches!(field, TextField::Part { part: found, .. } if *found == part);
+        let mut fields = self.pattern.fields_within(self.years);
+        fields.retain(is_part);
+        let wrong = periods
+            .iter()
+            .find(|period| splits(&fields, period, 1).is_empty());
+        let Some(wrong) = wrong else { return Ok(()) };
+        let name = &self.pattern.parts()[part];
+        let within = match self.years.filter(|_| name == YEAR) {
+            Some(years) => format!(" from {} to {}", years.first(), years.last()),
+            None => String::new(),
+        };
+        let pattern = &self.pattern;
+        let values = match name.as_str() {
+            "*" => format!("the star of \"{pattern}\""),
+            name => format!("{{{name}}} of \"{pattern}\""),
+        };
+        let problem = format!(
+            "has {wrong:?}, which {values} never matches{within}: correct the value, or leave it out"
+        );
+        Err(self.refuse("periods", problem))
     }
 
     /// Applies a template of this rule to its pattern.
@@ -224,7 +271,10 @@ impl NumberRule {
                 let pattern = &self.pattern;
                 self.refuse(
                     key,
-                    format!("has {{{part}}}, which is not a part of the pattern {pattern:?}"),
+                    format!(
+                        "has {{{part}}}, which is not a part of the pattern \"{pattern}\": add it to the pattern, or \
+                         remove it here"
+                    ),
                 )
             }
             FieldError::NoYears => self.refuse(
@@ -240,7 +290,10 @@ impl NumberRule {
                 "needs {{{name}}}, because series with another {name} would write the same texts"
             );
             return Err(match form.without_part(part, self.bounds.start) {
-                Some(conflict) => self.refuse_texts(key, &reason, conflict),
+                Some(conflict) => {
+                    let remedy = format!("add {{{name}}} to the text");
+                    self.refuse_texts(key, &reason, conflict, &remedy)
+                }
                 None => self.refuse(key, reason),
             });
         }
@@ -250,7 +303,8 @@ impl NumberRule {
 
 impl RuleForms {
     fn new(rule: NumberRule) -> Result<RuleForms, NumberRulesError> {
-        if let Some(name) = split_twice(rule.pattern.fields()) {
+        let split = split_twice(rule.pattern.fields());
+        if let Some(name) = split.map_err(|TooComplex| rule.refuse_complex("pattern"))? {
             let problem = format!(
                 "can split the name {name:?} in two ways: put a - between its parts, or list their values"
             );
@@ -259,10 +313,7 @@ impl RuleForms {
         if rule.years.is_some() && rule.pattern.part(YEAR).is_none() {
             return Err(rule.refuse("years", "needs the part {year} in the pattern"));
         }
-        if rule.periods.is_some() && rule.period_part().is_none() {
-            let problem = "needs the part {year} or {period} in the pattern, or a star";
-            return Err(rule.refuse("periods", problem));
-        }
+        rule.check_periods()?;
         let current = rule.form("text", &rule.template)?;
         let former = rule
             .former
@@ -312,9 +363,12 @@ impl NumberRules {
                     );
                     return Err(rule.refuse("pattern", problem));
                 }
-                if other.pattern.weight() == pattern.weight()
-                    && let Some(series) = common_name(pattern.fields(), other.pattern.fields())
-                {
+                if other.pattern.weight() != pattern.weight() {
+                    continue;
+                }
+                let common = common_name(pattern.fields(), other.pattern.fields());
+                let common = common.map_err(|TooComplex| rule.refuse_complex("pattern"))?;
+                if let Some(series) = common {
                     let problem = format!(
                         "matches {series:?}, as does the pattern of numbers.{name}, and neither is more specific: \
                          write more fixed characters into one of them, or list the values of a part"
@@ -331,29 +385,38 @@ impl NumberRules {
         let compared: Vec<_> = self.compared().collect();
         let sets = compared.iter().flat_map(|(forms, excluded)| {
             let with_text = forms.forms().filter(|form| form.has_text);
-            with_text.map(move |form| (&forms.rule, TextSet { form, excluded }))
+            with_text.map(move |form| (&forms.rule, TextSet::new(form, excluded)))
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // A template that leaves out a part of the name, such as `T-{n}` for `ticket-*`, is
-            // checked when the store is opened. Such a rule is allowed if one of its series already
-            // has numbers.
-            if set.form.has_all_parts()
-                && let Some(conflict) = ambiguous(*set)
-            {
-                return Err(rule.refuse_texts("text", "is ambiguous", conflict));
+            // A star without {series} is refused or allowed elsewhere, depending on stored numbers.
+            if set.form().has_all_parts() {
+                let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
+                if let Some(conflict) = found {
+                    let remedy = "write another character, such as /, before or after {n}";
+                    return Err(rule.refuse_texts("text", "is ambiguous", conflict, remedy));
+                }
             }
             for (other, earlier) in &sets[..at] {
                 let is_former = rule.name == other.name;
-                let conflict = match is_former {
-                    true => different_readings([*set, *earlier]),
-                    false => common_text([*set, *earlier]),
+                let key = if is_former { "former" } else { "text" };
+                let found = match is_former {
+                    true => different_readings([set, earlier]),
+                    false => common_text([set, earlier]),
                 };
-                if let Some(conflict) = conflict {
-                    let key = if is_former { "former" } else { "text" };
-                    let reason = format!("can write a text of numbers.{}", other.name);
-                    return Err(rule.refuse_texts(key, &reason, conflict));
-                }
+                let found = found.map_err(|TooComplex| rule.refuse_complex(key))?;
+                let Some(conflict) = found else { continue };
+                let (reason, remedy) = match is_former {
+                    true => (
+                        "has a template that can write a text of another number".to_owned(),
+                        "remove the template from former, or change text",
+                    ),
+                    false => (
+                        format!("can write a text of numbers.{}", other.name),
+                        "begin the texts of the two rules with different characters",
+                    ),
+                };
+                return Err(rule.refuse_texts(key, &reason, conflict, remedy));
             }
         }
         Ok(())
@@ -373,35 +436,57 @@ impl NumberRules {
         others.map(|other| other.fields().to_vec()).collect()
     }
 
-    /// Returns a text of these rules that an earlier template may have written for another number,
-    /// or `None` if there is no such text.
-    pub fn conflict_with(&self, former: &[FormerTemplate]) -> Option<FormerConflict> {
-        let former: Vec<_> = former.iter().filter_map(FormerTemplate::form).collect();
-        self.compared()
-            .find_map(|(RuleForms { rule, current, .. }, excluded)| {
-                let own = TextSet {
-                    form: current,
-                    excluded: &excluded,
-                };
-                let have_text = |form: &&TextForm| current.has_text && form.has_text;
-                let mut others = former
-                    .iter()
-                    .filter(have_text)
-                    .filter(|form| *form != current);
-                let conflict = others.find_map(|form| {
-                    different_readings([
-                        TextSet {
-                            form,
-                            excluded: &[],
-                        },
-                        own,
-                    ])
-                })?;
-                Some(FormerConflict {
-                    rule: rule.name.clone(),
-                    conflict,
+    /// Compares the texts of these rules with the texts that earlier templates have written for the
+    /// given numbers. Returns a text that stands for two numbers for each earlier template, or `None`
+    /// if it has no such text. `next` has the next number of rules for a single series. Such a rule
+    /// does not write lower numbers again.
+    pub fn conflicts_with(
+        &self,
+        former: &[(FormerTemplate, NumberBounds)],
+        next: &BTreeMap<String, u64>,
+    ) -> Vec<Option<FormerConflict>> {
+        let later_form = |forms: &RuleForms| {
+            let rule = &forms.rule;
+            let start = next.get(&rule.name).copied().unwrap_or(0);
+            let bounds = NumberBounds {
+                start: rule.bounds.start.max(start),
+                ..rule.bounds
+            };
+            let (pattern, template) = (&rule.pattern, &rule.template);
+            let form = TextForm::new(pattern, template, rule.check, rule.years, bounds);
+            form.ok().filter(|form| form.has_text)
+        };
+        let compared: Vec<_> = self
+            .compared()
+            .filter_map(|(forms, excluded)| Some((forms, later_form(forms)?, excluded)))
+            .collect();
+        let own: Vec<_> = compared
+            .iter()
+            .map(|(forms, form, excluded)| (forms, TextSet::new(form, excluded)))
+            .collect();
+        let conflict_with = |(template, written): &(FormerTemplate, NumberBounds)| {
+            let whole = template.form().filter(|form| form.has_text)?;
+            let narrow = FormerTemplate {
+                bounds: *written,
+                ..template.clone()
+            };
+            let form = narrow.form()?;
+            let earlier = TextSet::new(&form, &[]);
+            own.iter()
+                .filter(|(forms, _)| forms.current != whole)
+                .find_map(|(forms, own)| {
+                    let conflict = match different_readings([&earlier, own]) {
+                        Ok(None) => return None,
+                        Ok(conflict) => conflict,
+                        Err(TooComplex) => None,
+                    };
+                    Some(FormerConflict {
+                        rule: forms.rule.name.clone(),
+                        conflict,
+                    })
                 })
-            })
+        };
+        former.iter().map(conflict_with).collect()
     }
 
     fn forms_of(&self, series: &str) -> Option<&RuleForms> {
@@ -602,6 +687,120 @@ mod tests {
             ),
             ("two", true)
         );
+    }
+
+    /// Returns the text that a changed template could repeat, with the numbers it stands for.
+    fn repeated(
+        old: (&str, &str),
+        written: NumberBounds,
+        new: (&str, &str, Option<NumberCheck>),
+        next: Option<u64>,
+    ) -> Option<String> {
+        let NumberRule {
+            pattern, template, ..
+        } = rule("old", old.0, old.1, None);
+        let former = FormerTemplate {
+            pattern,
+            template,
+            check: None,
+            years: None,
+            bounds: NumberBounds::default(),
+        };
+        let rules = NumberRules::new(vec![rule("new", new.0, new.1, new.2)]).expect("one rule");
+        let next = next.map(|next| ("new".to_owned(), next));
+        let found = rules.conflicts_with(&[(former, written)], &next.into_iter().collect());
+        let found = found.into_iter().next().flatten();
+        found.map(|found| found.conflict.expect("the search is short").to_string())
+    }
+
+    #[test]
+    fn a_template_with_its_parts_in_another_order_is_refused_and_new_names_of_parts_are_not() {
+        let all = NumberBounds::default();
+        let pattern = "{company}-{shop}";
+        let found = repeated(
+            (pattern, "{company}/{shop}/{n}"),
+            all,
+            (pattern, "{shop}/{company}/{n}", None),
+            None,
+        );
+        assert_eq!(
+            found.as_deref(),
+            Some("\"a/b/10\" would be number 10 of a-b and number 10 of b-a")
+        );
+        let found = repeated(
+            ("*", "{series}/{n}"),
+            all,
+            ("{a}-{b}", "{b}-{a}/{n}", None),
+            None,
+        );
+        assert_eq!(
+            found.as_deref(),
+            Some("\"a-b/10\" would be number 10 of a-b and number 10 of b-a")
+        );
+        let found = repeated(
+            ("{a}-{b}", "{b}/{a}/{n}"),
+            all,
+            ("{x}-{y}", "{y}/{x}/{n}", None),
+            None,
+        );
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn an_earlier_template_counts_only_for_the_numbers_that_it_has_written() {
+        let changed = |max, next| {
+            let written = NumberBounds { start: 1, max };
+            let new = ("a", "A-{n}", Some(NumberCheck::Luhn));
+            repeated(("a", "A-{n}"), written, new, next)
+        };
+        assert_eq!(
+            changed(200, None).as_deref(),
+            Some("\"A-108\" would be number 108 of a and number 10 of a")
+        );
+        assert_eq!(changed(107, None), None);
+        assert_eq!(changed(200, Some(201)), None, "no lower number is written");
+    }
+
+    #[test]
+    fn a_period_that_no_series_can_have_is_refused() {
+        let periods = |pattern: &str, years, periods: &[&str]| {
+            let periods = periods.iter().map(|period| (*period).to_owned()).collect();
+            let rule = NumberRule {
+                periods: Some(periods),
+                years,
+                ..NumberRule::new("a", SeriesPattern::from_text(pattern).expect("a pattern"))
+            };
+            NumberRules::new(vec![rule]).map_err(|error| (error.key, error.to_string()))
+        };
+        let years = Years::new(2000, 2099);
+        for (pattern, years, allowed) in [
+            ("a-{year}", years, &["2025", "2026"][..]),
+            ("{shop}-{period:####-##}", None, &["2026-27"]),
+            ("a-*", None, &["x.1", "2026"]),
+        ] {
+            assert!(periods(pattern, years, allowed).is_ok(), "{pattern}");
+        }
+        for (pattern, years, wrong, reason) in [
+            (
+                "a-{year}",
+                None,
+                &["2025", "226"][..],
+                "has \"226\", which {year} of",
+            ),
+            (
+                "a-{year}",
+                years,
+                &["2125"],
+                "never matches from 2000 to 2099",
+            ),
+            ("{shop}-{period:####-##}", None, &["2026"], "{period} of"),
+            ("a-*", None, &["2026/27"], "the star of"),
+            ("a-*", None, &[], "is empty"),
+            ("a", None, &["2026"], "needs the part"),
+        ] {
+            let (key, text) = periods(pattern, years, wrong).expect_err(pattern);
+            assert!(key == "periods" && text.contains(reason), "{text}");
+        }
     }
 
     #[test]

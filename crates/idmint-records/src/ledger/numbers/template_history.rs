@@ -90,9 +90,13 @@ impl TemplateHistory {
         self.0.last()
     }
 
-    /// Returns all templates with which the store was started.
+    /// Returns all templates with which the store was started, each once.
     pub fn all(&self) -> impl Iterator<Item = &FormerTemplate> {
-        self.0.iter().flat_map(|kept| &kept.0)
+        let all = self.0.iter().flat_map(|kept| &kept.0);
+        let by_line: BTreeMap<_, _> = all
+            .map(|template| (template.to_string(), template))
+            .collect();
+        by_line.into_values()
     }
 
     /// Returns the history after a start with these templates, or `None` if the last start had the

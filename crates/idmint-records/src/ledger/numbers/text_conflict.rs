@@ -1,6 +1,7 @@
 //! Searches for a text that stands for two different numbers.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use super::number_check::{CheckRun, NumberCheck};
@@ -10,8 +11,12 @@ use super::text_field::{TextField, splits};
 use super::text_form::TextForm;
 
 /// The maximum number of states that a search visits. The searches for real templates visit some
-/// hundreds.
+/// hundreds. A search that visits more proves nothing, so its templates are refused.
 const STATES_MAX: usize = 1_000_000;
+
+/// The maximum number of texts, and of their beginnings, that are compared one by one if two forms
+/// have no common order of parts.
+const TEXTS_MAX: usize = 5_000;
 
 /// A text that stands for two different numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,30 +39,38 @@ impl fmt::Display for TextConflict {
     }
 }
 
+/// A search that visited [`STATES_MAX`] states without a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooComplex;
+
 /// Texts of one template for the series of a pattern, except those series that match one of the
 /// `excluded` patterns.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct TextSet<'a> {
-    pub(super) form: &'a TextForm,
-    pub(super) excluded: &'a [Vec<TextField>],
+    form: &'a TextForm,
+    excluded: &'a [Vec<TextField>],
+    /// The automaton for texts without their check characters, once it was needed.
+    unchecked: OnceCell<TextAutomaton>,
+    /// The automaton for texts with their check characters, once it was needed.
+    checked: OnceCell<TextAutomaton>,
 }
 
-/// Returns a text that has two readings by the template of `set`.
-pub(super) fn ambiguous(set: TextSet<'_>) -> Option<TextConflict> {
+/// Returns a text that has two readings by this template.
+pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooComplex> {
     let automaton = set.automaton(None);
-    let text = shortest(
-        [&automaton, &automaton],
+    let text = find_text(
+        [automaton, automaton],
         [None, None],
         None,
         Difference::SamePath,
     )?;
-    conflict([set, set], &text)
+    Ok(text.and_then(|text| conflict([set, set], &text)))
 }
 
 /// Returns a name that a pattern can split in two ways.
-pub(super) fn split_twice(name: &[TextField]) -> Option<String> {
+pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooComplex> {
     let automaton = TextAutomaton::of_fields(name);
-    shortest(
+    find_text(
         [&automaton, &automaton],
         [None, None],
         None,
@@ -66,45 +79,98 @@ pub(super) fn split_twice(name: &[TextField]) -> Option<String> {
 }
 
 /// Returns a name that matches two patterns.
-pub(super) fn common_name(one: &[TextField], other: &[TextField]) -> Option<String> {
+pub(super) fn common_name(
+    one: &[TextField],
+    other: &[TextField],
+) -> Result<Option<String>, TooComplex> {
     let [one, other] = [one, other].map(TextAutomaton::of_fields);
-    shortest([&one, &other], [None, None], None, Difference::Found)
+    find_text([&one, &other], [None, None], None, Difference::Found)
 }
 
 /// Returns a text that both templates can write for different numbers, given that no series is in
 /// both sets.
-pub(super) fn common_text(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
-    conflict(sets, &search(sets, None)?)
+pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict>, TooComplex> {
+    let text = search(sets, None)?;
+    Ok(text.and_then(|text| conflict(sets, &text)))
 }
 
 /// Returns a text that both templates can write for different numbers. A series may be in both
-/// sets. It is no conflict if both templates write the same number of such a series as the same
-/// text.
-pub(super) fn different_readings(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
+/// sets, so the same number of the same series may have the same text.
+pub(super) fn different_readings(
+    sets: [&TextSet<'_>; 2],
+) -> Result<Option<TextConflict>, TooComplex> {
     let streams = Streams::of(sets.map(|set| set.form));
-    conflict(sets, &search(sets, streams.as_ref())?)
+    let found = search(sets, streams.as_ref());
+    if found == Ok(None) {
+        return Ok(None);
+    }
+    if let Ok(Some(text)) = &found
+        && let Some(conflict) = conflict(sets, text)
+    {
+        return Ok(Some(conflict));
+    }
+    // Without streams the search finds any common text, and its readings can be the same.
+    let automata = automata_of(sets, compared_checks(sets));
+    let texts = some_texts(automata);
+    let conflict = texts.iter().find_map(|text| conflict(sets, text));
+    match found {
+        Err(error) if conflict.is_none() => Err(error),
+        _ => Ok(conflict),
+    }
 }
 
-fn search(sets: [TextSet<'_>; 2], outputs: Option<&[Outputs; 2]>) -> Option<String> {
-    // If both forms have the same kind of check characters, leave these out. They are equal if the
-    // characters before them are.
-    let checks = sets.map(|set| set.form.check);
-    let checks = if checks[0] == checks[1] {
-        [None, None]
-    } else {
-        checks
-    };
-    let automata = [0, 1].map(|side| sets[side].automaton(checks[side]));
+fn search(
+    sets: [&TextSet<'_>; 2],
+    outputs: Option<&[Outputs; 2]>,
+) -> Result<Option<String>, TooComplex> {
+    let checks = compared_checks(sets);
     let difference = match outputs {
         None => Difference::Found,
         Some(outputs) => Difference::begin(outputs),
     };
-    shortest([&automata[0], &automata[1]], checks, outputs, difference)
+    find_text(automata_of(sets, checks), checks, outputs, difference)
 }
 
-impl TextSet<'_> {
-    fn automaton(&self, check: Option<NumberCheck>) -> TextAutomaton {
-        TextAutomaton::of_rule(&self.form.fields, &self.form.name, self.excluded, check)
+/// Returns the methods for check characters that the search has to follow. Texts with the same kind
+/// of check characters are equal if the characters before them are.
+fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
+    let checks = sets.map(|set| set.form.check);
+    if checks[0] == checks[1] {
+        [None, None]
+    } else {
+        checks
+    }
+}
+
+fn automata_of<'a>(
+    sets: [&'a TextSet<'_>; 2],
+    checks: [Option<NumberCheck>; 2],
+) -> [&'a TextAutomaton; 2] {
+    [0, 1].map(|side| sets[side].automaton(checks[side]))
+}
+
+impl<'a> TextSet<'a> {
+    pub(super) fn new(form: &'a TextForm, excluded: &'a [Vec<TextField>]) -> TextSet<'a> {
+        TextSet {
+            form,
+            excluded,
+            unchecked: OnceCell::new(),
+            checked: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn form(&self) -> &'a TextForm {
+        self.form
+    }
+
+    fn automaton(&self, check: Option<NumberCheck>) -> &TextAutomaton {
+        let automaton = match check {
+            None => &self.unchecked,
+            Some(_) => &self.checked,
+        };
+        automaton.get_or_init(|| {
+            TextAutomaton::of_rule(&self.form.fields, &self.form.name, self.excluded, check)
+        })
     }
 
     fn readings(&self, text: &str) -> Vec<(String, u64)> {
@@ -122,8 +188,8 @@ impl TextSet<'_> {
 }
 
 /// Returns a conflict if the text has two different readings.
-fn conflict(sets: [TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // The search has left out check characters that are of the same kind in both forms.
+fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
+    // The search leaves out check characters of the same kind.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -253,11 +319,14 @@ impl Streams {
     /// always count as different.
     ///
     /// If one form is for a single series, the parts of its name are compared with the parts of the
-    /// other one. If both forms have the same pattern, each part is compared with itself. Otherwise
+    /// other one. If both forms have patterns with the same fields, each part is compared with itself. Otherwise
     /// the names are compared as a whole, for which their parts must be in order.
     fn of(forms: [&TextForm; 2]) -> Option<[Outputs; 2]> {
         let [one, other] = forms;
-        if one.pattern == other.pattern && one.missing_part() == other.missing_part() {
+        // Two patterns with the same fields match the same names, even if they name the parts
+        // differently.
+        let is_alike = one.pattern.fields() == other.pattern.fields();
+        if is_alike && one.missing_part() == other.missing_part() {
             return Some([Outputs::of_parts(one), Outputs::of_parts(other)]);
         }
         if !one.has_all_parts() || !other.has_all_parts() {
@@ -389,13 +458,14 @@ impl Outputs {
     }
 }
 
-/// Returns a shortest text that both automata accept and whose readings are different.
-fn shortest(
+/// Returns a text that both automata accept and whose readings are different, or `None` if there is
+/// none.
+fn find_text(
     automata: [&TextAutomaton; 2],
     checks: [Option<NumberCheck>; 2],
     outputs: Option<&[Outputs; 2]>,
     difference: Difference,
-) -> Option<String> {
+) -> Result<Option<String>, TooComplex> {
     let runs = checks.map(|check| match check {
         None => vec![None],
         Some(check) => CheckRun::beginnings(check).into_iter().map(Some).collect(),
@@ -412,15 +482,14 @@ fn shortest(
     let mut search = Search::default();
     pairs.for_each(|checks| search.add(begin(checks), None));
     let has_checks = checks.iter().any(Option::is_some);
-    let mut at = 0;
-    while let Some((state, _)) = search.visited.get(at) {
-        let state = state.clone();
+    while let Some(at) = search.next() {
+        let state = search.visited[at].0.clone();
         let nodes = [0, 1].map(|side| &automata[side].nodes[state.nodes[side]]);
         if nodes.iter().all(|node| node.is_final) && state.difference.is_found(outputs) {
-            return Some(search.text(at));
+            return Ok(Some(search.text(at)));
         }
         if search.visited.len() > STATES_MAX {
-            return None;
+            return Err(TooComplex);
         }
         for one in &nodes[0].edges {
             for other in &nodes[1].edges {
@@ -442,9 +511,36 @@ fn shortest(
                 }
             }
         }
-        at += 1;
     }
-    None
+    Ok(None)
+}
+
+/// Returns short texts that both automata accept, at most [`TEXTS_MAX`] of them. Two letters of each
+/// step suffice, because parts of names differ in one letter if they differ.
+fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
+    let live = live_pairs(automata);
+    let begin = (automata.map(|automaton| automaton.start), String::new());
+    let (mut queue, mut texts, mut count) = (VecDeque::from([begin]), Vec::new(), 0);
+    while let Some(([one, other], text)) = queue.pop_front() {
+        let nodes = [&automata[0].nodes[one], &automata[1].nodes[other]];
+        if nodes.iter().all(|node| node.is_final) {
+            texts.push(text.clone());
+        }
+        for one in &nodes[0].edges {
+            for other in &nodes[1].edges {
+                let next = [one.to, other.to];
+                let letters = one.letters.and(other.letters).iter();
+                for letter in letters.take(2).filter(|_| live.contains(&next)) {
+                    count += 1;
+                    if count > TEXTS_MAX {
+                        break;
+                    }
+                    queue.push_back((next, format!("{text}{letter}")));
+                }
+            }
+        }
+    }
+    texts
 }
 
 /// Returns the pairs of nodes from which both automata can accept the same rest of a text.
@@ -505,19 +601,42 @@ impl State {
     }
 }
 
-/// The visited states of a breadth-first search, each with the state before it and the character
-/// between them.
+/// The visited states of a search, each with the state before it and the character between them.
+///
+/// The search is breadth-first, and alternates between states with a difference and all others.
+/// There are few of the former, while the latter can be more than [`STATES_MAX`].
 #[derive(Default)]
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,
     known: HashSet<State>,
+    /// The states to visit next that have a difference.
+    different: VecDeque<usize>,
+    /// The other states to visit next.
+    others: VecDeque<usize>,
+    /// `true` if the next state to visit is one of the others, if there are any.
+    is_others_turn: bool,
 }
 
 impl Search {
     fn add(&mut self, state: State, before: Option<(usize, char)>) {
         if self.known.insert(state.clone()) {
+            let queue = match state.difference {
+                Difference::Found => &mut self.different,
+                Difference::SamePath | Difference::Unknown(_) => &mut self.others,
+            };
+            queue.push_back(self.visited.len());
             self.visited.push((state, before));
         }
+    }
+
+    /// Returns the state to visit next.
+    fn next(&mut self) -> Option<usize> {
+        self.is_others_turn = !self.is_others_turn;
+        let (first, second) = match self.is_others_turn {
+            true => (&mut self.others, &mut self.different),
+            false => (&mut self.different, &mut self.others),
+        };
+        first.pop_front().or_else(|| second.pop_front())
     }
 
     fn text(&self, mut at: usize) -> String {
