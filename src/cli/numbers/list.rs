@@ -9,10 +9,10 @@ use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::SeriesName;
 use idmint_wire::{NumberInfo, SeriesInfo};
 
-/// List all series, or the numbers of one, for people; programs read the output of `export`.
+/// List all series, or the numbers of one series. Programs should read the output of `export` instead.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// The series whose numbers are listed; all series if absent.
+    /// The series whose numbers are listed. Default: all series are listed.
     #[arg(value_parser = SeriesName::from_text)]
     series: Option<SeriesName>,
     #[command(flatten)]
@@ -65,7 +65,11 @@ fn line_of_series(info: &SeriesInfo) -> String {
         Some(closed) => format!("  closed since {}", closed.time),
         None => String::new(),
     };
-    format!("{series}  {first} to {last}  {updated}{closed}")
+    let numbers = match last.as_str() {
+        "0" => "no numbers".to_owned(),
+        last => format!("{first} to {last}"),
+    };
+    format!("{series}  {numbers}  {updated}{closed}")
 }
 
 fn line_of_number(info: &NumberInfo) -> String {

@@ -435,8 +435,11 @@ impl Request for ResumeRequest {
     /// hold on the series once the plan is durable.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.now.clone().map_err(RecordError::Clock)?;
-        let head = round.open_series(&self.series)?;
+        let SeriesState { head, closed } = round.series_state(&self.series)?;
         let next = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
+        if let Some(closed) = closed.filter(|_| self.from > next) {
+            return Err(RecordError::Number(NumberRefusal::Closed(closed)));
+        }
         if next != self.from && !read(round.records.is_held(&self.series))? {
             return Err(RecordError::Number(NumberRefusal::NotHeld {
                 series: self.series.clone(),
@@ -501,6 +504,13 @@ impl Request for CloseRequest {
                 stored,
                 form: None,
             });
+        }
+        // Numbers after the last stored one may have been given before the restore, and the record
+        // of a closed series names its last number.
+        if read(round.records.is_held(&self.series))? {
+            return Err(RecordError::Number(NumberRefusal::Held {
+                series: self.series.clone(),
+            }));
         }
         let now = round.now.clone().map_err(RecordError::Clock)?;
         let plan = ClosePlan::make(self, head, now);

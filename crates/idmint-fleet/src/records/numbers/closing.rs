@@ -49,15 +49,45 @@ mod tests {
 
     use crate::coordinator::{Coordinator, MemoryCoordinator, Transaction, Write};
     use crate::nonce::Nonce;
+    use crate::records::numbers::hold_numbers;
     use crate::records::{FleetRecords, KnownFleet};
     use crate::stored::{KNOWN_ROWS, SlotRecord};
     use idmint_core::time::UnixNanos;
     use idmint_storage::samples::{close_plan, give, series};
     use idmint_storage::{Namespace, NumberStore, RecordStore, WriteError};
 
+    fn fleet() -> (Arc<MemoryCoordinator>, FleetRecords) {
+        let coordinator = Arc::new(MemoryCoordinator::default());
+        let records = FleetRecords::new(
+            Arc::clone(&coordinator) as Arc<dyn Coordinator>,
+            &Namespace::default(),
+            Arc::<KnownFleet>::default(),
+            Arc::default(),
+            7,
+        );
+        (coordinator, records)
+    }
+
+    #[test]
+    fn a_series_is_not_closed_while_its_numbers_are_held() {
+        let (coordinator, records) = fleet();
+        let given = give(&records, &series("acme"), 1, "a");
+        let key = records.store.keys.number_hold();
+        let transaction = Transaction {
+            write: vec![hold_numbers(key, UnixNanos::from_seconds(9), true)],
+            ..Transaction::default()
+        };
+        coordinator.commit(&transaction).expect("memory");
+        let close = [close_plan(&series("acme"), Some(given.head()))];
+        let refused = records.write(&close).expect_err("the series is held");
+        assert!(matches!(refused, WriteError::Stale), "{refused:?}");
+        records.end_hold(Some(&series("acme"))).expect("memory");
+        records.write(&close).expect("the hold has ended");
+    }
+
     #[test]
     fn a_series_is_closed_only_when_every_node_with_a_slot_can_read_that() {
-        let coordinator = Arc::new(MemoryCoordinator::default());
+        let (coordinator, records) = fleet();
         let put = |key: &str, value: Vec<u8>| {
             let key = format!("/idmint/v1/default/{key}");
             let write = vec![Write::put(key, value)];
@@ -67,13 +97,6 @@ mod tests {
             };
             coordinator.commit(&transaction).expect("memory");
         };
-        let records = FleetRecords::new(
-            Arc::clone(&coordinator) as Arc<dyn Coordinator>,
-            &Namespace::default(),
-            Arc::<KnownFleet>::default(),
-            Arc::default(),
-            7,
-        );
         let given = give(&records, &series("acme"), 1, "a");
         let close = [close_plan(&series("acme"), Some(given.head()))];
         let instance = Nonce::new(5);

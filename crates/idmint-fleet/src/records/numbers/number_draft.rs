@@ -242,7 +242,7 @@ impl NumberDraft {
     }
 
     /// Adds the plan to close a series. Returns `false` if the stored rows differ from those that the
-    /// plan is based on, or if the series is already closed.
+    /// plan is based on, or if the series is already closed or held.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -252,7 +252,7 @@ impl NumberDraft {
             .series
             .get_mut(&closed.series)
             .expect("its series was read");
-        let is_current = of_series.is_open_after(*before);
+        let is_current = of_series.is_open_after(*before) && !of_series.is_held;
         of_series.closed = Some(closed.clone());
         is_current
     }

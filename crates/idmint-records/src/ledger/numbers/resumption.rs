@@ -45,6 +45,10 @@ impl ResumeRequest {
         now: EventTime,
     ) -> Result<Option<NumberPlan>, NumberRefusal> {
         let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
+        // A series that has given all its numbers continues after its last one, too.
+        if self.from == least {
+            return Ok(None);
+        }
         if !(least..=self.bounds.max).contains(&self.from) {
             return Err(NumberRefusal::ResumesOutside {
                 series: self.series.clone(),
@@ -52,9 +56,6 @@ impl ResumeRequest {
                 least,
                 max: self.bounds.max,
             });
-        }
-        if self.from == least {
-            return Ok(None);
         }
         let given = GivenNumbers {
             series: self.series.clone(),
@@ -143,6 +144,11 @@ mod tests {
     fn nothing_is_skipped_if_the_next_number_is_named() {
         assert_eq!(resume(21).plan(head(20), at(40)), Ok(None));
         assert_eq!(resume(10).plan(None, at(40)), Ok(None));
+        assert_eq!(
+            resume(101).plan(head(100), at(40)),
+            Ok(None),
+            "it ends with 100"
+        );
     }
 
     #[test]

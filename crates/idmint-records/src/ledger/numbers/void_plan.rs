@@ -77,7 +77,7 @@ pub struct VoidPlan {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VoidRefusal {
     /// The number has not been given.
-    #[error("the series {series} has not given {number}")]
+    #[error("number {number} of the series {series} was not given, so it cannot become void")]
     NotGiven {
         /// The name of the series.
         series: SeriesName,
@@ -85,7 +85,7 @@ pub enum VoidRefusal {
         number: u64,
     },
     /// The number is already void, but for another reason.
-    #[error("{} of {} is already void since {}, for another reason: {:?}", .0.number, .0.series, .0.recorded, .0.reason.as_str())]
+    #[error("number {} of {} is already void since {}, for another reason: {:?}", .0.number, .0.series, .0.recorded, .0.reason.as_str())]
     AlreadyVoid(VoidedNumber),
 }
 
