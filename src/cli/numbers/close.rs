@@ -8,12 +8,12 @@ use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::SeriesName;
 
-/// Close a series, such as that of a past year. It keeps its numbers and gives no more.
+/// Close a series, such as that of a past year. The series keeps its numbers, and gives no new ones.
 ///
-/// Repeating the command changes nothing. A closed series cannot be opened again; begin a new one instead.
+/// Repeating the command changes nothing. A closed series cannot be opened again, so begin a new series instead.
 #[derive(Debug, Args)]
 pub(super) struct Close {
-    /// The series. It need not have begun.
+    /// The series. If it has no numbers, it never gives any.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
     /// The response as JSON, on one line.

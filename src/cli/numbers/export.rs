@@ -15,10 +15,10 @@ use idmint_wire::{NumberInfo, SeriesInfo};
 ///
 /// A reserved range of blocks is one line: `number` is its first number, and `last` its last one.
 ///
-/// Numbers given during the export may be missing; those of one series are complete up to some number.
+/// Numbers given during the export may be missing. The numbers of each series are complete up to the last one printed.
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// The series; all that the caller may read if absent.
+    /// The series to print. Default: all series that the caller may read.
     #[arg(value_parser = SeriesName::from_text)]
     series: Vec<SeriesName>,
     #[command(flatten)]

@@ -8,17 +8,17 @@ use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::SeriesName;
 
-/// Continue a series that was kept elsewhere until now.
+/// Continue a series that another program has kept until now.
 ///
-/// Its last number is listed as given to the key `import-NUMBER`; the next number follows it. A series that has already
-/// begun here is refused, but repeating the same command changes nothing. To correct a wrong NUMBER before the next number is
-/// given, add `--instead-of`.
+/// NUMBER is listed as given to the key `import-NUMBER`, and the next number follows it. A series that has already begun here
+/// is refused, but repeating the same command changes nothing. To correct a wrong NUMBER before the next number is given, add
+/// `--instead-of`.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The series.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// The last number that was given elsewhere, without the text around it.
+    /// The last number that the other program gave, without the text around it.
     number: u64,
     /// The wrong number of an earlier import, which NUMBER replaces. It must be the only number of the series.
     #[arg(long, value_name = "WRONG")]

@@ -10,12 +10,12 @@ use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on, parse_key};
 use idmint_records::ledger::SeriesName;
 
-/// Take the next number of a series, and print it in its written form.
+/// Take the next number of a series, and print its text.
 ///
-/// A key always gets the same number, so a repeated command prints that number again.
+/// A key always gets the same number, so a repeated command prints the same text.
 #[derive(Debug, Args)]
 pub(super) struct Next {
-    /// The series; its first number creates it.
+    /// The series. Its first number creates it.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
     /// The idempotency key of the number, such as the id of an order.

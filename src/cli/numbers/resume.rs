@@ -13,7 +13,7 @@ use idmint_client::{Client, ClientError};
 use idmint_records::ledger::SeriesName;
 use idmint_wire::ResumeAnswer;
 
-/// Resume series that wait after a restore.
+/// Resume series that give no numbers since a restore.
 ///
 /// A service that was started on restored data gives no numbers until an operator says where each series continues. N is the
 /// highest number of the series in your own records, plus one. The numbers in between become void.

@@ -142,7 +142,7 @@ impl FleetRecords {
         }
         Err(StoreError::new(
             FailureKind::Unreachable,
-            "another fence was made meanwhile, and series still wait to be resumed since that fence",
+            "another fence has held the numbers again; find the last number of each series anew, and resume the series once more",
         ))
     }
 }

@@ -256,7 +256,10 @@ pub struct NumberPlan {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NumberRefusal {
     /// The idempotency key was already used for a different request.
-    #[error("the idempotency key was used before for another request for numbers of {series}")]
+    #[error(
+        "the idempotency key was used before for numbers of {series}, with another count or first number; repeat that \
+         request, or use a new key"
+    )]
     KeyConflict {
         /// The name of the series.
         series: SeriesName,
@@ -291,7 +294,7 @@ pub enum NumberRefusal {
     #[error(transparent)]
     NotAdmitted(#[from] SeriesRefusal),
     /// The series cannot begin with a number below the configured first one.
-    #[error("first is {first}, but must be from {least} to {max}")]
+    #[error("first must be from {least} to {max}, got {first}")]
     BeginsBelow {
         /// The first number that the request asked for.
         first: u64,
@@ -302,7 +305,8 @@ pub enum NumberRefusal {
     },
     /// The series has fewer numbers left than the request asks for.
     #[error(
-        "the series {series} ends with {max} and has only {left} numbers left, but {count} were requested"
+        "the series {series} ends with {max} and has only {left} numbers left, but {count} were requested; begin another \
+         series, or raise max"
     )]
     SeriesEnded {
         /// The name of the series.
@@ -333,7 +337,10 @@ pub enum NumberRefusal {
     Closed(ClosedSeries),
     /// The series is not waiting for an operator to resume it, and its next number is not the
     /// requested one.
-    #[error("the series {series} needs no resumption; its next number is {next}, not {from}")]
+    #[error(
+        "the series {series} cannot continue with {from}, because it does not wait to be resumed, and its next number is \
+         {next}"
+    )]
     NotHeld {
         /// The name of the series.
         series: SeriesName,

@@ -48,19 +48,19 @@ pub enum TemplateError {
     /// The text is too long or empty, begins or ends with a blank, or contains a character that is
     /// not printable.
     #[error(
-        "must have 1 to {LEN_MAX} bytes of printable characters, and no blank at the beginning or the end"
+        "must have 1 to {LEN_MAX} bytes of printable characters, and no space at the beginning or the end"
     )]
     Letters,
     /// A pair of braces is not a placeholder, or a brace has no counterpart.
     #[error(
-        "may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of the pattern such as {{year}} or \
-         {{year:last2}} in braces, and no other braces"
+        "must have only these placeholders in braces: {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of \
+         the pattern such as {{year}} or {{year:last2}}"
     )]
     Braces,
     /// The placeholder for the number is missing or repeated, or another placeholder is repeated.
     #[error(
-        "must have {{n}} once, or a width such as {{n:05}}, and every other placeholder at most once; {{series}} \
-         contains all parts, so no part stands beside it"
+        "must have {{n}} once, which may have a width such as {{n:05}}, and every other placeholder at most once; \
+         {{series}} contains all parts, so use either {{series}} or parts"
     )]
     Places,
 }
