@@ -65,6 +65,9 @@ pub struct IdColumn {
     /// The line numbers of the first ten lines that are not blank. If a format reads its first id
     /// in a later line, none of these lines was an id of the format, so they become its `none_at`.
     first_lines: Vec<u64>,
+    /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
+    /// id. Such a line is not the heading of the column.
+    pub(super) is_first_id: bool,
 }
 
 /// A summary of the lines that are ids of one format in one encoding.
@@ -133,7 +136,9 @@ impl IdColumn {
             // A decimal number alone never identifies its format clearly.
             let is_number = text.bytes().all(|letter| letter.is_ascii_digit());
             let is_told = best.is_plausible() && !decoded.is_unlikely();
-            if is_told && !is_number && !decoded.is_ambiguous() {
+            let is_clear = is_told && !decoded.is_ambiguous();
+            self.is_first_id |= self.lines == 1 && (is_clear || is_told && is_number);
+            if is_clear && !is_number {
                 let key = (best.format_index(), best.encoding_index());
                 *self.clear.entry(key).or_default() += 1;
             }

@@ -24,7 +24,7 @@ const CERTAIN_BITS: f64 = 20.0;
 const RARITY_OF_ANY: u8 = 32;
 
 /// One line in this number of lines may be something other than an id. For example, 5 of 100 lines
-/// may be something else. A heading does not count.
+/// may be something else. A heading does not count, but a first line that is an id is no heading.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
 /// The maximum advantage of a rival explanation, in bits for each line, if each line alone is
@@ -258,7 +258,8 @@ impl IdColumn {
     /// needs to explain the sample.
     fn explain<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Vec<Explained<'a>> {
         let is_enough = |read: &ReadLines| {
-            let others = self.lines - read.count - u64::from(read.is_headed(self.first_line()));
+            let is_headed = !self.is_first_id && read.is_headed(self.first_line());
+            let others = self.lines - read.count - u64::from(is_headed);
             others * LINES_OF_ONE_OTHER <= self.lines
         };
         // The built-in format that is so rare, `typeid-uuid`, has neither constants nor a time. In

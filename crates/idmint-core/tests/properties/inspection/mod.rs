@@ -468,6 +468,36 @@ fn what_the_lines_have_in_common_is_counted() {
 }
 
 #[test]
+fn a_first_line_that_is_an_id_of_another_format_is_not_a_heading() {
+    let decoder = Decoder::new(formats());
+    let found = |lines: &[&str]| {
+        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        judge(&decoder, &lines, NOW)
+    };
+    let [payment, uuid] = ["1I9ZC1000", "9b2e7c60-1f4a-4d83-a6b5-0c3f8e92d174"];
+    let others = [
+        "f81d4fae-7dec-41d0-8765-00a0c91e6bf6",
+        "3b241101-e2bb-4255-8caf-4136c566a962",
+    ];
+    for lines in [
+        vec![payment, uuid],
+        vec![uuid, payment],
+        vec![payment, uuid, others[0], others[1]],
+        vec!["1573542478315782144", uuid, others[0]],
+    ] {
+        let Err((why, candidates)) = found(&lines) else {
+            panic!("{lines:?}")
+        };
+        assert_eq!((why, candidates.len()), (Untold::NoFormat, 0), "{lines:?}");
+    }
+    for heading in ["id", "payment_id", "Order number", "transaction-reference"] {
+        let lines = [heading, uuid, others[0], others[1]];
+        let told = found(&lines).map(|(format, ..)| format);
+        assert_eq!(told, Ok("uuid4".to_owned()), "{heading}");
+    }
+}
+
+#[test]
 fn layouts_that_are_not_known_here_are_not_told_to_be_others() {
     let decoder = Decoder::new(formats());
     let mut random = StdRng::seed_from_u64(39);
