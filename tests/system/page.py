@@ -39,9 +39,9 @@ class Visit:
     looked_at = {"views": 0, "requests": 0, "axe rules": 0, "images": 0}
 
     def __init__(self, browser, url, refusals=(), **context):
-        context.setdefault("viewport", {"width": 1100, "height": 900})
+        context = {"viewport": {"width": 1100, "height": 900}, "timezone_id": "Europe/Berlin", **context}
         self.url, self.refusals, self.messages, self.foreign = url, refusals, [], []
-        self.context = browser.new_context(ignore_https_errors=True, locale="en-GB", timezone_id="Europe/Berlin", **context)
+        self.context = browser.new_context(ignore_https_errors=True, locale="en-GB", **context)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.context.add_init_script(WATCH)
         self.page = self.context.new_page()
@@ -150,9 +150,11 @@ VIEWS = [
     ("near", "#/'1i9zc1000'", "payment"),
     ("none", "#/hello-world-1", "No id of a format"),
     ("line", "#/" + "order%201I9ZC1000%20paid%20by%200190163d-8694-739b-aea5-966c26f8ad90", "2 ids"),
+    ("day", "#/2026-11-28", "Ids of this day: choose a format"),
     ("mint", "#mint", "Mint ids"),
     ("formats", "#formats", "Formats"),
     ("format", "#formats/siq", "siq"),
+    ("span", "#formats/payment/2026-11-27", "payment"),
     ("all-numbers", "#numbers", "Numbers without gaps"),
     ("numbers", "#numbers/acme-2026", "acme-2026"),
     ("number", "#/INV-acme-2026-00002", "Number 2"),
@@ -264,8 +266,12 @@ def by_mouse(browser, url):
         expect(page.locator(".command")).to_have_text(f"curl -X POST -H 'Accept: text/plain' '{url}ids/snowflake?count=25&encoding=hex_padded'")
         page.get_by_role("button", name="Mint", exact=True).click()
         heading(page, "25 ids of snowflake")
-        page.get_by_role("button", name="Copy the ids").click()
-        expect(page.locator("#status")).to_have_text("Copied the ids")
+        expect(page.locator(".card ~ .curl, div:has(> .card) ~ .curl")).to_be_visible()
+        page.get_by_role("button", name="Copy command").click()
+        expect(page.locator("#status")).to_have_text("Copied command")
+        assert visit.copied() == page.locator(".command").inner_text()
+        page.get_by_role("button", name="Copy ids").click()
+        expect(page.locator("#status")).to_have_text("Copied ids")
         ids = visit.copied().split()
         assert len(set(ids)) == 25 and all(len(id_) == 16 for id_ in ids), ids
         assert visit.saved(lambda: page.get_by_role("button", name="Save as text").click()).split() == ids
@@ -289,12 +295,47 @@ def by_mouse(browser, url):
             expect(page.locator("main")).to_contain_text(text)
         page.get_by_label("Database").select_option("sqlite")
         expect(page.locator(".advice").first).to_contain_text("INTEGER")
-        page.get_by_label("From (UTC)").fill("2026-01-01T00:00:00")
-        page.get_by_label("to before").fill("2026-01-02T00:00:00")
+        page.get_by_label("Database").select_option("postgresql")
+        expect(page.locator(".advice").first).to_contain_text("SELECT finds example ids of 2026-01-01.")
+        page.get_by_label("From (UTC)").fill("2026-11-27T00:00:00")
+        page.get_by_label("to before (UTC)").fill("2026-11-28T00:00:00")
         page.get_by_role("button", name="Show the range").click()
-        expect(page.get_by_role("region", name="Ids of this span")).to_contain_text("11LPC0000")
+        span = page.get_by_role("region", name="Ids of this span")
+        expect(span).to_contain_text("1IKTC0000")
+        advice = page.locator(".advice")
+        expect(advice.first).to_contain_text("SELECT finds ids from 2026-11-27T00:00:00Z to before 2026-11-28T00:00:00Z, as chosen above.")
+        expect(advice.first.locator("pre")).to_contain_text("BETWEEN 4276974182400 AND 4281005260799")
+        advice.last.get_by_role("button", name="Copy").click()
+        assert "BETWEEN '1IKTC0000' AND '1IMNZZZZZ'" in visit.copied(), visit.copied()
+        for name in ["Yesterday", "Today"]:
+            page.get_by_role("button", name=name).click()
+            days = [page.get_by_label(label).input_value()[:10] for label in ["From (UTC)", "to before (UTC)"]]
+            expect(advice.first).to_contain_text(f"SELECT finds ids from {days[0]}T00:00:00Z to before {days[1]}T00:00:00Z")
         page.get_by_role("link", name="Mint some").click()
         expect(page.get_by_label("Format", exact=True)).to_have_value("payment")
+
+        # From a day to the ids of that day.
+        page.get_by_role("link", name="Decode", exact=True).click()
+        page.locator("#text").fill("2026-01-01T10:00Z")
+        page.get_by_role("button", name="Decode").click()
+        heading(page, "Ids of this day: choose a format")
+        visit.judge("day")
+        expect(page.get_by_role("link", name="uuid4")).to_have_count(0)
+        page.get_by_role("link", name="siq", exact=True).click()
+        heading(page, "siq")
+        expect(span).to_be_visible()
+        expect(page.get_by_label("From (UTC)")).to_have_value("2026-01-01T00:00")
+        # The range of the example day gives the statements of the example.
+        bounds = lambda: [text[text.index("BETWEEN"):] for text in page.locator(".advice pre").all_inner_texts()]
+        chosen = bounds()
+        page.get_by_role("link", name="All formats").click()
+        page.get_by_role("link", name="siq", exact=True).click()
+        expect(page.locator(".advice").first).to_contain_text("example ids of 2026-01-01")
+        assert chosen == bounds(), chosen
+    with Visit(browser, url, timezone_id="UTC") as visit:
+        page = visit.open(f"#/{SNOWFLAKE}")
+        expect(page.locator(".times")).to_contain_text("ago")
+        expect(page.locator(".times")).not_to_contain_text("here")
 
 
 def numbers(browser, url):
@@ -431,6 +472,11 @@ def by_keyboard(browser, url):
         page.keyboard.type(ids[7])
         expect(page.locator("table.many tbody tr")).to_have_count(1)
         expect(page.locator("#status")).to_have_text("1 row of 250.")
+        page.locator("#filter").fill("")
+        page.locator("#only").select_option("rows with problems")
+        expect(page.locator("#status")).to_have_text("0 rows of 250.")
+        page.locator("#only").select_option("all rows")
+        page.locator("#filter").fill(ids[7])
         tab_to(page, page.get_by_role("button", name="Save as CSV"))
         saved = visit.saved(lambda: page.keyboard.press("Enter"))
         assert saved.splitlines()[0] == "line,id,format,time,worker,sequence,note" and saved.splitlines()[1].startswith(f"8,{ids[7]},snowflake,"), saved
@@ -492,6 +538,16 @@ def columns(browser, url):
             page.dispatch_event("main", "drop", {"dataTransfer": dropped})
             heading(page, "60 ids")
 
+        # Rows with problems.
+        page = visit.open()
+        visit.paste("\n".join([*ULIDS, ULIDS[0], "n/a"]))
+        heading(page, "21 ids")
+        page.get_by_label("Show").select_option("rows with problems")
+        rows = page.locator("table.many tbody tr")
+        expect(rows).to_have_count(3)
+        notes = [row.locator("td").last.inner_text() for row in rows.all()]
+        assert notes == ["earlier than line 4", "repeats line 1, earlier than line 20", "not an id of ulid"], notes
+
         # Lines of a log: the ids in them, each with its line.
         page = visit.open()
         visit.paste(f"2026-11-21 03:36:01 INFO order={PAYMENT} user=anna 200\n2026-11-21 03:36:02 WARN nothing here\n2026-11-21 03:36:03 INFO \"{SNOWFLAKE}\" (0190163d-8694-739b-aea5-966c26f8ad90)")
@@ -529,8 +585,8 @@ def columns(browser, url):
         assert page.locator("table.many img, table.many script").count() == 0
         saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
         assert "\"'=HYPERLINK(\"\"https://example.com\"\")\"" in saved, saved
-        page.get_by_role("button", name="Copy the table").click()
-        expect(page.locator("#status")).to_have_text("Copied the table")
+        page.get_by_role("button", name="Copy table").click()
+        expect(page.locator("#status")).to_have_text("Copied table")
         copied = [line.split("\t") for line in visit.copied().splitlines()]
         assert copied[0] == ["line", "id", "format", "time", "worker", "sequence", "note"] and all(len(cells) == 7 for cells in copied), copied
         assert "'=HYPERLINK(\"https://example.com\")" in [cells[1] for cells in copied], copied

@@ -89,11 +89,12 @@ function oneId(text, answer, format, { pinned, note, numbers }) {
 function times({ time, time_unix_seconds: seconds }) {
   if (time === null) return h("p", { class: "times" }, seconds === null ? "It carries no time." : `After the year 9999: ${grouped(seconds)} seconds after 1970 began.`);
   const ms = Date.parse(time);
+  const here = local(ms);
   return h(
     "div",
     { class: "times" },
     h("p", {}, h("strong", {}, h("time", { datetime: time, class: "id" }, time.replace("T", " ").replace("Z", " UTC"))), copyButton(time, "the time in UTC")),
-    h("p", {}, `${local(ms)} here, `, h("strong", {}, relative(ms))),
+    h("p", {}, here && `${here} here, `, h("strong", {}, relative(ms))),
   );
 }
 

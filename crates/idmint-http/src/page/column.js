@@ -62,21 +62,44 @@ async function idsInside(rows, column) {
 
 async function readRows(given, { readAs }) {
   const { verdict, rows } = await decodeColumn(given.map((row) => short(row.text)), readAs);
-  return { verdict, rows: rows.map((answer, at) => rowOf(given[at], answer, verdict.format)) };
+  return { verdict, rows: marked(rows.map((answer, at) => rowOf(given[at], answer, verdict.format)), verdict.format) };
 }
 
-/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. */
+/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. `isOther` marks an id of another format. */
 function rowOf({ line, text }, answer, format) {
   const read = answer.read_as ?? answer;
-  const isId = answer.read_as === undefined ? read.format !== null : answer.read_as !== null;
+  const isId = read.format !== null;
+  const isOther = isId && answer.read_as === null;
   const of = (kind) => read.fields.find((field) => field.kind === kind);
-  const notes = (answer.notes ?? []).map((note) => note.detail);
-  if (answer.ambiguous && !format) notes.push("another reading is nearly as likely");
-  if (answer.as_given === false && read === answer && isId) notes.push(`read as ${answer.canonical}`);
-  if (!isId) notes.push(format ? `not an id of ${format}` : "no id");
-  if (!read.format && answer.did_you_mean?.length) notes.push(`near to ${answer.did_you_mean[0]}`);
+  const problems = (answer.notes ?? []).map((note) => note.detail);
+  if (answer.as_given === false && read === answer && isId) problems.push(`read as ${answer.canonical}`);
+  if (!isId || isOther) problems.push(format ? `not an id of ${format}` : "no id");
+  if (!isId && answer.did_you_mean?.length) problems.push(`near to ${answer.did_you_mean[0]}`);
+  const isDoubtful = answer.ambiguous && (isOther || !format);
   const [worker, sequence] = [of("worker"), of("sequence")];
-  return { line, text, isId, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null, note: notes.join(", ") };
+  return { line, text, isId, isOther, isDoubtful, problems, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null };
+}
+
+/** Marks rows that repeat an earlier text, and rows whose time is earlier than the time of the previous id. A row can be both. */
+function marked(rows, format) {
+  const lines = new Map();
+  let before = null;
+  for (const row of rows) {
+    row.repeats = lines.get(row.text);
+    if (row.repeats) row.problems.push(`repeats line ${row.repeats}`);
+    else lines.set(row.text, row.line);
+    if (format && row.time && !row.isOther) {
+      // Without the Z, instants of one format sort as texts.
+      const time = row.time.slice(0, -1);
+      if (before && time < before.time) {
+        row.below = before.line;
+        row.problems.push(`earlier than line ${before.line}`);
+      }
+      before = { time, line: row.line };
+    }
+    row.note = [...row.problems, ...(row.isDoubtful ? ["another reading is nearly as likely"] : [])].join(", ");
+  }
+  return rows;
 }
 
 const COLUMNS = [
@@ -106,36 +129,75 @@ const CERTAINTIES = { certain: "certain", likely: "likely", named: "as you chose
 
 const WHY = {
   no_format: "no format reads 19 of 20 rows",
+  mixed_formats: "the ids of one format are written in several ways",
   several_formats: "several formats fit the rows equally well",
-  mixed_formats: "the rows are ids of several formats",
   no_better_than_chance: "no format of this service fits the rows better than random text",
 };
 
-/** Counts the rows of each format, where each row was read independently: `12 snowflake, 3 payment`. */
-function shares(rows) {
-  const counts = new Map();
-  for (const { format } of rows) if (format) counts.set(format, (counts.get(format) ?? 0) + 1);
-  return [...counts].map(([format, count]) => `${grouped(count)} ${format}`).join(", ");
+/** The most lines that are listed. */
+const LISTED_MAX = 5;
+
+/** The heading of a column with fewer rows names the lines of each format. */
+const FEW = 10;
+
+/** Returns the formats with their rows, where each row was read independently. The most frequent format comes first. */
+function byFormat(rows) {
+  const groups = new Map();
+  for (const row of rows) {
+    if (!row.isId) continue;
+    if (!groups.has(row.format)) groups.set(row.format, []);
+    groups.get(row.format).push(row);
+  }
+  return [...groups].sort(([, one], [, other]) => other.length - one.length);
+}
+
+/** `true` if the rows are ids of several formats. If the service found no format, more than a tenth of the rows must be clear by themselves. */
+function areMixed({ verdict: { why }, rows }, groups) {
+  const clear = rows.filter((row) => row.isId && !row.isDoubtful);
+  return groups.length > 1 && (why === "mixed_formats" || (why === "no_format" && clear.length * 10 > rows.length));
+}
+
+/** Returns the lines of some rows: `lines 3, 4, 9 …`. */
+function linesOf(rows) {
+  const lines = [...new Set(rows.map((row) => row.line))];
+  return `line${lines.length > 1 ? "s" : ""} ${lines.slice(0, LISTED_MAX).join(", ")}${lines.length > LISTED_MAX ? " …" : ""}`;
+}
+
+/** Returns the name of a format, with `probably` if every row has another likely reading. */
+function named([format, rows]) {
+  return `${rows.every((row) => row.isDoubtful) ? "probably " : ""}${format}`;
+}
+
+/** Returns the heading, such as `2 ids of 2 formats: payment (line 1), ulid (line 2)`. */
+function titleOf({ rows }, groups, isMixed) {
+  const ids = rows.filter((row) => row.isId).length;
+  if (!isMixed) return ids ? counted(ids, "id") : "No id";
+  const isOneLine = rows.every((row) => row.line === rows[0].line);
+  const where = (some) => (rows.length >= FEW ? ` (${grouped(some.length)})` : isOneLine ? "" : ` (${linesOf(some)})`);
+  return `${counted(ids, "id")} of ${groups.length} formats: ${groups.slice(0, LISTED_MAX).map((group) => named(group) + where(group[1])).join(", ")}${groups.length > LISTED_MAX ? " …" : ""}`;
 }
 
 /** Returns the list of facts about all rows: their format, time span, worker numbers and duplicates. */
-function factsOf({ verdict, rows }) {
+function factsOf({ verdict, rows, readAs }, groups, isMixed) {
   const { format, candidates, workers } = verdict;
   const span = ({ from, to }) => (from ? [h("time", { class: "id" }, from), " to ", h("time", { class: "id" }, to)] : null);
-  const isMixed = verdict.why === "mixed_formats";
-  const candidate = (one) => h("li", {}, `${isMixed ? `${grouped(one.ids)} of ` : ""}${one.format} (${one.encoding})`, one.from ? [", ", span(one)] : null);
+  const candidate = (one) => h("li", {}, `${one.format} (${one.encoding})`, one.from ? [", ", span(one)] : null);
+  const listed = (some) => h("ul", { class: "plain" }, some.map((group) => h("li", {}, `${named(group)}: ${counted(group[1].length, "row")}, ${linesOf(group[1])}`)));
+  const told = (some, what) => (some.length ? `${counted(some.length, "row")}: ${some.slice(0, 3).map(what).join(", ")}${some.length > 3 ? " …" : ""}` : "none");
+  const others = byFormat(rows.filter((row) => row.isOther));
   const none = rows.filter((row) => !row.isId);
   const numbers = workers && [...workers.numbers, ...(workers.count > workers.numbers.length ? ["…"] : [])].join(", ");
   return facts([
-    ["Format", h("strong", {}, format ? `${format} (${verdict.encoding}), ${CERTAINTIES[verdict.certainty]}` : `unknown: ${WHY[verdict.why]}`)],
-    [isMixed ? "Formats" : "May be", candidates.length ? h("ul", { class: "plain" }, candidates.map(candidate)) : null],
-    ["Row by row", format || candidates.length ? null : shares(rows)],
+    isMixed ? ["Formats", listed(groups)] : ["Format", h("strong", {}, format ? `${format} (${verdict.encoding}), ${CERTAINTIES[verdict.certainty]}` : `unknown: ${WHY[verdict.why]}`)],
+    ["May be", !isMixed && candidates.length ? h("ul", { class: "plain" }, candidates.map(candidate)) : null],
+    ["Other formats", !isMixed && others.length ? listed(others) : null],
+    ["Row by row", isMixed || format || candidates.length ? null : groups.map(([name, some]) => `${grouped(some.length)} ${name}`).join(", ")],
     ["Rows", grouped(rows.length)],
     ["Span", span(verdict)],
     ["Worker numbers", numbers],
-    ["Duplicates", verdict.duplicates ? counted(verdict.duplicates, "row") : "none"],
-    ["Out of order", verdict.backwards === null ? null : verdict.backwards ? counted(verdict.backwards, "row") : "none"],
-    [format ? `Not ids of ${format}` : "No ids", none.length ? `${counted(none.length, "row")}: line ${none.slice(0, 5).map((row) => row.line).join(", ")}${none.length > 5 ? " …" : ""}` : "none"],
+    ["Duplicates", told(rows.filter((row) => row.repeats), (row) => `line ${row.line} repeats line ${row.repeats}`)],
+    ["Out of order", verdict.backwards === null ? null : told(rows.filter((row) => row.below), (row) => `line ${row.line} is earlier than line ${row.below}`)],
+    [readAs ? `Not ids of ${readAs}` : "No ids", none.length ? `${counted(none.length, "row")}: ${linesOf(none)}` : "none"],
   ]);
 }
 
@@ -154,11 +216,14 @@ export function showColumn(into, column) {
   };
   let [sorted, isDown, page] = ["line", false, 0];
   let shown = all;
-  const found = all.filter((row) => row.isId);
+  const groups = byFormat(all);
+  const isMixed = areMixed(column, groups);
+  const title = titleOf(column, groups, isMixed);
   const names = [...new Set(all.map((row) => row.format).filter(Boolean))].sort();
   const readable = [...new Set([...verdict.candidates.map((one) => one.format), ...names, ...(verdict.format ? [verdict.format] : [])])].sort();
   const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false" });
-  const only = h("select", { id: "only" }, h("option", { value: "" }, "all rows"), names.map((format) => h("option", { value: format }, format)), h("option", { value: "-" }, "rows that are no ids"));
+  const only = h("select", { id: "only" }, h("option", { value: "" }, "all rows"), names.map((format) => h("option", { value: format }, format)), h("option", { value: "-" }, "rows that are no ids"), h("option", { value: "!" }, "rows with problems"));
+  const isShown = (row) => only.value === "" || (only.value === "-" ? !row.isId : only.value === "!" ? row.problems.length : row.format === only.value);
   const body = h("tbody");
   const place = h("span", { class: "place" });
   const [before, after] = [h("button", { type: "button" }, "Earlier rows"), h("button", { type: "button" }, "Later rows")];
@@ -175,7 +240,7 @@ export function showColumn(into, column) {
 
   const draw = (told) => {
     const wanted = filter.value.trim().toLowerCase();
-    const isWanted = (row) => (only.value === "" || (only.value === "-" ? !row.isId : row.format === only.value)) && (!wanted || COLUMNS.some(([key]) => String(row[key] ?? "").toLowerCase().includes(wanted)));
+    const isWanted = (row) => isShown(row) && (!wanted || COLUMNS.some(([key]) => String(row[key] ?? "").toLowerCase().includes(wanted)));
     shown = all.filter(isWanted).sort(compare(sorted));
     if (isDown) shown.reverse();
     page = Math.min(page, Math.max(0, Math.ceil(shown.length / PAGE) - 1));
@@ -218,13 +283,13 @@ export function showColumn(into, column) {
   };
   const tsv = () => written((...cell) => cellText(...cell).replace(/[\t\r\n]+/g, " ")).map((cells) => cells.join("\t")).join("\n");
   draw();
-  say(`${counted(found.length, "id")} in ${counted(all.length, "row")}.`);
+  say(`${title}. ${counted(all.length, "row")}.`);
   into.replaceChildren(
     h(
       "section",
       { class: "card wide" },
-      h("h2", {}, found.length ? counted(found.length, "id") : "No id"),
-      h("div", { class: "verdict" }, factsOf(column)),
+      h("h2", {}, title),
+      h("div", { class: "verdict" }, factsOf(column, groups, isMixed)),
       verdict.notes.length ? h("ul", { class: "plain notice" }, verdict.notes.map((note) => h("li", {}, damageOf(note)))) : null,
       h(
         "p",
@@ -234,7 +299,7 @@ export function showColumn(into, column) {
         h("span", { class: "value" }, h("label", { for: "filter" }, "Filter"), filter),
         h("span", { class: "value" }, h("label", { for: "only" }, "Show"), only),
       ),
-      h("p", { class: "actions" }, h("button", { type: "button", class: "main-action", onclick: csv }, "Save as CSV"), copyButton(tsv, "the table", true), copyButton(() => shown.map((row) => row.text).join("\n"), "the ids", true)),
+      h("p", { class: "actions" }, h("button", { type: "button", class: "main-action", onclick: csv }, "Save as CSV"), copyButton(tsv, "table", true), copyButton(() => shown.map((row) => row.text).join("\n"), "ids", true)),
       h("div", { class: "scroll", role: "region", "aria-label": "The ids", tabindex: "0" }, h("table", { class: "many" }, h("caption", { class: "unseen" }, "The ids"), h("thead", {}, h("tr", {}, heads.map(([, head]) => head))), body)),
       all.length > PAGE ? h("p", { class: "actions pager" }, before, place, after) : null,
     ),

@@ -12,6 +12,9 @@ const TEXT_LEN_MAX = 8192;
 /** The maximum length of a text in the field, in UTF-16 units. A longer text would make the field slow, so only a note is shown. */
 const FIELD_LEN_MAX = 20_000;
 
+/** A text that may be a day or the name of a format. */
+const DAY_OR_NAME = /^(\d{4}-\d\d-\d\d([T ]\d\S{4,30})?|[a-z][\w-]{0,40})$/i;
+
 const [form, field, note, file, clear] = ["ask", "text", "held", "file", "clear"].map((id) => document.getElementById(id));
 
 /** The text to decode if it is too long for the field, and otherwise `null`. */
@@ -107,6 +110,14 @@ async function readInto(into, text, pinned, name) {
   const isLong = new TextEncoder().encode(text).length > TEXT_LEN_MAX;
   const [answer] = isLong ? [] : await decode([text], { detail: "full", ...pinned });
   const isRead = answer?.matches.length || answer?.numbers;
+  if (answer && !isRead && !pinned.format && DAY_OR_NAME.test(text)) {
+    const { dayCard } = await import("./day.js");
+    const card = await dayCard(text);
+    if (card) {
+      into.replaceChildren(card);
+      return;
+    }
+  }
   const words = isRead || pinned.format ? [] : wordsOf(text).filter((word) => word !== text);
   if (words.length && (await showMany(into, { rows: words.map((word) => ({ line: 1, text: word })), areWords: true, name }))) return;
   if (answer) {

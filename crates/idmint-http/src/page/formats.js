@@ -8,13 +8,13 @@ import { counted, grouped, width } from "./words.js";
 
 const DATABASES = { postgresql: "PostgreSQL", mysql: "MySQL", mariadb: "MariaDB", sqlserver: "SQL Server", sqlite: "SQLite" };
 
-/** Shows all formats, or the format called `name`. */
-export async function showFormats(into, { name }) {
+/** Shows all formats, or the format called `name`. If `from` is a day, the view also shows the range of ids of that day. */
+export async function showFormats(into, { name, from }) {
   into.replaceChildren(h("h1", {}, name ?? "Formats"), h("p", { class: "note" }, "Asking which formats there are …"));
   try {
     if (name) {
       const format = await formatOf(name);
-      into.replaceChildren(oneFormat(format));
+      into.replaceChildren(oneFormat(format, from));
       say(format.summary);
     } else {
       const known = await formats();
@@ -56,8 +56,9 @@ function exampleOf(format) {
   return format.example.encodings[format.encodings[0].name];
 }
 
-function oneFormat(format) {
+function oneFormat(format, from) {
   const example = exampleOf(format);
+  const stored = format.storage.length ? storage(format) : null;
   const odds = format.collision_odds;
   return h(
     "article",
@@ -65,9 +66,10 @@ function oneFormat(format) {
     h("p", { class: "note" }, h("a", { href: "#formats" }, "All formats")),
     h("h1", {}, format.name),
     h("p", { class: "summary" }, format.summary),
+    h("p", { class: "actions" }, h("span", { class: "value" }, "Example ", h("a", { href: linkOf(example) }, idText(example)), copyButton(example, "the example")), mayMint() && format.minted && (format.rule === "sequenced" || format.rule === "random") ? h("a", { class: "button", href: `#mint/${encodeURIComponent(format.name)}` }, "Mint some") : null),
+    isRanged(format) ? rangeForm(format, from, (range) => stored?.use(range)) : null,
     drawing(format.fields),
     h("div", { class: "legend" }, table("Fields", ["Field", "Kind", "Width", "Greatest value"], format.fields.map((field, at) => [h("span", { class: "field-name" }, key(at), field.name), field.kind, width(field), h("span", { class: "id" }, grouped(field.max))]))),
-    h("p", { class: "actions" }, h("span", { class: "value" }, "Example ", h("a", { href: linkOf(example) }, idText(example)), copyButton(example, "the example")), mayMint() && format.minted && (format.rule === "sequenced" || format.rule === "random") ? h("a", { class: "button", href: `#mint/${encodeURIComponent(format.name)}` }, "Mint some") : null),
     facts([
       ["How they come", rules(format)],
       ["Bits", grouped(format.bits)],
@@ -84,8 +86,7 @@ function oneFormat(format) {
       ["Types", Object.keys(format.types ?? {}).join(", ")],
     ]),
     h("section", {}, h("h2", {}, "Written as"), table("Encodings", ["Name", "Example", "Length", "Sorts", "Pattern"], format.encodings.map((encoding) => [encoding.name, h("span", { class: "value" }, idText(format.example.encodings[encoding.name]), copyButton(format.example.encodings[encoding.name], `the example as ${encoding.name}`)), encoding.length ?? `${encoding.length_min} to ${encoding.length_max}`, encoding.sortable ? "yes" : "no", h("code", { class: "id" }, encoding.pattern)]))),
-    isRanged(format) ? rangeForm(format) : null,
-    storage(format),
+    stored?.element,
   );
 }
 
@@ -100,25 +101,45 @@ function rules(format) {
   return words[format.rule];
 }
 
-/** Returns advice on how to store the ids of a format, for the database that the user chooses. */
+/** Returns advice on how to store the ids of a format, for the database that the user chooses. The statements select the range that `use` received last, or the day of the example. */
 function storage(format) {
-  if (!format.storage.length) return null;
   const names = [...new Set(format.storage.map((advice) => advice.database))];
   const select = h("select", { id: "database" }, names.map((name) => h("option", { value: name }, DATABASES[name] ?? name)));
   const shown = h("div", {});
-  const draw = () => shown.replaceChildren(...format.storage.filter((advice) => advice.database === select.value).map(adviceView));
+  let range = null;
+  const draw = () => shown.replaceChildren(...format.storage.filter((advice) => advice.database === select.value).map((advice) => adviceView(advice, range, day(format.example.time))));
   select.addEventListener("change", draw);
   draw();
-  return h("section", {}, h("h2", {}, "In a database"), h("p", { class: "actions" }, h("label", { for: "database" }, "Database"), select), shown);
+  const use = (chosen) => {
+    range = chosen;
+    draw();
+  };
+  return { use, element: h("section", {}, h("h2", {}, "In a database"), h("p", { class: "actions" }, h("label", { for: "database" }, "Database"), select), shown) };
 }
 
-function adviceView(advice) {
-  const sql = Object.values(advice.sql).filter(Boolean).join("\n");
+/** Returns a bound of a range as the advice writes it. `literal` is the bound of the example. */
+function boundOf(literal, { stores, bind }, { value, encodings }) {
+  if (stores === "number") return value;
+  const [, before, digits, after] = /^(0x|X'|'\\x)([0-9a-f]+)('?)$/.exec(literal) ?? [];
+  if (stores === "bytes" && digits) return `${before}${BigInt(value).toString(16).padStart(digits.length, "0")}${after}`;
+  const text = encodings[bind.split(" ").at(-1)];
+  return text && `'${text}'`;
+}
+
+function adviceView(advice, range, exampleDay) {
+  const { create_table: create, insert, select_range: example } = advice.sql;
+  const [, low, high] = /BETWEEN (\S+) AND (\S+)/.exec(example ?? "") ?? [];
+  const [least, greatest] = range && low ? [boundOf(low, advice, range.least), boundOf(high, advice, range.greatest)] : [];
+  const isChosen = Boolean(least && greatest);
+  const select = isChosen ? example.replace(`BETWEEN ${low} AND ${high}`, () => `BETWEEN ${least} AND ${greatest}`) : example;
+  const sql = [create, insert, select].filter(Boolean).join("\n");
+  const span = isChosen ? `ids from ${range.from} to before ${range.to}, as chosen above` : `example ids of ${exampleDay}`;
   return h(
     "section",
     { class: "advice" },
     h("h3", {}, `As ${advice.stores}: `, h("code", { class: "id" }, advice.column)),
     h("p", {}, `Bind ${advice.bind}. ${advice.sorted ? "It sorts like the ids." : "It does not sort like the ids."}`),
+    example ? h("p", { class: "note" }, `SELECT finds ${span}.`) : null,
     h("pre", { class: "command", tabindex: "0", "aria-label": "Statements" }, sql),
     copyButton(sql, "the statements"),
     h("ul", {}, advice.notes.map((note) => h("li", {}, note))),

@@ -92,7 +92,7 @@ async function mintView(known, name) {
     );
     draw();
   };
-  form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, button), h("div", { class: "curl" }, h("h2", {}, "The same with curl"), curl, copyButton(command, "the command")));
+  form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, button));
   chosen.addEventListener("change", () => {
     minted.replaceChildren();
     choose().catch((error) => minted.replaceChildren(problem(error)));
@@ -115,7 +115,7 @@ async function mintView(known, name) {
     }
   });
   await choose();
-  return h("div", {}, form, minted);
+  return h("div", {}, form, minted, h("div", { class: "curl" }, h("h2", {}, "The same with curl"), curl, copyButton(command, "command", true)));
 }
 
 function mintedView(format, ids) {
@@ -126,7 +126,7 @@ function mintedView(format, ids) {
     "section",
     { class: "card" },
     h("h2", {}, `${counted(ids.length, "id")} of ${format}`),
-    h("p", { class: "actions" }, copyButton(text, "the ids"), h("button", { type: "button", class: "small", onclick: () => save(`${format}.txt`, text, "text/plain;charset=utf-8") }, "Save as text")),
+    h("p", { class: "actions" }, copyButton(text, "ids", true), h("button", { type: "button", onclick: () => save(`${format}.txt`, text, "text/plain;charset=utf-8") }, "Save as text")),
     h("div", { class: "scroll list", role: "region", "aria-label": "The ids", tabindex: "0" }, list),
     ids.length > SHOWN_MAX ? h("p", { class: "note" }, `The first ${grouped(SHOWN_MAX)} are shown; all are copied and saved.`) : null,
   );

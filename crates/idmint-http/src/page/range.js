@@ -21,9 +21,11 @@ async function range(format, from, to) {
   return answer.json();
 }
 
+/** Shows the least and the greatest id of a span, and returns the answer of the service. */
 async function show(into, format, from, to, what) {
   try {
-    const { least, greatest } = await range(format, written(from), written(to));
+    const found = await range(format, written(from), written(to));
+    const { least, greatest } = found;
     const rows = Object.keys(least.encodings).map((name) => {
       const [low, high] = [least.encodings[name], greatest.encodings[name]];
       return [name, idText(low), idText(high), copyButton(`BETWEEN '${low}' AND '${high}'`, `BETWEEN as ${name}`)];
@@ -31,8 +33,10 @@ async function show(into, format, from, to, what) {
     rows.unshift(["number", idText(least.value), idText(greatest.value), copyButton(`BETWEEN ${least.value} AND ${greatest.value}`, "BETWEEN as number")]);
     into.replaceChildren(table(what, ["Written as", "Least", "Greatest", "BETWEEN"], rows));
     say(`${what}: least and greatest are shown.`);
+    return found;
   } catch (error) {
     into.replaceChildren(problem(error));
+    return null;
   }
 }
 
@@ -48,14 +52,30 @@ export function rangeAround(format, time) {
   return h("section", { class: "ranges" }, h("h3", {}, "Ids of the same time"), h("p", { class: "actions" }, h("label", { for: "span" }, "All ids of this"), select, h("button", { type: "button", onclick: find }, "Show the range")), found);
 }
 
-/** Returns a form that shows the range of ids in a time span of the user's choice. */
-export function rangeForm(format) {
-  const day = Math.floor(Date.now() / SPANS.day) * SPANS.day;
-  const input = (id, ms) => h("input", { id, type: "datetime-local", step: "1", required: true, value: new Date(ms).toISOString().slice(0, 19) });
-  const [from, to, found] = [input("from", day), input("to", day + SPANS.day), h("div")];
-  const find = (event) => {
-    event.preventDefault();
-    return show(found, format.name, Date.parse(`${from.value}Z`), Date.parse(`${to.value}Z`), "Ids of this span");
+/** Returns a form that shows the range of ids in a time span of the user's choice. `day` is the day in the address, if any. `onRange` receives each range that is shown. */
+export function rangeForm(format, day, onRange) {
+  const dayAgo = (days) => (Math.floor(Date.now() / SPANS.day) - days) * SPANS.day;
+  const input = (id) => h("input", { id, type: "datetime-local", step: "1", required: true });
+  const [from, to, found] = [input("from"), input("to"), h("div")];
+  const find = async (event) => {
+    event?.preventDefault();
+    const answer = await show(found, format.name, Date.parse(`${from.value}Z`), Date.parse(`${to.value}Z`), "Ids of this span");
+    if (answer) onRange(answer);
   };
-  return h("section", { class: "ranges" }, h("h2", {}, "Ids of a span of time"), h("form", { class: "actions", onsubmit: find }, h("label", { for: "from" }, "From (UTC)"), from, h("label", { for: "to" }, "to before"), to, h("button", { type: "submit" }, "Show the range")), found);
+  const fill = (ms) => {
+    from.value = new Date(ms).toISOString().slice(0, 19);
+    to.value = new Date(ms + SPANS.day).toISOString().slice(0, 19);
+  };
+  const button = (name, days) => h("button", { type: "button", onclick: () => (fill(dayAgo(days)), find()) }, name);
+  const ago = ["today", "yesterday"].indexOf(day);
+  const named = ago < 0 ? Date.parse(`${day}T00:00Z`) : dayAgo(ago);
+  fill(Number.isNaN(named) ? dayAgo(0) : named);
+  if (!Number.isNaN(named)) find();
+  return h(
+    "section",
+    { class: "ranges" },
+    h("h2", {}, "Ids of a span of time"),
+    h("form", { class: "actions", onsubmit: find }, h("label", { for: "from" }, "From (UTC)"), from, h("label", { for: "to" }, "to before (UTC)"), to, h("button", { type: "submit" }, "Show the range"), button("Yesterday", 1), button("Today", 0)),
+    found,
+  );
 }

@@ -17,8 +17,9 @@ export function relative(ms, now = Date.now()) {
   return Math.abs(away) < 1000 ? "now" : RELATIVE.format(Math.trunc(away / len), unit);
 }
 
-/** Formats an instant in the time zone of this browser. */
+/** Formats an instant in the time zone of this browser. Returns `""` if the zone is UTC. */
 export function local(ms) {
+  if (!new Date(ms).getTimezoneOffset()) return "";
   const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
   return new Intl.DateTimeFormat("en-GB", options).format(ms);
 }
