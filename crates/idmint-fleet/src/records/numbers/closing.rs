@@ -9,7 +9,15 @@ use crate::coordinator::KeyValue;
 use crate::records::fleet_records::FleetRecords;
 use crate::records::shared_store::unreadable;
 use crate::stored::{CLOSED_ROW, SlotRecord};
-use idmint_storage::{FailureKind, StoreError};
+use idmint_storage::{FailureKind, Obstacle, StoreError};
+
+/// The refusal that a caller gets. Its kind is the one of a full store: the process goes on, and the
+/// request can be repeated later.
+const OLDER_NODE: Obstacle = Obstacle::new(
+    FailureKind::Full,
+    "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \
+     series again",
+);
 
 impl FleetRecords {
     /// Checks that every node with a slot runs a version that can read closed series.
@@ -36,7 +44,7 @@ impl FleetRecords {
                      fleet, and then close the series again",
                     holder.node, holder.addr
                 );
-                return Err(StoreError::new(FailureKind::Unreachable, text));
+                return Err(StoreError::because(OLDER_NODE, text));
             }
         }
         Ok(())
