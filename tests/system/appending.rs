@@ -489,7 +489,12 @@ fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
 fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {
-        let mut page = service.get(&format!("/ledgers/{ledger}/ids{after}")).json();
+        // A node of a fleet gets no response from etcd for a while after a mishap.
+        let mut page = until("a page of the ledger", || {
+            let answer = service.get(&format!("/ledgers/{ledger}/ids{after}"));
+            assert!([200, 503].contains(&answer.status), "{}", answer.text());
+            (answer.status == 200).then(|| answer.json())
+        });
         links.append(page["ids"].as_array_mut().expect("a page of events"));
         match &page["next"] {
             Value::Null => return links,

@@ -186,8 +186,8 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
         "{count} ids of three nodes, none twice; one leader and one node were killed meanwhile"
     );
     assert!(count >= wanted, "{count}");
-    assert_eq!(
-        [one, two, three].map(|node| node.get("/health/ready").status),
-        [200; 3]
-    );
+    until("all nodes are ready", || {
+        let is_ready = |node: &Service| node.get("/health/ready").status == 200;
+        [&one, &two, &three].into_iter().all(is_ready).then_some(())
+    });
 }
