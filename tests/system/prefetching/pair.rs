@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use idmint_testing::service::{Home, Service, idmint};
+use idmint_testing::service::{Home, Service, idmint, until};
 
 /// The rate limit of the second service, in requests per second.
 const RATE: u32 = 20;
@@ -40,6 +40,10 @@ impl Pair {
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
+        // A connection of another process may have the port meanwhile.
+        until("the port is free", || {
+            TcpListener::bind(("127.0.0.1", self.ports[at])).ok()
+        });
         let service = Service::start(self.serve(at));
         service.wait_until_ready();
         self.running[at] = Some(service);

@@ -83,7 +83,7 @@ def by_pool():
     with multiprocessing.get_context("fork").Pool(8, maxtasksperchild=1) as pool:
         answers = pool.imap_unordered(texts_of, range(CHILDREN))
         for _ in range(CHILDREN):
-            yield from answers.next(timeout=30)
+            yield from answers.next(timeout=600)
 
 
 def by_gunicorn():
