@@ -169,18 +169,21 @@ fn assert_texts_kept(home: &Home, kept: &Value) {
     let Some(rules) = kept["rules"].as_str() else {
         return;
     };
-    let changed = rules.replace("text = \"", "text = \"new-");
-    let service = Service::start(home.serve_with(&changed));
-    service.wait_until_ready();
-    assert_numbers_kept(&service, kept);
-    for given in kept["numbers"].as_array().unwrap() {
-        let series = given["answer"]["series"].as_str().unwrap();
-        let (status, answer) = take(&service, series, 1, "later");
-        let is_new = answer["text"].as_str().unwrap().starts_with("new-");
-        assert_eq!(is_new, rules.contains(&series[..4]), "{answer}");
-        assert!([200, 201].contains(&status));
+    // The second change tells the first templates of the folder from the last ones.
+    for before in ["new-", "newer-"] {
+        let changed = rules.replace("text = \"", &format!("text = \"{before}"));
+        let service = Service::start(home.serve_with(&changed));
+        service.wait_until_ready();
+        assert_numbers_kept(&service, kept);
+        for given in kept["numbers"].as_array().unwrap() {
+            let series = given["answer"]["series"].as_str().unwrap();
+            let (status, answer) = take(&service, series, 1, before);
+            let is_new = answer["text"].as_str().unwrap().starts_with(before);
+            assert_eq!(is_new, rules.contains(&series[..4]), "{answer}");
+            assert!([200, 201].contains(&status));
+        }
+        service.kill();
     }
-    service.kill();
 }
 
 /// Asserts that new ids of each format are greater than those of the earlier build and those of
