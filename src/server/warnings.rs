@@ -54,8 +54,8 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     warnings
 }
 
-/// Returns a sentence for each two formats that can write the same text, with the settings to
-/// change.
+/// Returns a warning for each pair of formats in which an id of one can look exactly like an id of
+/// the other. The warning names the settings to change.
 pub(super) fn equal_texts(service: &Service) -> impl Iterator<Item = String> {
     let formats = || service.formats().iter().map(|served| served.format());
     let of_pair = |(one, other): (&Format, &Format)| {

@@ -12,7 +12,7 @@ use idmint_testing::http1::{Client, request};
 use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{Load, into_received};
 use idmint_testing::numbering::Orders;
-use idmint_testing::service::{Ended, Home, Service, idmint, run, until};
+use idmint_testing::service::{Ended, Home, Service, StopOnDrop, idmint, run, until};
 
 /// The variable with the floor of a restore.
 const FLOOR: &str = "IDMINT_FLOOR";
@@ -65,6 +65,7 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
     let address = service.address();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _over = StopOnDrop(&is_over);
         let takers = [(); 2].map(|()| scope.spawn(|| orders.take_numbers(address, &is_over)));
         let are_finished = || takers.iter().all(ScopedJoinHandle::is_finished);
         orders.wait_for(40, are_finished);
@@ -72,7 +73,6 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
         // The backup lacks these numbers.
         orders.wait_for(orders.taken() + 40, are_finished);
         service.kill();
-        is_over.store(true, Ordering::Relaxed);
     });
     let callers = into_received(load.join());
 

@@ -387,9 +387,13 @@ impl Callers {
     /// Waits until the callers have minted more ids, which shows that they still work.
     async fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
-        while self.minted.load(Ordering::Relaxed) < before + 200 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let more = async {
+            while self.minted.load(Ordering::Relaxed) < before + 200 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let more = tokio::time::timeout(LONG, more).await;
+        more.expect("the callers go on");
     }
 
     async fn stop(self) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use idmint_testing::http1::{Client, request};
-use idmint_testing::service::{Home, PREFER_TEXT, Service, Signal, idmint, run};
+use idmint_testing::service::{Home, PREFER_TEXT, Service, Signal, idmint, run, until};
 
 /// The folder of a service that requires tokens.
 struct Guarded(Home);
@@ -103,9 +103,9 @@ impl Callers {
     /// Waits until the callers have minted more ids, which shows that they still work.
     fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
-        while self.minted.load(Ordering::Relaxed) < before + 200 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("the callers go on", || {
+            (self.minted.load(Ordering::Relaxed) >= before + 200).then_some(())
+        });
     }
 
     fn stop(self) -> Vec<String> {

@@ -141,16 +141,6 @@ pub(crate) struct Seen {
     pub(crate) answers: BTreeMap<u16, u64>,
 }
 
-/// Sets the stop flag of the callers when it is dropped, even if the test fails. Without this, a
-/// failed test would wait for its callers forever.
-pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A caller that sends one append after another, until it gets a response for each.
 pub(crate) struct Appender<'a> {
     number: usize,
@@ -331,7 +321,9 @@ impl<'a> Appender<'a> {
     /// Sends a request, and repeats it with the same idempotency key until a response says what
     /// happened.
     fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
+        let begun = Instant::now();
         loop {
+            assert!(begun.elapsed() < 2 * LONG, "{key} is still refused");
             let mut client = self.client.take().unwrap_or_else(|| self.connect());
             let answer = client.try_exchange(post_json(
                 "/ids/evently",

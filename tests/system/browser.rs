@@ -6,11 +6,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use tempfile::TempDir;
 
+use crate::tools::output_of;
 use idmint_testing::service::{Home, Service};
 
 /// The page. Its script tries every kind of request that a page can send, and then shows the
@@ -79,7 +80,8 @@ fn document_of(url: &str) -> String {
 /// document. Chromium resolves no other name, so it sends nothing to other machines.
 fn document_by_rules(url: &str, rules: &str) -> String {
     let profile = TempDir::new().unwrap();
-    let output = Command::new("chromium")
+    let mut chromium = Command::new("chromium");
+    chromium
         .args([
             "--headless",
             "--no-sandbox",
@@ -97,10 +99,8 @@ fn document_by_rules(url: &str, rules: &str) -> String {
         ))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(["--virtual-time-budget=20000", "--dump-dom", url])
-        .env("HOME", profile.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("chromium runs: Debian package chromium, installed by .ci/install-packages");
+        .env("HOME", profile.path());
+    let output = output_of(&mut chromium);
     let document = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
+use crate::tools::output_of;
 use idmint_testing::service::until;
 
 /// Runs a script in an SQLite database in memory. Returns the printed lines, in which values are
@@ -59,12 +60,7 @@ impl Server {
             .args(["--locale-provider=icu", "--icu-locale=en-US"])
             .arg("--pgdata")
             .arg(&data);
-        assert_success(
-            initdb
-                .output()
-                .expect("initdb runs: Debian package postgresql"),
-            "initdb",
-        );
+        assert_success(output_of(&mut initdb), "initdb");
         let mut postgres = as_user("postgres", &programs.join("postgres"));
         postgres.arg("-D").arg(&data).arg("-k").arg(home.path());
         postgres.args(["-c", "listen_addresses=", "-c", "fsync=off"]);
@@ -98,12 +94,7 @@ impl Server {
                 "--skip-test-db",
             ])
             .arg(&datadir);
-        assert_success(
-            install
-                .output()
-                .expect("mariadb-install-db runs: Debian package mariadb-server"),
-            "mariadb-install-db",
-        );
+        assert_success(output_of(&mut install), "mariadb-install-db");
         let socket = format!("--socket={}", home.path().join("socket").display());
         let mut mariadbd = as_user("mysql", Path::new("/usr/sbin/mariadbd"));
         mariadbd.args([

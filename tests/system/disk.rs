@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
+use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use crate::small_disk::SmallDisk;
 use idmint_testing::http1::{Client, post_json};
 use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
 use idmint_testing::numbering::Callers;
-use idmint_testing::service::{Service, idmint, run, serve_from, until};
+use idmint_testing::service::{Service, StopOnDrop, idmint, run, serve_from, until};
 
 /// The duration of the load. It is longer than any reservation, so the horizon must be raised many
 /// times.
@@ -70,6 +70,7 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
+        let running = StopOnDrop(&stop);
         let go_on = || {
             let enough = granted.load(Ordering::Relaxed) + 200;
             until("the callers go on", || {
@@ -90,7 +91,7 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
             disk.free();
             go_on();
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         callers
             .into_iter()
             .map(|caller| caller.join().expect("the caller found nothing wrong"))

@@ -11,7 +11,7 @@ use crate::kubernetes::{
     SIZES, assert_every_field_is_known, configuration_text, container, documents, documents_of,
     of_kind, pod, root, tool,
 };
-use crate::tools::succeed;
+use crate::tools::{output_of, succeed};
 
 /// Returns the namespace of a size of `deploy/kubernetes` (a single node or a fleet). The namespace
 /// is part of host names.
@@ -218,7 +218,7 @@ fn what_would_run_no_node_or_two_on_one_record_is_not_rendered() {
         ("fleet", "etcd.endpoint=https://etcd:2379", "endpoint"),
         ("single", "image.policy=Always", "policy"),
     ] {
-        let output = template(mode, &[value]).output().unwrap();
+        let output = output_of(&mut template(mode, &[value]));
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && text.contains(told),

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::tampering_proxy::{Tamper, TamperingProxy};
-use crate::tools::schemathesis;
+use crate::tools::{output_of, schemathesis};
 use idmint_testing::chains::chains;
 use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::service::{Home, Service, idmint, run};
@@ -29,9 +29,8 @@ const GRANTED_MIN: u64 = 10;
 /// Runs schemathesis. Returns its output, and `true` if it found no failure.
 fn judge(url: &str, args: &[&str]) -> (bool, String) {
     let home = Home::new();
-    let output = schemathesis(&home.path("."), &[&["--url", url], args].concat())
-        .output()
-        .expect("the program runs");
+    let mut schemathesis = schemathesis(&home.path("."), &[&["--url", url], args].concat());
+    let output = output_of(&mut schemathesis);
     let printed = [output.stdout, output.stderr]
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .concat();

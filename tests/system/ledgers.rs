@@ -7,11 +7,9 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::appending::{
-    Appender, Order, Place, Seen, StopOnDrop, assert_all_is_kept, begin, kill_while,
-};
+use crate::appending::{Appender, Order, Place, Seen, assert_all_is_kept, begin, kill_while};
 use crate::cutting_proxy::CuttingProxy;
-use idmint_testing::service::{Home, until};
+use idmint_testing::service::{Home, StopOnDrop, until};
 
 fn print(what: &str, begun: Instant, seen: &[Seen]) {
     let events: usize = seen.iter().map(|seen| seen.kept.len()).sum();

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use crate::databases::{Server, Session};
 use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::numbering::listed;
-use idmint_testing::service::{Home, Service};
+use idmint_testing::service::{Home, Service, until};
 
 const ORDERS: usize = 10_000;
 const CLERKS: usize = 4;
@@ -171,9 +171,9 @@ fn every_number_is_on_an_order_or_void_whatever_fails_between_the_order_and_its_
             });
         }
         for kill in 1..=KILLS {
-            while written.load(Ordering::Relaxed) < kill * ORDERS / (KILLS + 1) {
-                thread::sleep(Duration::from_millis(1));
-            }
+            until("orders are written", || {
+                (written.load(Ordering::Relaxed) >= kill * ORDERS / (KILLS + 1)).then_some(())
+            });
             service.kill();
             service = Service::start(home.serve());
             *address.write().unwrap() = service.address();

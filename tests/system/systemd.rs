@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use crate::console::commands_below;
+use crate::tools::output_of;
 use idmint_testing::authority::Authority;
 use idmint_testing::service::{Home, until};
 
@@ -16,11 +17,7 @@ use idmint_testing::service::{Home, until};
 const EXPOSURE_MAX: u32 = 12;
 
 fn systemd_analyze(args: &[&str], units: &[&Path]) -> Output {
-    Command::new("systemd-analyze")
-        .args(args)
-        .args(units)
-        .output()
-        .expect("systemd-analyze runs: Debian package systemd, installed by .ci/install-packages")
+    output_of(Command::new("systemd-analyze").args(args).args(units))
 }
 
 fn told(output: &Output) -> String {
@@ -137,10 +134,8 @@ impl Machine {
             name: format!("idmint-systemd-{}", std::process::id()),
             home: Home::new(),
         };
-        let stand_ins = Command::new(clone.join("tests/system/image/stand-ins"))
-            .args(["systemd", &machine.name])
-            .output();
-        let stand_ins = stand_ins.unwrap();
+        let mut stand_ins = Command::new(clone.join("tests/system/image/stand-ins"));
+        let stand_ins = output_of(stand_ins.args(["systemd", &machine.name]));
         assert!(stand_ins.status.success(), "{}", told(&stand_ins));
 
         let home = &machine.home;
@@ -181,7 +176,7 @@ impl Machine {
         for volume in &volumes {
             docker.args(["--volume", volume]);
         }
-        let output = docker.arg(&machine.name).output().unwrap();
+        let output = output_of(docker.arg(&machine.name));
         assert!(output.status.success(), "{}", told(&output));
         until("systemd has started", || {
             let state = told(&machine.shell("systemctl is-system-running"));
@@ -194,10 +189,7 @@ impl Machine {
 
     fn shell(&self, command: &str) -> Output {
         let script = format!("curl() {{ command curl --silent --show-error \"$@\"; }}\n{command}");
-        Command::new("docker")
-            .args(["exec", &self.name, "bash", "-c", &script])
-            .output()
-            .unwrap()
+        output_of(Command::new("docker").args(["exec", &self.name, "bash", "-c", &script]))
     }
 
     #[track_caller]
@@ -217,11 +209,7 @@ impl Drop for Machine {
             ["rm", "--force", "--volumes"].as_slice(),
             &["image", "rm", "--force"],
         ] {
-            let output = Command::new("docker")
-                .args(remove)
-                .arg(&self.name)
-                .output()
-                .unwrap();
+            let output = output_of(Command::new("docker").args(remove).arg(&self.name));
             if !output.status.success() {
                 eprintln!("{}", told(&output));
             }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::tools::output_of;
 use idmint_testing::service::{Home, idmint, run};
 
 /// Starts a service on a terminal that the program `script` provides, with this value of
@@ -18,7 +19,7 @@ fn logged(no_color: &str) -> String {
         &format!("timeout 3 {serve}"),
         "/dev/null",
     ]);
-    let output = command.env("NO_COLOR", no_color).output().unwrap();
+    let output = output_of(command.env("NO_COLOR", no_color));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("ids of siq are for development"), "{said}");
     said
@@ -35,10 +36,9 @@ fn the_log_has_colours_on_a_terminal_unless_somebody_wants_none() {
 /// the terminal shows.
 fn shown(command: &str) -> String {
     let command = format!("{} {command} > /dev/null", env!("CARGO_BIN_EXE_idmint"));
-    let output = Command::new("script")
-        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
-        .output()
-        .unwrap();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    let output = output_of(&mut script);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{command}: {shown}");
     shown
@@ -47,10 +47,9 @@ fn shown(command: &str) -> String {
 #[test]
 fn an_archive_is_not_written_to_a_terminal() {
     let command = format!("{} backup -", env!("CARGO_BIN_EXE_idmint"));
-    let output = Command::new("script")
-        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
-        .output()
-        .unwrap();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    let output = output_of(&mut script);
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(64), "{said}");
     assert!(said.contains("idmint backup - > idmint.tar"), "{said}");

@@ -4,22 +4,81 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-/// Runs a program until it ends, and returns its output.
+use tempfile::NamedTempFile;
+
+/// A time limit that is much longer than any program takes, even on a busy machine.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// Runs a program until it ends, and returns its output. Its standard input is empty.
 ///
 /// # Panics
-/// Panics if the program is missing or fails. The message contains its output.
+/// Panics if the program is missing, fails or takes longer than [`LIMIT`]. The message contains its
+/// output.
 #[track_caller]
 pub(crate) fn succeed(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        panic!("{command:?} does not run: {error}; .ci/install-packages and make test-all install what is needed")
-    });
-    let printed = [output.stdout, output.stderr]
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .concat();
+    succeed_with(command, Stdio::null())
+}
+
+#[track_caller]
+fn succeed_with(command: &mut Command, input: Stdio) -> String {
+    let output = run(command, input);
+    let printed = printed(&output);
     assert!(output.status.success(), "{command:?}:\n{printed}");
     printed
+}
+
+/// Runs a program until it ends, and returns its output, even if it fails. Its standard input is
+/// empty.
+///
+/// # Panics
+/// Panics if the program is missing or takes longer than [`LIMIT`].
+#[track_caller]
+pub(crate) fn output_of(command: &mut Command) -> Output {
+    run(command, Stdio::null())
+}
+
+/// The output goes to files, because a process that the program leaves behind would keep a pipe
+/// open.
+#[track_caller]
+fn run(command: &mut Command, input: Stdio) -> Output {
+    let files = [(); 2].map(|()| NamedTempFile::new().expect("a temporary file"));
+    let [stdout, stderr] = files
+        .each_ref()
+        .map(|file| file.reopen().expect("the file is there"));
+    command.stdin(input).stdout(stdout).stderr(stderr);
+    let mut child = command.spawn().unwrap_or_else(|error| {
+        panic!("{command:?} does not run: {error}; .ci/install-packages and make test-all install what is needed")
+    });
+    let begun = Instant::now();
+    let (status, hangs) = loop {
+        let status = child.try_wait().expect("it is a child of this process");
+        if let Some(status) = status {
+            break (status, false);
+        }
+        if begun.elapsed() > LIMIT {
+            child.kill().expect("it is a child of this process");
+            break (child.wait().expect("it was killed"), true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let [stdout, stderr] = files.map(|file| std::fs::read(file.path()).expect("the file is there"));
+    let output = Output {
+        status,
+        stdout,
+        stderr,
+    };
+    assert!(!hangs, "{command:?} hangs:\n{}", printed(&output));
+    output
+}
+
+/// Returns what a program has written to its standard output and then to its standard error.
+fn printed(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes))
+        .concat()
 }
 
 /// Runs promtool with these arguments in the root of this repository, and returns its output.
@@ -32,18 +91,18 @@ pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
 
 /// Runs promtool with `text` as its standard input, and returns its output.
 pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
-    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let mut file = NamedTempFile::new().expect("a temporary file");
     file.write_all(text.as_bytes())
         .expect("the text is written");
     promtool_with(args, File::open(&file).expect("the file is there").into())
 }
 
 fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
-    succeed(
+    succeed_with(
         Command::new("promtool")
             .args(args)
-            .stdin(input)
             .current_dir(env!("CARGO_MANIFEST_DIR")),
+        input,
     )
 }
 
@@ -104,7 +163,7 @@ fn run_ccsds_ndm(script: &str, files: &[&Path]) -> Vec<serde_json::Value> {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .arg(ours.join("tests/system").join(script))
         .args(files);
-    let output = command.output().expect("the program runs");
+    let output = output_of(&mut command);
     assert!(
         output.status.success(),
         "ccsds-ndm failed:\n{}",

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http1::{Answer, Client, post_json, request};
-use crate::service::Service;
+use crate::service::{Service, StopOnDrop, until};
 
 /// The maximum time that a node may take to recover after its coordinator is back. The time is
 /// enough on any slow machine.
@@ -39,8 +39,8 @@ impl Places {
         }
     }
 
-    pub fn stop_at_the_end(&self) -> StopAtTheEnd<'_> {
-        StopAtTheEnd(&self.stop)
+    pub fn stop_at_the_end(&self) -> StopOnDrop<'_> {
+        StopOnDrop(&self.stop)
     }
 
     /// Changes the address at which callers reach a service.
@@ -54,16 +54,6 @@ impl Places {
             place: caller % self.addresses.len(),
             client: None,
         }
-    }
-}
-
-/// A guard that stops the callers when it is dropped. Without the guard, the callers would run
-/// forever after a failed assertion.
-pub struct StopAtTheEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtTheEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -370,17 +360,17 @@ impl Orders {
     pub fn take_at_least(&self, least: usize, address: SocketAddr) {
         let (wanted, is_over) = (self.taken() + least, AtomicBool::new(false));
         thread::scope(|scope| {
+            let _over = StopOnDrop(&is_over);
             let takers = [(); 2].map(|()| scope.spawn(|| self.take_numbers(address, &is_over)));
             self.wait_for(wanted, || takers.iter().all(ScopedJoinHandle::is_finished));
-            is_over.store(true, Ordering::Relaxed);
         });
     }
 
     /// Waits until callers have taken this many numbers, or until `are_finished` is true.
     pub fn wait_for(&self, wanted: usize, are_finished: impl Fn() -> bool) {
-        while self.taken() < wanted && !are_finished() {
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("callers take numbers", || {
+            (self.taken() >= wanted || are_finished()).then_some(())
+        });
     }
 
     /// Returns how many numbers were taken.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, kill_process};
@@ -310,6 +311,16 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             "this should have happened long ago: {what}"
         );
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sets the stop flag of callers when it is dropped, even if the test fails. Without this, a failed
+/// test would wait for its callers forever.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads lines of at most the length of the longest text that can be decoded.
+//! Reads lines, and refuses a line that is longer than any text that can be decoded.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 

@@ -68,7 +68,7 @@ pub(in crate::cli) struct Serve {
     /// the same ids. See docs/TESTING.md.
     #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
     test: bool,
-    /// The time of the clock until ids advance it: a whole second.
+    /// Set the clock to this whole second; only minted ids advance it.
     #[arg(
         long,
         value_name = "INSTANT",

@@ -18,7 +18,7 @@ use super::nodes::{Minted, Minter, assert_all_different, node};
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
-use idmint_testing::service::{Home, Service, idmint, run, until};
+use idmint_testing::service::{Home, Service, StopOnDrop, idmint, run, until};
 
 /// The number of slots. It is equal to the number of lanes of the single node, so that each lane
 /// has the worker number of one slot.
@@ -145,12 +145,13 @@ fn killed_while_working(
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..4).map(caller).collect();
+        let running = StopOnDrop(&stop);
         until("appends are acknowledged", || {
             (granted.load(Ordering::Relaxed) >= 400).then_some(())
         });
         // Stop the callers that append before the node is killed. An append without a response
         // could only be repeated on this node, which is never started again.
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         callers
             .into_iter()
             .map(|caller| caller.join().expect("the caller found nothing wrong"))

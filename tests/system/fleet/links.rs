@@ -10,8 +10,8 @@ use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{
     Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within,
 };
-use crate::appending::{Appender, Begun, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
-use idmint_testing::service::{Home, Service, until};
+use crate::appending::{Appender, Begun, Place, Seen, assert_all_is_kept, begin};
+use idmint_testing::service::{Home, Service, StopOnDrop, until};
 
 const SLOTS: u32 = 4;
 

@@ -12,10 +12,10 @@ use super::etcd_cluster::EtcdCluster;
 use super::fencing::fence_restore;
 use super::lengths::short_or_whole;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
-use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
+use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, post_json};
 use idmint_testing::numbering::Callers;
-use idmint_testing::service::{Ended, Home, Service, until};
+use idmint_testing::service::{Ended, Home, Service, StopOnDrop, until};
 
 const SLOTS: u32 = 4;
 

@@ -17,10 +17,10 @@ use rustix::process::Signal;
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use super::nodes::{Minted, assert_all_different, serve, slot_of};
-use crate::appending::{Appender, Place, StopOnDrop, assert_all_is_kept, begin};
+use crate::appending::{Appender, Place, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, request};
 use idmint_testing::numbering::Callers;
-use idmint_testing::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, StopOnDrop, until};
 
 const SLOTS: u32 = 8;
 const CALLERS: usize = 3;

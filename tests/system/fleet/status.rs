@@ -10,9 +10,8 @@ use serde_json::Value;
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{node, serve, until_within};
-use crate::appending::StopOnDrop;
 use crate::wall_clock::WallClock;
-use idmint_testing::service::{Ended, Home, Service, idmint, run, until};
+use idmint_testing::service::{Ended, Home, Service, StopOnDrop, idmint, run, until};
 
 const SLOTS: u32 = 4;
 

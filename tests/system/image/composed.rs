@@ -5,16 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::tools;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::until;
 
 const FLEET: &str = "docker-compose.fleet.yml";
 
 fn output_of(command: &mut Command) -> Output {
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}; installed by .ci/install-packages"))
+    tools::output_of(command.current_dir(env!("CARGO_MANIFEST_DIR")))
 }
 
 fn printed(output: &Output) -> String {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use composed::{Composed, docker, docker_run};
 use serde_json::Value;
 
+use crate::tools::output_of;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{End, Load, fresh_callers, into_received};
@@ -70,12 +71,12 @@ fn listing_of(image: &str) -> Vec<String> {
     let container = docker(&["create", image]);
     docker(&["export", "--output", archive.to_str().unwrap(), &container]);
     docker(&["rm", "--volumes", &container]);
-    let listed = Command::new("tar")
-        .arg("--list")
-        .arg("--file")
-        .arg(&archive)
-        .output()
-        .unwrap();
+    let listed = output_of(
+        Command::new("tar")
+            .arg("--list")
+            .arg("--file")
+            .arg(&archive),
+    );
     let listed = String::from_utf8(listed.stdout).unwrap();
     let is_of_the_image = |path: &&str| !ENGINES_OWN.iter().any(|own| path.starts_with(own));
     let mut paths: Vec<String> = listed
@@ -112,10 +113,7 @@ fn assert_the_packed_image_is_the_same(built: &str) {
     let mut pack = Command::new(".ci/pack-image");
     pack.args([env!("CARGO_BIN_EXE_idmint"), &name])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    let packed = pack
-        .env("SOURCE_DATE_EPOCH", "1790000000")
-        .output()
-        .unwrap();
+    let packed = output_of(pack.env("SOURCE_DATE_EPOCH", "1790000000"));
     assert!(
         packed.status.success(),
         "{}",

@@ -14,6 +14,7 @@ use super::composed::{docker, docker_succeeds};
 use crate::kubernetes::{
     configuration_text, container, documents, of_kind, pod, probes, write_secrets,
 };
+use crate::tools::output_of;
 use idmint_testing::authority::Authority;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, until};
@@ -31,10 +32,7 @@ impl PackedImage {
         let mut pack = Command::new(".ci/pack-image");
         pack.args([env!("CARGO_BIN_EXE_idmint"), &format!("{name}:packed")])
             .current_dir(env!("CARGO_MANIFEST_DIR"));
-        let packed = pack
-            .env("SOURCE_DATE_EPOCH", "1790000000")
-            .output()
-            .unwrap();
+        let packed = output_of(pack.env("SOURCE_DATE_EPOCH", "1790000000"));
         assert!(
             packed.status.success(),
             "{}",

@@ -14,7 +14,7 @@ use idmint_testing::http1::{Client, request};
 use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{Load, into_received};
 use idmint_testing::numbering::Orders;
-use idmint_testing::service::{Home, until};
+use idmint_testing::service::{Home, StopOnDrop, until};
 
 /// The settings of both containers, with a rule for numbers.
 const SETTINGS: [&str; 10] = [
@@ -101,6 +101,7 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
     let load = Load::fresh(address);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _over = StopOnDrop(&is_over);
         let takers = [(); 2].map(|()| scope.spawn(|| orders.take_numbers(address, &is_over)));
         let are_finished = || takers.iter().all(ScopedJoinHandle::is_finished);
         orders.wait_for(40, are_finished);
@@ -120,7 +121,6 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
         );
         orders.wait_for(orders.taken() + 40, are_finished);
         docker(&["kill", &old.name]);
-        is_over.store(true, Ordering::Relaxed);
     });
     let callers = into_received(load.join());
 

@@ -51,7 +51,7 @@ impl DomainHash {
         ])))
     }
 
-    /// Returns the hash as the number that the domain field of a SIQ id holds.
+    /// Returns the value of the field `domain` in a SIQ id: the hash as a number.
     pub const fn get(self) -> u32 {
         self.0
     }

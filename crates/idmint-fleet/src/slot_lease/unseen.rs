@@ -30,8 +30,8 @@ impl UnseenNodes {
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.
     First,
-    /// The store may have been wiped while nodes continue to mint. Those nodes have reserved time
-    /// up to this window ahead of their clocks.
+    /// The store may have been wiped while nodes continue to mint. The value is how far ahead of
+    /// their clocks those nodes may have reserved time.
     Again(Duration),
 }
 

@@ -106,8 +106,8 @@ pub(super) fn detailed(
     json_bytes(&answer)
 }
 
-/// Returns the response to a request some of whose reports were refused. The results are in the
-/// order of the reports.
+/// Returns the response to a request in which some reports were accepted and others refused. It has
+/// an id or a problem for each report, in the order of the reports.
 pub(super) fn partial(
     format: &Format,
     details: impl Iterator<Item = (usize, ReportDetail)>,

@@ -67,8 +67,8 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // A message that is returned contains the new id. If the message already contains an id,
-        // the two must agree.
+        // A response with messages has the id of each conjunction written into its message. A
+        // message that already contains an id must contain the same one.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,

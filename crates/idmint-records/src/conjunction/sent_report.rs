@@ -67,8 +67,8 @@ pub enum NotedFault {
     /// The attached id does not belong to the objects of the report.
     #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
-    /// The report gets an id that differs from the attached one. The value is the id that the
-    /// report gets.
+    /// The report belongs to another conjunction than the attached id says. The value is the id of
+    /// that other conjunction.
     #[error(
         "is not the id of this conjunction, which gets {0:?}; noted=keep keeps the id of the report"
     )]

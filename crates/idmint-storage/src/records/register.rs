@@ -26,7 +26,7 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// An anchor and its report count, as the sweep of old anchors reads them.
+/// An anchor and its report count. The task that deletes old anchors decides with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

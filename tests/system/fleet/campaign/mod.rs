@@ -27,16 +27,14 @@ use std::time::{Duration, Instant};
 use self::fleet::{Fleet, LONG, SERIES};
 use self::judge::compare;
 use self::schedule::{Backup, Disaster, Meanwhile, Mishap, NODES, Round, Schedule, Slip};
-use crate::appending::{
-    Appender, Seen, StopOnDrop, assert_a_planted_loss_is_found, assert_all_is_kept, begin,
-};
+use crate::appending::{Appender, Seen, assert_a_planted_loss_is_found, assert_all_is_kept, begin};
 use crate::fleet::etcd_link::Weather;
 use crate::fleet::nodes::until_within;
 use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 use crate::torture::number;
 use idmint_testing::http1::Client;
-use idmint_testing::service::Signal;
+use idmint_testing::service::{Signal, StopOnDrop};
 
 const SEED: u64 = 1;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tools::succeed;
+use crate::tools::{output_of, succeed};
 use idmint_testing::service::{Home, Service};
 
 /// The path of Debian's Python. Other builds of Python do not find Debian's modules.
@@ -75,10 +75,7 @@ fn django_gives_each_row_an_id() {
 fn workers_of_a_preloading_gunicorn_share_no_id_and_would_without_the_guard() {
     let (home, service) = started();
     let ids_of_workers = |guard: &str| {
-        let output = python("preload.py", &home)
-            .args([&service.url(), guard])
-            .output()
-            .unwrap();
+        let output = output_of(python("preload.py", &home).args([&service.url(), guard]));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
         let printed = String::from_utf8(output.stdout).unwrap();

@@ -23,8 +23,8 @@ pub(crate) enum ListedId {
 }
 
 impl Format {
-    /// Reads a line in the encoding at this index. Blanks, quotes, brackets and commas around the
-    /// id are ignored.
+    /// Reads an id from a line of a list. `encoding` is the index of the expected encoding. Blanks,
+    /// quotes, brackets and commas around the id are ignored.
     pub(crate) fn read_listed(&self, encoding: usize, line: &str) -> ListedId {
         let as_written = self.read_as(encoding, line);
         if let Ok(id) = as_written {

@@ -84,7 +84,7 @@ impl Format {
                 };
                 let by_time = by_time.expect("it has ticks, checked when the format was made");
                 format!(
-                    "{by_time}{parts}. Strictly increasing within one process, also from one response to the next."
+                    "{by_time}{parts}. Each id that a process mints is greater than all its earlier ids."
                 )
             }
         }
@@ -188,8 +188,8 @@ mod tests {
             ("uuid4", "None."),
             (
                 "uuid7",
-                "By time, in ticks of 1ms, each divided into 4096 parts. Strictly increasing within one process, also from one response to the \
-                 next.",
+                "By time, in ticks of 1ms, each divided into 4096 parts. Each id that a process mints is greater than all its earlier \
+                 ids.",
             ),
             (
                 "ulid",

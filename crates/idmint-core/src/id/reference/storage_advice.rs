@@ -217,8 +217,8 @@ impl StorageAdvice<'_> {
             )),
             Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(
-                "MariaDB: use the type uuid only for UUIDs of versions 6 and 7. It sorts lower versions by their last group \
-                 first, and refuses some higher versions."
+                "MariaDB: use the type uuid only for UUIDs of versions 6 and 7. It sorts UUIDs of lower versions by their \
+                 last group of digits first, and refuses some UUIDs of higher versions."
                     .to_owned(),
             ),
             Database::PostgreSql | Database::Sqlite => None,
@@ -255,19 +255,20 @@ impl StorageAdvice<'_> {
             Stored::Text(encoding) | Stored::ShortText(encoding) if leads_with_time => {
                 let name = encoding.name();
                 (
-                    format!("texts in the encoding {name}"),
-                    format!("Texts in the encoding {name}"),
+                    format!("new ids in the encoding {name}"),
+                    format!("New ids in the encoding {name}"),
                 )
             }
             _ => ("new ids".to_owned(), "New ids".to_owned()),
         };
         match self.database {
             Database::MySql | Database::MariaDb | Database::SqlServer => format!(
-                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so {subject} scatter over all of \
-                 it: give the table a primary key that counts up, and the id a unique index."
+                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so {subject} go to \
+                 random places in it: give the table a primary key that counts up, and the id a unique index."
             ),
             Database::PostgreSql | Database::Sqlite => format!(
-                "{sentence_start} scatter over the whole index: keep it in memory, or expect a read for each insert."
+                "{sentence_start} go to random places in the index: keep the index in memory, or expect a disk read for each \
+                 insert."
             ),
         }
     }

@@ -11,8 +11,8 @@ use crate::records::shared_store::unreadable;
 use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// The refusal that a caller gets. Its kind is the one of a full store: the process goes on, and the
-/// request can be repeated later.
+/// Why a series cannot be closed yet. [`FailureKind::Full`] means that the process goes on, and that
+/// the caller can repeat the request later.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \

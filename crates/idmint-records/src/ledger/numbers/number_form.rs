@@ -64,8 +64,8 @@ pub struct FormChange {
     pub series: SeriesName,
     /// The first number that is written in this form.
     pub from: u64,
-    /// The key of the request that got the number `from`. If journals have several changes at one
-    /// number after a restore, this key shows which of them belongs to the restored number.
+    /// The key of the request that got the number `from`. After a restore, `from` may be given a
+    /// second time, to another request and in another form. This key tells the two changes apart.
     pub of: KeyHash,
     /// The form.
     pub form: NumberForm,

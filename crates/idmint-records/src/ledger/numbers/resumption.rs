@@ -45,7 +45,8 @@ impl ResumeRequest {
         now: EventTime,
     ) -> Result<Option<NumberPlan>, NumberRefusal> {
         let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
-        // A series that has given all its numbers continues after its last one, too.
+        // Nothing is skipped. This holds for a series without free numbers, too, although
+        // `least` is then above its maximum.
         if self.from == least {
             return Ok(None);
         }

@@ -110,8 +110,9 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Returns the new value for the byte at [`SLOT_CHOICE_AT`] if the commit slot that is not current
-/// has the later transaction. Returns `None` if the current slot has the later one.
+/// The file has two commit slots, and the byte at [`SLOT_CHOICE_AT`] says which one is current. If
+/// the other slot has the later transaction, returns the byte that makes that slot current.
+/// Otherwise returns `None`.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);
