@@ -17,9 +17,8 @@ use crate::NOW;
 use crate::laws::{DECODER, ENCODINGS};
 use idmint_testing::hostile_texts::Target;
 
-const TEXTS: u64 = 10_000_000;
-/// The number of blocks into which the texts are divided. Each block has its own seed.
-const BLOCKS: u64 = 1_000;
+/// The number of texts in a block. Each block has its own seed.
+const TEXTS_OF_BLOCK: u64 = 10_000;
 /// One text in this number is read in every encoding of every format, and compared with the
 /// encoding's pattern. All other texts are read only in the encoding for which they were drawn.
 const ONE_IN: u32 = 64;
@@ -106,7 +105,7 @@ fn readings(decoder: &Decoder, text: &str) -> usize {
 /// Reads the texts of one block. Returns the number of texts, and the number of texts that are ids.
 fn read_block(targets: &[Target<'_>], block: u64) -> (u64, u64) {
     let (mut random, mut text, mut read) = (StdRng::seed_from_u64(block), String::new(), 0);
-    for _ in 0..TEXTS / BLOCKS {
+    for _ in 0..TEXTS_OF_BLOCK {
         let target = &targets[random.random_range(0..targets.len())];
         target.draw(&mut random, &mut text);
         let _shown = Reading(&text);
@@ -116,11 +115,14 @@ fn read_block(targets: &[Target<'_>], block: u64) -> (u64, u64) {
             assert_pattern(target, &text);
         }
     }
-    (TEXTS / BLOCKS, read)
+    (TEXTS_OF_BLOCK, read)
 }
 
+/// `TEXTS` sets the number of texts (`make torture`: 10 million).
 #[test]
-fn ten_million_texts_are_read_or_refused_without_a_panic() {
+fn millions_of_texts_are_read_or_refused_without_a_panic() {
+    let wanted = std::env::var("TEXTS").map_or(2_000_000, |texts| texts.parse().unwrap());
+    let blocks = wanted / TEXTS_OF_BLOCK;
     let formats = DECODER
         .formats()
         .iter()
@@ -134,7 +136,7 @@ fn ten_million_texts_are_read_or_refused_without_a_panic() {
         // Relaxed is sufficient, because each block number is taken once, and no other data depends
         // on it.
         let blocks = std::iter::from_fn(|| {
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|block| *block < BLOCKS)
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|block| *block < blocks)
         });
         blocks
             .map(|block| read_block(&targets, block))
@@ -149,10 +151,10 @@ fn ten_million_texts_are_read_or_refused_without_a_panic() {
         })
     });
     let [texts, read] = [counts[0].0 + counts[1].0, counts[0].1 + counts[1].1];
-    assert_eq!(texts, TEXTS);
+    assert_eq!(texts, blocks * TEXTS_OF_BLOCK);
     // Check that the texts are a useful mixture of ids and other texts.
     assert!(
-        (TEXTS / 10..TEXTS / 2).contains(&read),
+        (texts / 10..texts / 2).contains(&read),
         "{read} of {texts} were ids"
     );
     println!(
