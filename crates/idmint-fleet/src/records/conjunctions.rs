@@ -1,5 +1,5 @@
-//! Reads, updates and removes conjunctions in a fleet: their anchors (first reports), report counts
-//! and external ids.
+//! Reads, updates and removes the conjunctions of a fleet, each of which has an anchor (its first
+//! report), a report count and external ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -19,23 +19,24 @@ use idmint_storage::{
     StoredConjunction,
 };
 
-/// The maximum number of report counts in one transaction.
+/// The maximum number of report counts that are updated in one transaction.
 const TALLIES_MAX: usize = 100;
 
-/// The maximum number of attempts to write report counts that other nodes change at the same time.
-/// If all attempts fail, the counts are lost.
+/// The maximum number of attempts to update report counts that other nodes change at the same time.
+/// If all attempts fail, the new reports are not counted.
 const TALLY_TRIES_MAX: usize = 3;
 
-/// The maximum number of anchors that one transaction removes. Anchors with external ids have more
-/// rows, so fewer of them fit. The transaction compares and writes each anchor and its pair.
+/// The maximum number of anchors (first reports of conjunctions) that one transaction removes. For
+/// each anchor, the transaction compares and writes the rows of the anchor and its pair. Fewer
+/// anchors fit if they have external ids.
 const SWEPT_MAX: usize = 60;
 
-/// The maximum number of external ids in one transaction. Each may need two comparisons and two
-/// writes.
+/// The maximum number of external ids that one transaction adds. Each of them may need two
+/// comparisons and two writes.
 const EXTERNALS_MAX: usize = 60;
 
-/// The maximum number of attempts to write external ids while other nodes change them first. All
-/// attempts together take less time than a caller waits.
+/// The maximum number of attempts to write external ids, because other nodes may write the same
+/// rows first. A caller waits longer than all attempts take together.
 const EXTERNAL_TRIES_MAX: usize = 16;
 
 impl ConjunctionStore for FleetRecords {
@@ -201,8 +202,8 @@ impl ConjunctionStore for FleetRecords {
             });
             for part in parts {
                 let transaction = self.forgetting(part)?;
-                // If another node changed one of these rows first, nothing is removed. The next
-                // sweep tries again.
+                // If another node changed one of these rows first, none of these anchors is removed
+                // now. The next run of the cleanup tries again.
                 self.store.write_what_may_be_lost(transaction)?;
             }
         }
@@ -239,8 +240,9 @@ impl FleetRecords {
         self.store.write_what_may_be_lost(transaction)
     }
 
-    /// Returns a transaction that removes these anchors. An anchor is kept if its report count has
-    /// changed since it was read, because the conjunction was then reported again.
+    /// Returns a transaction that removes these anchors (first reports of conjunctions). An anchor
+    /// is kept if its report count has changed since it was read, because its conjunction was then
+    /// reported again.
     fn forgetting(&self, old: &[(&CountedAnchor, Beside)]) -> Result<Transaction, StoreError> {
         let key_of = |key: &AnchorKey| {
             self.store
@@ -314,8 +316,8 @@ impl FleetRecords {
         for ((anchor, externals), (found, beside)) in
             by_anchor.into_iter().zip(anchors.iter().zip(beside))
         {
-            // Compare `created` and not `modified`, so that other nodes may count reports of the
-            // anchor in the meantime.
+            // Compare the revision that created the anchor and not its last revision, so that other
+            // nodes may count reports in the meantime.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
             let new = externals
@@ -373,7 +375,8 @@ impl FleetRecords {
     }
 }
 
-/// The external ids of an anchor. If their row exists, `row` is its key and revision.
+/// The external ids of an anchor. If the store has a row with external ids for the anchor, `row` is
+/// the key and the revision of that row.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,
@@ -386,8 +389,8 @@ impl Beside {
         self.row.iter().len() + self.externals.len()
     }
 
-    /// Extends a transaction so that it deletes the rows of these external ids together with their
-    /// anchor.
+    /// Extends a transaction that deletes an anchor, so that it also deletes the rows of the
+    /// anchor's external ids.
     fn forget(&self, anchor: &AnchorKey, keys: &Keys, transaction: &mut Transaction) {
         let Some((key, revision)) = &self.row else {
             return;
@@ -404,7 +407,8 @@ impl Beside {
     }
 }
 
-/// Returns the anchors in the row of a pair. If there is no row, the result is empty.
+/// Returns the anchors in the row of a pair of objects. If the store has no such row, the result is
+/// empty.
 pub(super) fn anchors_of(found: &[KeyValue]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! The records of a fleet as one store. Other modules implement its ledgers, numbers, conjunctions
-//! and requests.
+//! The store that holds all records of a fleet. Other modules implement the parts for ledgers,
+//! numbers, conjunctions and requests.
 
 use std::fmt;
 use std::path::Path;
@@ -25,17 +25,19 @@ pub struct FleetRecords {
     room: Arc<Room>,
     /// A random number that identifies this process.
     process: u64,
-    /// The number of transactions that this process has attempted so far. A transaction takes its
-    /// attempt number from this counter. Relaxed, because the numbers only have to differ.
+    /// The number of transactions that this process has attempted so far. Each transaction takes
+    /// its attempt number from this counter. The accesses are relaxed, because the numbers only
+    /// have to differ.
     attempts: AtomicU64,
-    /// The journal of this node, or `None` if the records serve no callers.
+    /// The journal of this node (its local copy of the rows that responses rely on), or `None` if
+    /// these records serve no callers.
     journal: Option<AppendJournal>,
 }
 
 impl FleetRecords {
-    /// Creates the records of a namespace. `process` is a random number that identifies this
-    /// process. `known` is this node's knowledge of the fleet. `room` shows whether the coordinator
-    /// has space for more records.
+    /// Creates the record store of a namespace. `known` is this node's knowledge of the fleet.
+    /// `room` shows whether the coordinator has space for more records. `process` is a random
+    /// number that identifies this process.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -53,7 +55,7 @@ impl FleetRecords {
         }
     }
 
-    /// Sets the journal, to which rows are written before a response relies on them.
+    /// Sets the journal, the local file to which rows are written before a response relies on them.
     #[must_use]
     pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
         FleetRecords { journal, ..self }
@@ -64,16 +66,17 @@ impl FleetRecords {
         Attempt(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Writes committed rows to the journal before the response that relies on them.
+    /// Writes committed rows to this node's journal, before the response that relies on these rows
+    /// is sent.
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
         }
     }
 
-    /// Writes rows that were requested at `asked` to the journal, and checks that they were
-    /// journalled in time. If an operator restores the coordinator, the journal then has all rows
-    /// that responses rely on.
+    /// Writes rows that were requested at `asked` to the journal, and checks that this was done in
+    /// time. So if an operator restores the coordinator, the journal has all rows that responses
+    /// rely on.
     ///
     /// # Errors
     /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal
@@ -90,8 +93,8 @@ impl FleetRecords {
             .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 
-    /// Writes rows that were read from the coordinator to the journal.
-    /// [`FleetRecords::keep_in_time`] checks that they were journalled in time.
+    /// Writes rows that were read from the coordinator to the journal, and checks with
+    /// [`FleetRecords::keep_in_time`] that this was done in time.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].

@@ -32,8 +32,7 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The kinds of keys for horizons and slot holders. In a key, the kind follows the prefix of the
-/// fleet.
+/// The part of a key that follows the fleet's prefix, for the horizons and the holders of slots.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -75,8 +74,8 @@ impl Keys {
         key.starts_with(&self.prefix)
     }
 
-    /// Returns the last event that is named in a key made by [`Keys::event`], or `None` for any
-    /// other key.
+    /// Returns the event id in a key that [`Keys::event`] made, or `None` for any other key. The id
+    /// names the last event of the row under the key.
     pub(super) fn event_of(&self, key: &str) -> Option<EventId> {
         let (ledger, last) = key
             .strip_prefix(&self.prefix)?
@@ -87,8 +86,8 @@ impl Keys {
             .filter(|last| last.ledger().to_string() == ledger)
     }
 
-    /// Returns the range of a ledger's rows from the row that contains `event` onwards. If no row
-    /// contains `event`, the range begins with the first row whose last event is after it.
+    /// Returns the key range of a ledger's rows, from the row with `event` onwards. If no row
+    /// contains `event`, the range begins with the first row whose last event comes after `event`.
     pub(super) fn events_from(&self, event: EventId) -> Range {
         Range {
             from: self.event(event),
@@ -96,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// Returns the range of a ledger's rows whose last event is after `event`.
+    /// Returns the key range of those rows of a ledger whose last event comes after `event`.
     pub(super) fn events_behind(&self, event: EventId) -> Range {
         Range {
             from: behind(&self.event(event)),
@@ -116,17 +115,19 @@ impl Keys {
         format!("{}{last}", self.day_prefix(day))
     }
 
-    /// Returns the range of the request key lists of all days.
+    /// Returns the key range of the lists of request keys that were recorded on each day, for all
+    /// days.
     pub(super) fn request_days(&self) -> Range {
         Range::prefix(format!("{}request-day/", self.prefix))
     }
 
-    /// Returns the range of the request key lists of one day.
+    /// Returns the key range of the lists of request keys that were recorded on one day.
     pub(super) fn requests_of(&self, day: WrittenDay) -> Range {
         Range::prefix(self.day_prefix(day))
     }
 
-    /// Returns the range of the request key lists of the days before `day`.
+    /// Returns the key range of the lists of request keys that were recorded on the days before
+    /// `day`.
     pub(super) fn request_days_before(&self, day: WrittenDay) -> Range {
         Range {
             to: Some(self.day_prefix(day)),
@@ -138,8 +139,8 @@ impl Keys {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
-    /// Returns the day that is named in a key within [`Keys::request_days`], or `None` for any
-    /// other key.
+    /// Returns the day in the key of a list of request keys, which is a key within
+    /// [`Keys::request_days`]. Returns `None` for any other key.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key
             .strip_prefix(&self.prefix)?
@@ -152,7 +153,7 @@ impl Keys {
         format!("{}series/{series}", self.prefix)
     }
 
-    /// Returns the range of all series, or of the series that follow `after`.
+    /// Returns the key range of all series of numbers, or only of the series that follow `after`.
     pub(super) fn all_series(&self, after: Option<&SeriesName>) -> Range {
         let all = Range::prefix(format!("{}series/", self.prefix));
         Range {
@@ -161,19 +162,20 @@ impl Keys {
         }
     }
 
-    /// Returns the series that is named in a key made by [`Keys::series`], or `None` for any other
+    /// Returns the name of the series in a key that [`Keys::series`] made, or `None` for any other
     /// key.
     pub(super) fn series_of(&self, key: &str) -> Option<SeriesName> {
         SeriesName::from_text(key.strip_prefix(&self.prefix)?.strip_prefix("series/")?).ok()
     }
 
-    /// Returns the key of the row with the numbers that a transaction issued. `last` is the last of
-    /// these numbers.
+    /// Returns the key of the row with the numbers of a series that one transaction issued. `last`
+    /// is the last of these numbers.
     pub(super) fn numbers(&self, series: &SeriesName, last: u64) -> Key {
         self.numbered("number/", series, last)
     }
 
-    /// Returns the range of rows with issued numbers, from the row that contains `number` onwards.
+    /// Returns the key range of the rows with issued numbers of a series, from the row that
+    /// contains `number` onwards.
     pub(super) fn numbers_from(&self, series: &SeriesName, number: u64) -> Range {
         let all = Range::prefix(format!("{}number/{series}/", self.prefix));
         Range {
@@ -182,8 +184,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the last number that are named in a key made by [`Keys::numbers`], or
-    /// `None` for any other key.
+    /// Returns the series and the last number in a key that [`Keys::numbers`] made, or `None` for
+    /// any other key.
     pub(super) fn numbers_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("number/")?)
     }
@@ -193,13 +195,14 @@ impl Keys {
         format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
     }
 
-    /// Returns the key of the form in which the numbers of a series from `from` on are written.
+    /// Returns the key of the form (such as `INV-00042`) in which the numbers of a series are
+    /// written from the number `from` on.
     pub(super) fn number_form(&self, series: &SeriesName, from: u64) -> Key {
         self.numbered("number-form/", series, from)
     }
 
-    /// Returns the range with the form of this number of a series. This is the last form that
-    /// begins at the number or before it.
+    /// Returns the key range that contains only the form in which this number of a series is
+    /// written: the last form that begins at or before the number.
     pub(super) fn form_at(&self, series: &SeriesName, number: u64) -> Range {
         Range {
             count_max: 1,
@@ -208,7 +211,7 @@ impl Keys {
         }
     }
 
-    /// Returns the range of the forms that begin within `numbers`.
+    /// Returns the key range of the number forms of a series that begin within `numbers`.
     pub(super) fn forms(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
         let last = self.number_form(series, *numbers.end());
         Range {
@@ -219,8 +222,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the first number that are named in a key made by
-    /// [`Keys::number_form`], or `None` for any other key.
+    /// Returns the series and the first number in a key that [`Keys::number_form`] made, or `None`
+    /// for any other key.
     pub(super) fn form_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(
             key.strip_prefix(&self.prefix)?
@@ -232,25 +235,27 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers, which a fence sets.
+    /// Returns the key of the hold on numbers. A fence (the operation after a restore) sets the
+    /// hold, and no series issues numbers until an operator ends it.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
 
-    /// Returns the key of the last ended hold for a series, or for all series if `series` is
-    /// `None`.
+    /// Returns the key of the row that names the last hold on numbers that was ended for one
+    /// series, or for all series if `series` is `None`.
     pub(super) fn ended_hold(&self, series: Option<&SeriesName>) -> Key {
         let series = series.map_or("*", SeriesName::as_str);
         format!("{}number-hold/{series}", self.prefix)
     }
 
-    /// Returns the key that stores the configured kinds of number series, as of the last start of a
-    /// node.
+    /// Returns the key that stores the kinds of number series that were configured at the last
+    /// start of a node.
     pub(super) fn number_kinds(&self) -> Key {
         format!("{}number-kinds", self.prefix)
     }
 
-    /// Returns the key that stores the number templates of all starts of nodes.
+    /// Returns the key that stores the templates for the texts of numbers, as they were configured
+    /// at each start of a node.
     pub(super) fn number_templates(&self) -> Key {
         format!("{}number-templates", self.prefix)
     }
@@ -269,8 +274,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the number that are named in a key made by [`Keys::void`], or `None`
-    /// for any other key.
+    /// Returns the series and the number in a key that [`Keys::void`] made, or `None` for any other
+    /// key.
     pub(super) fn void_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("void/")?)
     }
@@ -283,7 +288,7 @@ impl Keys {
         format!("{}conj/{format}/{}", self.prefix, pair_text(pair))
     }
 
-    /// Returns the format and the pair that are named in a key made by [`Keys::pair`], or `None`
+    /// Returns the id format and the pair of objects in a key that [`Keys::pair`] made, or `None`
     /// for any other key.
     pub(super) fn pair_of(&self, key: &str) -> Option<(String, Pair)> {
         let (format, pair) = key
@@ -297,8 +302,8 @@ impl Keys {
         format!("{}conj-t/{format}/{}", self.prefix, place_text((tca, pair)))
     }
 
-    /// Returns the range of conjunctions of a format between two positions (times with pairs), both
-    /// inclusive.
+    /// Returns the key range of the conjunctions of an id format from the position `first` to the
+    /// position `last`, inclusive. A position is a time and a pair of objects.
     pub(super) fn conjunctions(
         &self,
         format: &str,
@@ -316,8 +321,8 @@ impl Keys {
         }
     }
 
-    /// Returns the range of the conjunctions of all formats. If `before` is given, the range ends
-    /// before the key of that conjunction.
+    /// Returns the key range of the conjunctions of all id formats. If `before` is given, the range
+    /// ends before the key of that conjunction.
     pub(super) fn conjunctions_before(&self, before: Option<&AnchorKey>) -> Range {
         let all = Range::prefix(format!("{}conj-t/", self.prefix));
         match before {
@@ -329,8 +334,8 @@ impl Keys {
         }
     }
 
-    /// Returns the anchor that is named in a key made by [`Keys::conjunction`], or `None` for any
-    /// other key.
+    /// Returns the anchor (the first report of a conjunction) that a key made by
+    /// [`Keys::conjunction`] names, or `None` for any other key.
     pub(super) fn anchor_of(&self, key: &str) -> Option<AnchorKey> {
         let (rest, (tca, pair)) =
             split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?)?;
@@ -368,8 +373,8 @@ impl Keys {
         Range::prefix(self.external_prefix(format, external))
     }
 
-    /// Returns the anchor that is named in a key made by [`Keys::external`], or `None` for any
-    /// other key.
+    /// Returns the anchor (the first report of a conjunction) that a key made by [`Keys::external`]
+    /// names, or `None` for any other key.
     pub(super) fn anchor_of_external(&self, format: &str, key: &str) -> Option<AnchorKey> {
         let (_, (tca, pair)) =
             split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
@@ -389,24 +394,25 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns the ranges from which the clocks of slot holders are read. These are the ranges of
-    /// all horizons, which contain clock readings, and of all holders.
+    /// Returns the key ranges from which the clocks of slot holders are read: the ranges of all
+    /// horizons, which contain clock readings, and of all holders.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
 
-    /// Returns the ranges of all slot holders, and of the announcements of the rows that processes
-    /// can read.
+    /// Returns two key ranges: all slot holders, and all announcements. In an announcement, a
+    /// process names the kinds of rows that it can read.
     pub(super) fn holders_and_known_rows(&self) -> [Range; 2] {
         [HOLDER, "knows/"].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
 
-    /// `true` if a key within the announcements belongs to this process.
+    /// `true` if the process `instance` has written this key to announce which kinds of rows it can
+    /// read.
     pub(super) fn is_announced_by(&self, key: &str, instance: Nonce) -> bool {
         key.starts_with(&format!("{}knows/{instance}/", self.prefix))
     }
 
-    /// Returns the slot that is named in the key of a horizon or a holder, or `None` for any other
+    /// Returns the slot number in the key of a slot's horizon or holder, or `None` for any other
     /// key.
     pub(super) fn slot_of<'k>(&self, key: &'k str) -> Option<&'k str> {
         let key = key.strip_prefix(&self.prefix)?;
@@ -425,8 +431,8 @@ fn place_text((tca, pair): ListPlace) -> String {
     format!("{:016x}/{}", to_ordered(tca), pair_text(pair))
 }
 
-/// Splits a key that ends with a time and a pair of objects. Returns the part before the time, and
-/// the time with the pair.
+/// Splits a key that ends with a time and a pair of objects into the part before the time, and the
+/// time with the pair.
 fn split_place(key: &str) -> Option<(&str, ListPlace)> {
     let (rest, pair) = key.rsplit_once('/')?;
     let (rest, time) = rest.rsplit_once('/')?;

@@ -32,7 +32,8 @@ use idmint_storage::{FailureKind, Obstacle, StoreError};
 /// fences. Their eras have the count 0, and compare by their floors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct FleetEra {
-    /// The count of fences so far, or 0 if an earlier version of this program set the last fence.
+    /// The number of fences so far, or 0 if an earlier version of this program fenced the fleet
+    /// last.
     pub(crate) fences: u32,
     /// No slot is used below this instant.
     pub(crate) floor: UnixNanos,
@@ -52,7 +53,8 @@ impl FleetEra {
     }
 }
 
-/// The fleet's agreement, which all nodes share in the key `meta`, as this node last read it.
+/// The fleet's agreement (the settings that all its nodes share under the store key `meta`), as
+/// this node last read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AgreedMeta {
     /// The revision of the key `meta`. [`Revision::ABSENT`] means that the key does not exist.
@@ -61,8 +63,8 @@ pub(crate) struct AgreedMeta {
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// `true` if the last fence found that records are missing. Until the next fence, nodes neither
-    /// read nor write records.
+    /// `true` if the last fence (the operation after a restore) found that records are missing.
+    /// Until the next fence, nodes neither read nor write records.
     pub(crate) lacks_records: bool,
 }
 
@@ -75,7 +77,7 @@ pub(crate) struct OwnKey {
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value of a write to this key that was sent and has no response yet.
+    /// The value that this node last sent for its key, if the write has no response yet.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
@@ -83,8 +85,8 @@ pub(crate) struct OwnKey {
 
 /// This node's knowledge of its fleet, shared by all parts of the node that use the coordinator.
 ///
-/// Every write compares the revision of `meta` that this node has agreed with. So a write fails
-/// after a fence, or another change of the agreement, that this node has not seen yet.
+/// Every write compares the revision of the agreement (`meta`) that this node accepts. So a write
+/// fails if the fleet was fenced or the agreement has changed without this node having seen it yet.
 #[derive(Debug, Default)]
 pub struct KnownFleet(Mutex<Known>);
 
@@ -96,11 +98,11 @@ struct Known {
     is_lost: bool,
     /// The highest revision in any response so far.
     highest: Revision,
-    /// The cluster that the responses came from, and its highest election term.
+    /// The etcd cluster that sent the responses so far, and its highest election term in them.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node rewrites an [`OwnKey`]. The flag is already `true` while that key is not
-    /// written yet.
+    /// `true` if this node regularly rewrites an [`OwnKey`], even if it has not written that key
+    /// for the first time yet.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -131,7 +133,8 @@ pub(super) struct Terms {
 }
 
 impl KnownFleet {
-    /// Creates the knowledge of a node or command that agrees with `agreed` from the start.
+    /// Creates the knowledge of a node or command that accepts the fleet's agreement `agreed` from
+    /// the start.
     pub(crate) fn agreeing(agreed: AgreedMeta) -> KnownFleet {
         KnownFleet(Mutex::new(Known {
             agreed,
@@ -139,14 +142,15 @@ impl KnownFleet {
         }))
     }
 
-    /// Returns the revision of `meta` that this node agrees with, or `None` while it refuses all
-    /// work.
+    /// Returns the revision of the fleet's agreement (`meta`) that this node accepts. Returns
+    /// `None` while this node refuses all work because the coordinator may have lost data.
     pub fn meta(&self) -> Option<Revision> {
         let known = self.lock();
         (!known.is_withdrawn).then_some(known.agreed.revision)
     }
 
-    /// Returns the fleet's era, the time since the last fence, as this node last read it.
+    /// Returns the fleet's era as this node last read it. A new era begins when an operator fences
+    /// the fleet after a restore.
     pub(super) fn era(&self) -> FleetEra {
         self.lock().agreed.era
     }
@@ -167,8 +171,8 @@ impl KnownFleet {
         Ok(())
     }
 
-    /// Returns the comparisons that a write must include now: the revision of `meta`, and the
-    /// revision of this node's own key if it has one.
+    /// Returns the comparisons that a write of records must include now: the revision of the
+    /// fleet's agreement (`meta`), and the revision of this node's own key if it has one.
     ///
     /// # Errors
     /// Returns the errors of [`KnownFleet::check`], and another [`Obstacle`] before this node has
@@ -193,26 +197,29 @@ impl KnownFleet {
         })
     }
 
-    /// Returns the highest revision in any response so far. The responses to later requests must
-    /// have at least this revision.
+    /// Returns the highest revision in any response of the coordinator so far. The response to a
+    /// request that is sent now must have at least this revision.
     pub(crate) fn highest(&self) -> Revision {
         self.lock().highest
     }
 
-    /// Returns the cluster that the responses so far came from, and its highest election term.
+    /// Returns the etcd cluster that sent the responses so far, and its highest election term in
+    /// them.
     pub(crate) fn term(&self) -> Term {
         self.lock().term
     }
 
-    /// Records the cluster and the term of a response. When its request was sent, the
-    /// [term](Self::term) was `asked`.
+    /// Records `found`, the cluster and the election term of a response. `asked` is the
+    /// [term](Self::term) when the request was sent.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the response comes from another cluster, or from an earlier term.
+    /// Returns [`StoreError`] if the response comes from another cluster, or from an earlier
+    /// election term.
     pub(super) fn see_term(&self, asked: Term, found: Term) -> Result<(), StoreError> {
         let mut known = self.lock();
         if !known.term.follows(asked) {
-            // The fleet was fenced after the request was sent, so the response proves nothing.
+            // The fleet was fenced after the request was sent, so its response shows nothing about
+            // the restored coordinator.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -229,8 +236,8 @@ impl KnownFleet {
         Ok(())
     }
 
-    /// Records a response with the revision `found`. When its request was sent, the
-    /// [highest](Self::highest) revision was `asked`.
+    /// Records a response with the revision `found`. `asked` is the [highest](Self::highest)
+    /// revision when the request was sent.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the response is inconsistent with earlier ones, which means that
@@ -240,8 +247,9 @@ impl KnownFleet {
         self.see_from(asked, asked, found)
     }
 
-    /// Records the response to a write that was done. A write creates a new revision, so `found`
-    /// must be above `asked`.
+    /// Records the response to a write that was committed at the revision `found`. `asked` is the
+    /// highest revision when the write was sent. A write creates a new revision, so `found` must be
+    /// higher.
     ///
     /// # Errors
     /// Returns the errors of [`KnownFleet::see`].
@@ -258,7 +266,8 @@ impl KnownFleet {
         let mut known = self.lock();
         if asked > known.highest {
             // The fleet was fenced after the request was sent, and this node's highest revision was
-            // reset to a lower value. So the response proves nothing.
+            // then reset to a lower value. So the response shows nothing about the restored
+            // coordinator.
             return Err(lost());
         }
         if found < least {
@@ -286,7 +295,8 @@ impl KnownFleet {
         let Some(own) = &mut known.own_key else {
             return Ok(());
         };
-        // A response from before the last acknowledged write of the own key proves nothing.
+        // A response at a revision before the last acknowledged write of this node's own key shows
+        // nothing about that write.
         if at < own.revision {
             return Ok(());
         }
@@ -296,8 +306,8 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // This node rewrites a different own key by now, for example because it has taken a
-            // slot. The refused write compared the former one.
+            // The refused write compared a key that is no longer this node's own key. For example,
+            // the node has taken a slot in the meantime and now rewrites the slot's horizon.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();
@@ -306,8 +316,8 @@ impl KnownFleet {
         }
     }
 
-    /// Returns the number of responses that were inconsistent with earlier ones. The thread that
-    /// renews the slot checks the coordinator after each such response.
+    /// Returns the number of responses that contradicted earlier responses. After each such
+    /// response, the thread that renews the slot checks the coordinator.
     pub(crate) fn doubts(&self) -> u64 {
         self.lock().doubts
     }
@@ -332,8 +342,8 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // A fence gives the fleet a new name. The highest revision from before the fence no longer
-        // counts, because the restored coordinator may be at a lower one.
+        // A fence gives the fleet a new name. The highest revision from before the fence is no
+        // longer a lower bound, because the restored coordinator may be at a lower revision.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {
@@ -343,8 +353,8 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the own key of this node, which only this node rewrites. `None` means that the node
-    /// has yet to write the key.
+    /// Records the key that this node rewrites regularly, and that no other node writes. `None`
+    /// means that this node has not written the key yet.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);
@@ -355,8 +365,8 @@ impl KnownFleet {
         self.lock().own_key.as_ref().is_some_and(|own| own.is_slot)
     }
 
-    /// Makes this node refuse all work until it agrees with its fleet again, because the
-    /// coordinator has lost acknowledged data.
+    /// Makes this node refuse all reads and writes of records until it agrees with its fleet again,
+    /// because the coordinator has lost acknowledged data.
     pub(crate) fn withdraw(&self) {
         let mut known = self.lock();
         (known.is_withdrawn, known.is_lost) = (true, true);

@@ -7,11 +7,12 @@ use crate::coordinator::{KeyValue, Range};
 use idmint_records::ledger::{EventId, LedgerId, Link};
 use idmint_storage::{LedgerStore, LedgerSummary, StoreError, StoredAppend};
 
-/// The number of rows in the first read. Each row may contain the events of a request of maximum
-/// size.
+/// The number of rows in the first read of a ledger's events. Each row may contain all events of an
+/// append request of the maximum size.
 const COMMITS_READ_FIRST: usize = 8;
 
-/// The maximum number of rows in a later read, if the rows that were read before are short.
+/// The maximum number of rows in each later read of a ledger's events. Later reads are larger if
+/// the rows that were read so far are short.
 const COMMITS_READ_MAX: usize = 1_024;
 
 impl LedgerStore for FleetRecords {
@@ -73,8 +74,8 @@ impl LedgerStore for FleetRecords {
                 }
                 Some(_) | None => return Ok(links),
             }
-            // Read enough rows for the rest, assuming that they are as long as the rows read so
-            // far.
+            // Next, read as many rows as the missing events need, assuming that the rows have as
+            // many events as the rows read so far.
             let for_each = links.len().div_ceil(found.len()).max(1);
             commits = (count_max - links.len())
                 .div_ceil(for_each)
@@ -111,8 +112,8 @@ impl LedgerStore for FleetRecords {
 }
 
 impl FleetRecords {
-    /// Returns the row that contains the event. If the event is not stored, returns a later row of
-    /// the ledger or `None`.
+    /// Returns the row that contains the event `id`. If the event is not stored, returns a later
+    /// row of its ledger, or `None` if there is none.
     fn row_at(&self, id: EventId) -> Result<Option<KeyValue>, StoreError> {
         let range = Range {
             count_max: 1,

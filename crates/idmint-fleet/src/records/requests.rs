@@ -1,4 +1,4 @@
-//! Reads requests by their idempotency keys, and removes old ones.
+//! Reads completed requests by their idempotency keys, and removes old request keys.
 
 use super::fleet_records::FleetRecords;
 use super::rows::{request_list_of_bytes, request_of_bytes};
@@ -42,15 +42,16 @@ impl RequestStore for FleetRecords {
                 .ok_or_else(|| unreadable(&list.key, &list.value))?;
             forgotten += hashes.len();
             if !self.forget(&list, oldest, &hashes)? {
-                // Another node is removing the same keys, or a caller has just reused one of them.
+                // Another node is removing the same request keys, or a caller has just used one of
+                // them again.
                 break;
             }
         }
         Ok(true)
     }
 
-    /// Returns the earliest day that has request keys, and the latest three such days, in ascending
-    /// order.
+    /// Returns, in ascending order, the earliest day and the latest three days on which request
+    /// keys were recorded.
     fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
         let all = self.store.keys.request_days();
         let first = self.day_of_one(Range {
@@ -81,9 +82,9 @@ impl RequestStore for FleetRecords {
 }
 
 impl FleetRecords {
-    /// Removes a list of expired request keys that were recorded on `day`, and the rows of these
-    /// keys. Keeps the rows of keys that were used again on another day. Returns `false` if another
-    /// node changed one of these rows first.
+    /// Removes `list`, a list of expired request keys that were recorded on `day`, and the rows of
+    /// these keys. Keeps the rows of keys that were used again on another day. Returns `false` if
+    /// another node changed one of the rows first.
     fn forget(
         &self,
         list: &KeyValue,
@@ -108,8 +109,8 @@ impl FleetRecords {
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
         }
-        // Deleting twice has the same effect as deleting once, so it does not matter which attempt
-        // was committed.
+        // If a response is missing, the transaction is sent again. Deleting twice has the same
+        // effect as deleting once, so it does not matter which attempt was committed.
         match self.store.write(transaction, |_| false) {
             Ok(Written::Committed(_)) => Ok(true),
             Ok(Written::Stale) => Ok(false),

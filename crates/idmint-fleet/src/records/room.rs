@@ -7,12 +7,13 @@ use tracing::{info, warn};
 use crate::coordinator::{Member, Space};
 
 /// A flag that shows whether the coordinator has space for more records. Records are refused before
-/// the space is used up, because slots need the rest to keep the fleet minting.
+/// the space is used up, because nodes need the rest for their slots, without which they cannot
+/// mint ids.
 #[derive(Debug, Default)]
 pub struct Room {
     /// `true` if no space is left for records. The thread that checks the members writes this flag,
-    /// and every write of records reads it. Relaxed, because no other data depends on it, and it is
-    /// never fully up to date.
+    /// and every write of records reads it. All accesses are relaxed, because no other data depends
+    /// on the flag, and it is never fully up to date.
     is_scarce: AtomicBool,
 }
 
@@ -22,9 +23,9 @@ impl Room {
         self.is_scarce.load(Ordering::Relaxed)
     }
 
-    /// Updates the flag from the state of the members, and returns the space of the fullest member.
-    /// `configured` is the quota of members that report none. If no member responded, returns
-    /// `None` and changes nothing.
+    /// Updates the flag from the state of etcd's members, and returns the used space and the quota
+    /// of the fullest member. `configured` is the quota of members that report none. If no member
+    /// responded, returns `None` and changes nothing.
     pub fn see(&self, members: &[Member], configured: u64) -> Option<Space> {
         let spaces = members
             .iter()
@@ -32,9 +33,9 @@ impl Room {
         let fullest = spaces
             .map(|state| Space::of(state, configured))
             .max_by_key(|space| {
-                // Members with scarce space count as fuller. Otherwise compare only the used space,
-                // as if all quotas were equal. Quotas differ only while an operator is raising
-                // them.
+                // Members with scarce space count as fuller than all other members. Apart from
+                // that, compare only the used space. Quotas differ only while an operator is
+                // raising them.
                 (space.is_scarce(), space.used)
             })?;
         let was_scarce = self.is_scarce.swap(fullest.is_scarce(), Ordering::Relaxed);

@@ -23,12 +23,12 @@ use idmint_storage::{DoneRequest, LedgerSummary, StoredAppend};
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
 
-/// A number that identifies a transaction. All copies of the transaction that are sent contain the
-/// same number.
+/// A number that identifies a transaction. If a transaction is sent several times, all its copies
+/// contain the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attempt(pub(super) u128);
 
-/// The appends of one transaction to one ledger. There is at least one.
+/// The appends that one transaction made to one ledger. There is at least one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
     /// The transaction that wrote the row.
@@ -99,8 +99,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Returns the value to store for a commit. The checksum covers the id of the last event instead of
-/// the key.
+/// Returns the value to store for a commit of a ledger. Its checksum covers the id of the last
+/// event instead of the whole key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -117,8 +117,8 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     sealed(&commit.head().id.to_string(), bytes)
 }
 
-/// Decodes the commit whose last event is `last`. Returns `None` if the value is damaged or of a
-/// later version.
+/// Decodes the commit of a ledger whose last event is `last`. Returns `None` if the value is
+/// damaged or of a later version.
 pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     let mut rest = opened(&last.to_string(), bytes)?;
     let attempt = Attempt(u128::from_be_bytes(take(&mut rest)?));
@@ -192,7 +192,8 @@ pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHa
     )
 }
 
-/// Returns the value to store under `key` for the anchors of a pair.
+/// Returns the value to store under `key` for the anchors (first reports of conjunctions) of a pair
+/// of objects.
 pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> Vec<u8> {
     let mut content = attempt.0.to_be_bytes().to_vec();
     for Anchor { tca, rank } in anchors {
@@ -202,8 +203,8 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
     sealed(key, content)
 }
 
-/// Decodes the anchors of a pair from the value that is stored under `key`. Returns `None` if the
-/// value is damaged or of a later version.
+/// Decodes the anchors (first reports of conjunctions) of a pair of objects from the value that is
+/// stored under `key`. Returns `None` if the value is damaged or of a later version.
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
@@ -220,8 +221,9 @@ pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     anchors.iter().map(anchor).collect()
 }
 
-/// Returns the value to store under `key` for one anchor in the list that is sorted by time. The
-/// report count has its own checksum, because a damaged count may be ignored.
+/// Returns the value to store under `key` for one conjunction: the rank of its anchor (its first
+/// report) and its report count. The count has its own checksum, because a damaged count may be
+/// ignored.
 pub(super) fn conjunction_to_bytes(
     key: &str,
     rank: u32,
@@ -237,7 +239,7 @@ pub(super) fn conjunction_to_bytes(
 }
 
 /// Decodes an anchor's rank and report count from the value that is stored under `key`. Returns
-/// `None` if the value is damaged or of a later version. If this is true only of the report count,
+/// `None` if the rank is damaged or of a later version. If only the report count cannot be decoded,
 /// returns the rank without a count.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
@@ -245,8 +247,8 @@ pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Opti
     Some((rank, report_count_row::from_bytes(report_count)))
 }
 
-/// `true` if the checksum of the anchor in the row of `key` is right. If such a row cannot be
-/// decoded, a later version of this program has written it.
+/// `true` if the row `bytes` of a conjunction is not damaged: the checksum of its anchor is right.
+/// If such a row cannot be decoded, a later version of this program has written it.
 ///
 /// The anchor and the report count have a checksum each. The length of a later version's anchor is
 /// unknown, so any beginning of the row can be the anchor.
@@ -254,18 +256,19 @@ pub(super) fn is_whole_conjunction(key: &str, bytes: &[u8]) -> bool {
     (1 + CRC_LEN..=bytes.len()).any(|len| is_whole(key, &bytes[..len]))
 }
 
-/// Encodes the external ids of an anchor as the row of `key`.
+/// Returns the value to store under `key` for the external ids of an anchor, the first report of a
+/// conjunction.
 pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8> {
     sealed(key, externals_row::to_bytes(externals))
 }
 
-/// Decodes the external ids of an anchor from the value that is stored under `key`. Returns `None`
-/// if the value is damaged or of a later version.
+/// Decodes the external ids of an anchor (the first report of a conjunction) from the value that is
+/// stored under `key`. Returns `None` if the value is damaged or of a later version.
 pub(super) fn externals_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<ExternalId>> {
     externals_row::from_bytes(opened(key, bytes)?)
 }
 
-/// Returns a row that consists of the version, the content, and a checksum that also covers `key`.
+/// Returns the bytes of a row: the version, the content, and a checksum that covers both and `key`.
 pub(super) fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     bytes.extend(content);
@@ -275,7 +278,8 @@ pub(super) fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
 }
 
 /// Returns the content of a row that [`sealed`] made for `key`. Returns `None` if the row is
-/// damaged or of a later version of this program. [`is_whole`] tells these two cases apart.
+/// damaged or was written by a later version of this program. [`is_whole`] distinguishes these two
+/// cases.
 pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (content, _) = bytes.split_last_chunk::<CRC_LEN>()?;
     content
@@ -283,8 +287,8 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
         .filter(|_| is_whole(key, bytes))
 }
 
-/// `true` if the checksum of the row of `key` is right. If such a row cannot be decoded, a later
-/// version of this program has written it.
+/// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
+/// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
     // The checksum of a commit covers its last event instead of the whole key.
     let names = [Some(key), key.rsplit('/').next()];

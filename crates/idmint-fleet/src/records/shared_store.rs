@@ -15,8 +15,8 @@ use crate::coordinator::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// The maximum number of operations of one kind in a transaction. etcd accepts 128. Two of them are
-/// reserved for comparing `meta` and this node's own key.
+/// The maximum number of comparisons, and of operations, in a transaction. etcd accepts 128, of
+/// which two are reserved for comparing the fleet's agreement (`meta`) and this node's own key.
 pub(super) const OPERATIONS_MAX: usize = 126;
 
 /// The maximum estimated size of a transaction, in bytes. etcd accepts 1.5 MiB.
@@ -26,8 +26,8 @@ pub(super) const BYTES_MAX: usize = 1_400_000;
 /// unknown. Each attempt takes about one second at most, so callers do not wait too long.
 const SENT_MAX: u32 = 6;
 
-/// The pause between two attempts. All pauses together are longer than etcd needs to elect a
-/// leader.
+/// The pause between two attempts to send a transaction. All pauses together are longer than etcd
+/// needs to elect a leader.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The maximum time from sending a request until its response is journalled. Later responses are
@@ -36,14 +36,14 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// will receive from the lost coordinator.
 pub const JOURNALLED_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// The reason why no records are written while the quota of etcd is nearly used up.
+/// The reason why records are refused when three quarters of etcd's space quota are used up.
 pub(super) const NO_ROOM: Obstacle = Obstacle::new(
     FailureKind::Full,
     "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
 );
 
-// `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps running. A restart
-// would not help against missing permissions or a request that is too large.
+// The obstacles `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps running.
+// A restart does not help if permissions are missing or a request is too large.
 const DENIED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",
@@ -64,20 +64,23 @@ const PAUSED: Obstacle = Obstacle::new(
     "this process was paused after etcd answered, and etcd may have been restored since; retry",
 );
 
-/// The coordinator that all nodes share, with the keys of this fleet.
+/// The store that all nodes of a fleet share, with the keys of this fleet and this node's knowledge
+/// of it.
 #[derive(Debug)]
 pub(super) struct SharedStore {
     coordinator: Arc<dyn Coordinator>,
     pub(super) keys: Keys,
     known: Arc<KnownFleet>,
-    /// The reason why the last request failed, if later requests would fail as well. Callers need
-    /// not wait for a coordinator that just failed to respond.
+    /// The reason why the last request failed, if later requests are expected to fail as well. With
+    /// this reason, callers are refused at once instead of waiting for a coordinator that does not
+    /// respond.
     failure: Mutex<Option<Obstacle>>,
     /// `false` if the last read found no hold on numbers. `FleetRecords::reads_hold` writes this
     /// flag, and a transaction draft that finds a hold sets it. Relaxed, because the flag only
-    /// avoids a read: each transaction that issues numbers compares the hold anyway.
+    /// saves a read. Each transaction that issues numbers compares the hold anyway.
     pub(super) may_hold: AtomicBool,
-    /// The result of the last read of the hold on numbers, which is part of this node's readiness.
+    /// The result of the last read of the hold on numbers, or `None` before the first read. This
+    /// node reports the hold in its readiness.
     pub(super) hold_seen: Mutex<Option<HoldSeen>>,
 }
 
@@ -85,10 +88,10 @@ pub(super) struct SharedStore {
 /// issued until an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HoldSeen {
-    /// The era of the fleet in which the hold was read. Only a fence sets a hold, and each fence
-    /// begins another era.
+    /// The fleet's era in which the hold was read. Only a fence (the operation after a restore)
+    /// sets a hold, and each fence begins a new era.
     pub(super) era: FleetEra,
-    /// `true` if there was a hold, and it had not been ended for all series at once.
+    /// `true` if there was a hold on numbers that no operator had ended for all series at once.
     pub(super) is_held: bool,
     /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
@@ -108,8 +111,8 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The value is the time at which the request that proved this
-    /// was sent.
+    /// The transaction was committed. The value is the time at which the request was sent whose
+    /// response proved the commit.
     Committed(Asked),
     /// A comparison failed, so nothing was written.
     Stale,
@@ -140,14 +143,14 @@ impl SharedStore {
         }
     }
 
-    /// Returns the reason why records can currently be neither read nor written, or `None` if they
-    /// can be read.
+    /// Returns the reason why records can currently be neither read nor written, or `None` if
+    /// records can be read.
     pub(super) fn obstacle(&self) -> Option<Obstacle> {
         self.known.check().err().or(*self.failure())
     }
 
-    /// Returns the reason why records cannot be written although they can be read, or `None` if
-    /// they can be written.
+    /// Returns the reason why records cannot be written now, or `None` if records can be written.
+    /// Records that cannot be written may still be readable.
     pub(super) fn write_obstacle(&self) -> Option<Obstacle> {
         self.known.terms(self.keys.meta()).err()
     }
@@ -156,7 +159,8 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the fleet's era, the time since the last fence, as this node last read it.
+    /// Returns the fleet's era as this node last read it. A new era begins when an operator fences
+    /// the fleet after a restore.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
     }
@@ -166,8 +170,8 @@ impl SharedStore {
         Asked(self.coordinator.time())
     }
 
-    /// Checks that a response was journalled in time. Its request was sent at `asked`, and the
-    /// response has just been journalled.
+    /// Checks that a response was written to this node's journal in time. Its request was sent at
+    /// `asked`, and the response has just been journalled.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the response took longer than [`JOURNALLED_WITHIN`], because this
@@ -191,7 +195,7 @@ impl SharedStore {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the read fails. No request is sent if the coordinator did not
-    /// respond to the last one, or has lost acknowledged data.
+    /// respond to the last request, or has lost acknowledged data.
     pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
         match self.obstacle() {
             Some(obstacle) => Err(obstacle.into()),
@@ -278,7 +282,8 @@ impl SharedStore {
             }
             let (asked, highest, term) = (self.asking(), self.known.highest(), self.known.term());
             match self.coordinator.commit(&transaction) {
-                // Each write creates a new revision, so the response must have a higher one.
+                // Each write creates a new revision, so the response must have a higher revision
+                // than all earlier responses.
                 Ok(Outcome::Committed(written)) => {
                     self.known
                         .see_written(highest, written.revision)
@@ -302,9 +307,11 @@ impl SharedStore {
                     return self.refused(&terms, &snapshot).map_err(refused);
                 }
                 Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
-                // This attempt was not sent, but an earlier attempt may still be in transit.
+                // This attempt was not sent, but an earlier attempt may still be in transit, so try
+                // again.
                 Err(CoordinatorError::NotSent(_)) if is_unanswered => {}
-                // This attempt was not applied, but an earlier attempt may have been.
+                // This attempt was certainly not applied, but an earlier attempt may have been
+                // applied.
                 Err(error) if is_unanswered => {
                     return Err(NotWritten::Unknown(self.note_failure(&error)));
                 }
@@ -315,8 +322,8 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
-    /// Commits a transaction whose loss is acceptable. Returns `false` if another node changed the
-    /// compared rows first.
+    /// Commits a transaction whose writes may get lost without harm. Returns `false` if another
+    /// node changed the compared rows first.
     pub(super) fn write_what_may_be_lost(
         &self,
         transaction: Transaction,
@@ -330,8 +337,9 @@ impl SharedStore {
         }
     }
 
-    /// Returns why a transaction was refused: `Stale` if another write came first, or an error if
-    /// this node does not know the fleet's current agreement.
+    /// Returns why a transaction was refused: `Stale` if another write came first. Returns an error
+    /// if the fleet's agreement has changed, or if this node's own key shows that its slot or data
+    /// is lost.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot
@@ -378,7 +386,8 @@ impl SharedStore {
     }
 }
 
-/// Returns the clock reading in a horizon record, or `None` if the record has another form.
+/// Returns the clock reading of the node that wrote a horizon record, or `None` if the record
+/// cannot be decoded.
 fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
     #[derive(Deserialize)]
     struct Shown {
@@ -398,7 +407,8 @@ pub(super) fn unreadable_conjunction(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole_conjunction(key, value), key)
 }
 
-/// Returns the error for a row that cannot be decoded, and whose checksum is right or wrong.
+/// Returns the error for a row that cannot be decoded. If the checksum is right, a later version
+/// wrote the row. Otherwise the row is damaged.
 fn of_checksum(is_whole: bool, key: &str) -> StoreError {
     match is_whole {
         true => StoreError::new(FailureKind::Disagrees, written_later(key)),
@@ -406,7 +416,8 @@ fn of_checksum(is_whole: bool, key: &str) -> StoreError {
     }
 }
 
-/// Returns the message for an intact value that a later version has written.
+/// Returns the error message for a value that is intact but was written by a later version of this
+/// program.
 pub(crate) fn written_later(what: &str) -> String {
     format!(
         "{what} was written by a later version of this program: start that version, or a later one, on every node of the fleet"

@@ -1,5 +1,5 @@
-//! Builds one transaction from several plans, each of which adds a record. A plan may depend on the
-//! plans before it.
+//! Builds one transaction from several plans. Each plan adds or changes a record, and may depend on
+//! the plans before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -21,12 +21,12 @@ use idmint_storage::StoreError;
 use idmint_storage::rows::append_row;
 use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay};
 
-/// The assumed size of a row with the anchors of a pair of objects, in bytes. This size is enough
-/// for a thousand anchors.
+/// The assumed size in bytes of a row with the anchors (first reports of conjunctions) of a pair of
+/// objects. This size is enough for about a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
-/// The maximum number of request keys in a transaction. The sweep of expired keys removes them
-/// together with their list in one transaction.
+/// The maximum number of request keys that a transaction records. It is limited because the task
+/// that deletes expired keys removes all of them and their list in one transaction.
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at
@@ -40,7 +40,7 @@ pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
     fits.count().max(plans.len().min(1))
 }
 
-/// An estimate of the size that plans take in a transaction.
+/// An estimate of the operations and bytes that plans need in a transaction.
 #[derive(Default)]
 struct Need<'a> {
     ledgers: BTreeSet<LedgerId>,
@@ -95,7 +95,7 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The rows that directly precede the new events and numbers.
+    /// The stored rows that directly precede the new events and numbers.
     predecessors: Vec<KeyValue>,
 }
 
@@ -107,16 +107,16 @@ struct OfLedger {
     appends: Vec<StoredAppend>,
 }
 
-/// The stored request with an idempotency key, and the request that the transaction records under
-/// that key.
+/// The stored request with one idempotency key, and the request that the transaction records under
+/// the same key.
 struct OfRequest {
     revision: Revision,
     before: Option<DoneRequest>,
     done: Option<DoneRequest>,
 }
 
-/// The anchors of a pair after the transaction. The last `new` of them are added by the
-/// transaction.
+/// The anchors (first reports of conjunctions) that a pair of objects has after the transaction.
+/// The transaction adds the last `new` of these anchors.
 struct OfPair {
     revision: Revision,
     anchors: Vec<Anchor>,
@@ -124,8 +124,9 @@ struct OfPair {
 }
 
 impl<'a> TransactionDraft<'a> {
-    /// Reads the rows that the plans are based on. Also reads the rows that directly precede the
-    /// new ones, if `lacks` returns `true` for their keys because the journal lacks them.
+    /// Reads the rows that the plans are based on. Also reads those rows directly before the new
+    /// events and numbers that the journal lacks, which are the rows for whose keys `lacks` returns
+    /// `true`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the rows cannot be read.
@@ -222,8 +223,8 @@ impl<'a> TransactionDraft<'a> {
         Ok(round)
     }
 
-    /// Adds a plan. Returns `false` if the stored rows differ from those that the plan is based on.
-    /// In that case nothing of the draft may be committed.
+    /// Adds a plan to the transaction. Returns `false` if the plan is based on other rows than the
+    /// stored ones. In that case nothing of the draft may be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {
@@ -253,7 +254,7 @@ impl<'a> TransactionDraft<'a> {
         let Some(mark) = plan.mark else { return true };
         let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
         of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
-        // The plan is valid only if the key does not belong to another request already.
+        // The plan is valid only if no other request has been recorded under the same request key.
         of_request.before.is_none()
     }
 
@@ -337,7 +338,7 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the rows that directly precede the new events and numbers, as far as they were read.
+    /// Returns those rows directly before the new events and numbers that were read.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
@@ -376,9 +377,9 @@ impl<'a> TransactionDraft<'a> {
     }
 }
 
-/// Returns the rows of a transaction that are journalled after the commit: events, anchors, numbers,
-/// their forms, void numbers and closed series. All other rows can be derived from these. Deletions
-/// are not journalled.
+/// Returns the rows of a transaction that are journalled after the commit: events, anchors,
+/// numbers, their forms, void numbers and closed series. All other rows can be derived from the
+/// journalled ones. Deletions are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
@@ -407,7 +408,7 @@ fn is_closed(keys: &Keys, key: &str, value: &[u8]) -> bool {
     summary.is_some_and(|summary| summary.closed.is_some())
 }
 
-/// Returns the keys of the rows that directly precede the first new event of each ledger.
+/// Returns, for each ledger, the key of the row that directly precedes its first new event.
 fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
@@ -424,8 +425,8 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
 }
 
 /// `true` if an earlier copy of a transaction was committed although the last copy was refused. In
-/// that case `stored` has a row with the same bytes as in the transaction. No other transaction
-/// writes the same bytes, because they contain the attempt number.
+/// that case `stored` has a row with exactly the bytes that the transaction writes. No other
+/// transaction writes the same bytes, because they contain the attempt number.
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

@@ -1,5 +1,5 @@
-//! Writes the rows of an adopted node to the fleet, in order, with as few transactions as etcd
-//! allows.
+//! Writes the rows of a single node that joins a fleet to the fleet's store, in order, with as few
+//! transactions as etcd allows.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use idmint_records::ledger::{EventId, KeyHash};
 use idmint_storage::{DoneRequest, WrittenDay};
 use idmint_storage::{FailureKind, StoreError};
 
-/// A batch of rows to write to the fleet. The rows are written in the order in which they were
-/// added, several of them in one transaction.
+/// A batch of rows to write to the fleet's store. The rows are written in the order in which they
+/// were added. Each transaction writes several rows.
 pub(super) struct AdoptedBatch<'a> {
     store: &'a SharedStore,
     /// `true` if this is a dry run, which checks the rows without writing them.
@@ -34,7 +34,8 @@ impl<'a> AdoptedBatch<'a> {
         }
     }
 
-    /// Adds a row to the batch. The write fails if the fleet already has a row with this key.
+    /// Adds a row to the batch. Writing the batch fails if the fleet's store already has a row with
+    /// this key.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the batch was full and its earlier rows could not be written.
@@ -42,7 +43,8 @@ impl<'a> AdoptedBatch<'a> {
         self.update(key, value, Revision::ABSENT)
     }
 
-    /// Adds a row to the batch. The write fails unless the key was last written at `revision`.
+    /// Adds a row to the batch. Writing the batch fails unless the store last wrote the key at
+    /// `revision`.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -60,9 +62,9 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Compares the rows of a record with those of the fleet. If `is_new` is `true`, adds the rows
-    /// that the fleet lacks to the batch. If `is_new` is `false`, a missing row counts as a
-    /// difference. Returns the first key whose row differs, or `None` if there is no difference.
+    /// Compares the rows of a record with the rows in the fleet's store. Returns the first key
+    /// whose row differs, or `None` if there is no difference. A row that the store lacks is added
+    /// to the batch if `is_new` is `true`, and counts as a difference otherwise.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`], and [`StoreError`] if the fleet cannot be
@@ -86,8 +88,8 @@ impl<'a> AdoptedBatch<'a> {
         Ok(None)
     }
 
-    /// Adds a row to the batch that overwrites any stored value. Overwriting is safe, because the
-    /// row has no effect until a later row refers to it.
+    /// Adds a row to the batch that overwrites whatever value the store has under the key. This is
+    /// safe, because the row has no effect until a later row of the batch refers to it.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -97,8 +99,8 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Adds the row of a request to the batch. `revision` is the revision of the row that is stored
-    /// under the request's key, or [`Revision::ABSENT`].
+    /// Adds the row of a completed request to the batch. `revision` is the revision of the row that
+    /// the store has under the request's key, or [`Revision::ABSENT`].
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -123,11 +125,12 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Writes all rows of the batch. A trial writes nothing.
+    /// Writes all rows of the batch to the fleet's store and empties the batch. In a dry run,
+    /// nothing is written.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the rows may not have been written. The next run of the adoption
-    /// finds out which rows exist.
+    /// Returns [`StoreError`] if it is not certain that the rows were written. The next run of the
+    /// adoption finds out which rows exist.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         let mut transaction = std::mem::take(&mut self.transaction);
         write_lists(
@@ -161,8 +164,8 @@ impl<'a> AdoptedBatch<'a> {
         self.transaction.write.push(Write::put(key, value));
     }
 
-    /// Writes the rows that the batch has so far, unless another row of `len` bytes and the lists
-    /// of request keys fit into the same transaction.
+    /// Makes room for another row of `len` bytes. If that row and the lists of request keys do not
+    /// fit into the current transaction, writes the rows that the batch has so far.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -174,8 +177,8 @@ impl<'a> AdoptedBatch<'a> {
     }
 }
 
-/// `true` if the transaction was committed, which means that each compared key now has the value
-/// that the transaction writes.
+/// `true` if the transaction was committed. In that case, each key that the transaction compares
+/// now has the value that the transaction writes.
 fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let compared = transaction
         .compare
@@ -197,7 +200,7 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
 }
 
 /// Groups request keys by the day on which they were recorded. Each group also has the id of an
-/// event, which makes the key of the group's list unique (`request-day/DAY/EVENT`).
+/// event, which makes the store key `request-day/DAY/EVENT` of the group's list unique.
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {
@@ -209,8 +212,8 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHa
     days
 }
 
-/// Adds the daily lists of these request keys to a transaction. The sweep of expired requests reads
-/// these lists.
+/// Adds the daily lists of these request keys to a transaction. The task that deletes expired
+/// requests finds their keys in these lists.
 pub(in crate::records) fn write_lists(
     keys: &Keys,
     requests: &[DoneRequest],

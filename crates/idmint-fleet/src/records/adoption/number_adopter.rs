@@ -1,5 +1,5 @@
-//! Copies the numbers of a single node into a fleet. The row of a series is written last. Until
-//! that row exists, the fleet issues no number of the series.
+//! Copies the numbers of a single node into a fleet. The row that describes a series is written
+//! last, and the fleet issues no number of the series before that row exists.
 
 use super::adopted_batch::AdoptedBatch;
 use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};
@@ -19,8 +19,8 @@ const GIVEN_MAX: usize = 100;
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
-    /// Copies a series with all its numbers into the fleet. `of` is the store of the adopted
-    /// folder.
+    /// Copies a series with all its numbers into the fleet. `of` is the number store in the folder
+    /// of the adopted node.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
@@ -76,8 +76,8 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // If the fleet has already issued further numbers of the series, the series stays open in
-        // the fleet, even if it is closed in the folder.
+        // If the fleet has already issued numbers after the folder's last number, the series stays
+        // open in the fleet, even if it is closed in the folder.
         let last = summary.head().map(|head| head.last);
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
@@ -92,8 +92,8 @@ impl RecordAdopter {
     }
 }
 
-/// Converts changes of form (how numbers are written, such as `INV-00042`) to rows of the fleet,
-/// each with its key.
+/// Converts changes of a number form (the text of a number, such as `INV-00042`) to rows of the
+/// fleet, each with its key.
 fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     let row = |change: &FormChange| {
         let key = keys.number_form(&change.series, change.from);
@@ -102,9 +102,9 @@ fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     forms.iter().map(row).collect()
 }
 
-/// Returns the form to store with the first numbers of a gapless series, or `None` if the folder
-/// has already stored one. The folder writes numbers without a stored form by the templates of its
-/// first start, and the fleet does not have these templates.
+/// Returns the form (how numbers are written) to store with the first numbers of a gapless series,
+/// or `None` if the folder already has one. The folder writes numbers without a stored form by the
+/// templates of its first start, which the fleet does not have.
 fn earlier_form(
     summary: &SeriesSummary,
     of: &dyn NumberStore,
@@ -127,8 +127,8 @@ fn earlier_form(
     }))
 }
 
-/// Converts issued numbers to rows of the fleet, each with its key: one row with the numbers, and
-/// one row for each request key.
+/// Converts issued numbers to rows of the fleet, each with its key. One row has all the numbers,
+/// and each request key has a row of its own.
 fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
     let commit = GivenCommit {
         attempt: ADOPTED,
@@ -146,8 +146,8 @@ fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u
         .collect()
 }
 
-/// Converts the void numbers `voids` to rows of the fleet, each with its key. `given` has the
-/// requests to which these numbers were issued.
+/// Converts the void numbers `voids` to rows of the fleet, each with its key. `given` contains the
+/// requests that got these numbers.
 fn void_rows_of(
     keys: &Keys,
     given: &[GivenNumbers],

@@ -1,5 +1,5 @@
 //! Copies the ledgers and conjunctions of a single node into a fleet, unchanged. Each record is
-//! written once, however often the adoption is repeated.
+//! written once, even if the adoption is repeated.
 //!
 //! A ledger or a pair of objects is visible to the fleet once its own row exists. That row is
 //! written last, so that no node appends to half a ledger. If a run was killed, the next run
@@ -30,23 +30,23 @@ use idmint_storage::{
 };
 use idmint_storage::{FailureKind, StoreError};
 
-/// The attempt number of adopted rows. The number is constant, so a repeated write has the same
-/// bytes.
+/// The attempt number in adopted rows. Usually an attempt number identifies one transaction. This
+/// number is constant, so that a repeated adoption writes the same bytes.
 pub(super) const ADOPTED: Attempt = Attempt(0);
 
-/// The approximate size of the appends that share a row, in bytes. A row of a ledger is always read
-/// as a whole.
+/// The approximate size of the appends that are stored in one row, in bytes. It is limited because
+/// a row of a ledger is always read as a whole.
 const ROW_LEN: usize = 64 * 1024;
 
-/// The maximum number of rows of a ledger that are read in one request. Each row may contain the
-/// events of a request of maximum size.
+/// The maximum number of rows of a ledger that are read at once. Each row may contain all events of
+/// an append request of the maximum size.
 const ROWS_READ_MAX: usize = 6;
 
-/// The number of appends that are read from a folder at once.
+/// The number of ledger appends that are read from an adopted folder at once.
 const PAGE_LEN: usize = 200;
 
-/// Writes records into a fleet's store. In a trial (a dry run), only compares the records with
-/// those of the fleet.
+/// Writes the records of an adopted node into a fleet's store. In a trial (a dry run), only
+/// compares these records with the fleet's records.
 pub(crate) struct RecordAdopter {
     pub(super) store: SharedStore,
     pub(super) is_trial: bool,
@@ -55,11 +55,13 @@ pub(crate) struct RecordAdopter {
 /// Counts of adopted records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedCount {
-    /// The ledgers, pairs and series that were missing and have been written.
+    /// The number of ledgers, pairs of objects or series that were missing in the fleet and have
+    /// been written.
     pub written: u64,
-    /// The ledgers, pairs and series that already existed.
+    /// The number of ledgers, pairs of objects or series that the fleet already had.
     pub found: u64,
-    /// The appends in the ledgers, the anchors of the pairs, or the numbers in the series.
+    /// The number of appends to the ledgers, of anchors (first reports) of the pairs, or of numbers
+    /// in the series.
     pub parts: u64,
     /// The request keys of the appends or numbers.
     pub requests: u64,
@@ -83,7 +85,7 @@ impl std::ops::AddAssign for AdoptedCount {
 /// The reason why a record cannot be adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// The fleet has a different record in the same place, which was not overwritten.
+    /// The fleet has a different record under the same key. That record was not overwritten.
     #[error("{what} differs between the adopted folder and the fleet (etcd key {key})")]
     Differs {
         /// A description of the record.
@@ -107,8 +109,8 @@ impl AdoptError {
 }
 
 impl RecordAdopter {
-    /// Creates an adopter that writes to a fleet's store, as long as the fleet's agreement is still
-    /// the one in `known`.
+    /// Creates an adopter that writes to a fleet's store. Each write fails if the fleet's agreement
+    /// (its stored settings) is no longer the agreement in `known`.
     pub(crate) fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -129,8 +131,8 @@ impl RecordAdopter {
         }
     }
 
-    /// Copies a ledger into the fleet, with those of its request keys that were recorded at `since`
-    /// or later. `read` returns a page of the appends that follow an event.
+    /// Copies a ledger into the fleet, together with its request keys that were recorded at `since`
+    /// or later. `read` returns a page of the ledger's appends that follow an event.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's ledger differs, or if the fleet cannot be read or
@@ -199,7 +201,7 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds the requests that the fleet lacks to the batch. Returns the length of `requests`.
+    /// Adds the requests that the fleet lacks to the batch. Returns the number of all `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
@@ -224,7 +226,8 @@ impl RecordAdopter {
             match there {
                 None => batch.put_request(*done, revision)?,
                 Some(there) if there == *done => {}
-                // A caller used the key again more than a day later, so keep the later request.
+                // A caller used the idempotency key again more than a day after its first use, so
+                // keep the later request.
                 Some(there) if done.recorded < remembered_since(there.recorded) => {}
                 Some(there) if there.recorded < remembered_since(done.recorded) => {
                     batch.put_request(*done, revision)?
@@ -313,8 +316,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns the request of an append if it was recorded at `since` or later. The keys of earlier
-/// requests have expired, so callers may use them for other requests.
+/// Returns the request that sent an append if the append was recorded at `since` or later. Earlier
+/// request keys have expired, so callers may use them for other requests.
 fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     let mark = append.mark.filter(|_| append.recorded >= since)?;
     Some(DoneRequest {
@@ -324,8 +327,8 @@ fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     })
 }
 
-/// Converts appends to the fleet's rows, with several appends in each row. `previous` is the event
-/// before them, or `None` at the beginning of the ledger.
+/// Converts appends of a ledger to rows of the fleet, with several appends in each row. `previous`
+/// is the event before the first append, or `None` at the beginning of the ledger.
 fn commits_of(appends: &[StoredAppend], previous: Option<EventId>) -> Vec<Commit> {
     let (mut commits, mut shared, mut len) = (Vec::new(), Vec::new(), 0);
     let mut previous = previous.unwrap_or_else(|| {

@@ -16,7 +16,7 @@ use crate::records::known_fleet::FleetEra;
 use idmint_storage::FolderLock;
 use idmint_storage::Namespace;
 
-/// The limits on the disk space of a journal.
+/// The limits on the disk space of a node's journal.
 const BOUNDS: JournalBounds = JournalBounds {
     segment: 16 << 20,
     all: 256 << 20,
@@ -54,7 +54,8 @@ struct State {
 struct OpenSegment {
     file: File,
     len: u64,
-    /// The era (the time between two fences) of the last rows in the segment.
+    /// The fleet's era in which the last rows of the segment were committed. A new era begins when
+    /// an operator fences the fleet after a restore.
     era: Option<FleetEra>,
 }
 
@@ -68,7 +69,7 @@ struct KnownRows {
 }
 
 impl AppendJournal {
-    /// Opens the journal of a namespace in this data folder, which need not exist yet.
+    /// Opens the journal of a namespace in the data folder `data_dir`, which need not exist yet.
     /// `count_failure` is called for each failed write.
     ///
     /// The journal's folder is created at once. An empty folder then shows that the journal is
@@ -108,7 +109,8 @@ impl AppendJournal {
         AppendJournal { bounds, ..self }
     }
 
-    /// `true` if the journal may lack the row that has this key in this era.
+    /// `true` if the journal may lack the row with this key that was committed in this era of the
+    /// fleet.
     pub(in crate::records) fn lacks(&self, era: FleetEra, key: &str) -> bool {
         !self
             .state
@@ -119,8 +121,8 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends the rows that the journal may lack, in one write. `era` is the era of the fleet in
-    /// which the rows were committed.
+    /// Appends those of the given rows that the journal may lack, in one write. `era` is the
+    /// fleet's era in which the rows were committed. A fence after a restore begins a new era.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);
@@ -185,8 +187,8 @@ impl State {
         if written.is_ok() {
             open.era = Some(era);
         }
-        // No record may follow an incomplete record. If the incomplete record cannot be removed,
-        // the next write begins a new segment.
+        // In a segment file, no record may follow an incomplete record. If the incomplete record
+        // cannot be cut off, the next write begins a new segment.
         if written.is_ok() || open.file.set_len(open.len).is_ok() {
             self.open = Some(open);
         }
@@ -203,8 +205,8 @@ impl OpenSegment {
 }
 
 impl KnownRows {
-    /// Returns the rows of this era, and forgets those of an earlier era. After a restore, a key
-    /// can get another value, such as a number that is issued again.
+    /// Returns the known rows of this era of the fleet, and forgets the rows of other eras. After a
+    /// restore, a key can get another value, for example if a lost number is issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {

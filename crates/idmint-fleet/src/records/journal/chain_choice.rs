@@ -12,26 +12,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::journalled_commit::JournalledCommit;
 use idmint_records::ledger::EventId;
 
-/// The journalled commits of one ledger, divided into those that continue its chain and the others.
+/// The commits of one ledger that were found in journals, divided into commits that continue the
+/// ledger's chain of events, and other commits.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ChainChoice {
     /// The commits that continue the chain, in order.
     pub(super) next: Vec<JournalledCommit>,
-    /// Commits that neither continue the chain nor are known to be part of it. If etcd does not
-    /// have such a commit, the commit is lost.
+    /// The commits that do not continue the ledger's chain of events and are not known to be part
+    /// of it. A commit in this list is lost if etcd does not have it.
     pub(super) others: Vec<JournalledCommit>,
 }
 
 impl ChainChoice {
     /// Finds the commits that continue a ledger after its last event. `head` is that event with its
-    /// position. If two commits have the same predecessor, the one of the later era (the time
-    /// between two fences) continues the ledger.
+    /// position. If two commits follow the same event, the commit of the later era is chosen. A
+    /// fence after a restore begins a new era.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,
     ) -> ChainChoice {
         let mut chained = BTreeSet::new();
-        // The commit of the head and all commits before it are part of the chain.
+        // The commit with the ledger's last event, and all commits before that commit, are already
+        // part of the chain.
         let mut back = head.and_then(|(last, _)| commits.get(&last));
         while let Some(commit) = back.filter(|commit| chained.insert(commit.last)) {
             back = commits.get(&commit.previous);
@@ -48,9 +50,9 @@ impl ChainChoice {
                 .into_iter()
                 .flatten()
                 .filter(|commit| commit.continues(head));
-            // Two journalled commits can follow the same event: one that an earlier restore lost,
-            // and one that was appended after that restore. Choose the second one, whose era is
-            // later.
+            // Two journalled commits can follow the same event, if an earlier restore lost the
+            // first one and the second one was appended after that restore. Choose the second
+            // commit, which has the later era.
             let Some(commit) =
                 candidates.max_by_key(|commit| (commit.era, commit.recorded, commit.last))
             else {

@@ -27,14 +27,15 @@ use idmint_storage::Namespace;
 pub struct JournalCopies {
     keys: Keys,
     files: Vec<PathBuf>,
-    /// For each given path, the fleets whose rows were found there, in the order of the rows. A
-    /// fleet is identified by its first name, which no fence changes.
+    /// For each given path, the fleets whose rows were found in the journal there, in the order of
+    /// the rows. A fleet is identified by its original name.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest number of fences, the operations after a restore, that any of the journals
-    /// shows.
+    /// The highest count of the fleet's fences (the operations after a restore) in any of the
+    /// journals.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
-    /// The journalled anchors (first reports of conjunctions) of each pair of objects.
+    /// For each pair of objects, the anchors (first reports of conjunctions) that were found in the
+    /// journals.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
     /// Files whose end is unreadable, each with the length of that end in bytes. Usually the last
@@ -44,8 +45,8 @@ pub struct JournalCopies {
     pub(super) damaged: Vec<DamagedPart>,
 }
 
-/// A part of a journal file that cannot be used. A killed process does not leave such a part,
-/// because no record ever follows an incomplete one.
+/// A part of a journal file that cannot be used. Such a part is not the trace of a killed process,
+/// because no record ever follows a record that a process left incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPart {
     /// The file.
@@ -54,18 +55,18 @@ pub struct DamagedPart {
     pub at: u64,
     /// The length of the part in bytes.
     pub len: u64,
-    /// The number of rows of this file before the part. All of these rows are used.
+    /// The number of rows in the file before the damaged part. All of these rows are used.
     pub rows_before: u64,
-    /// The number of rows of this file after the part. All of these rows are used.
+    /// The number of rows in the file after the damaged part that are used.
     pub rows_after: u64,
 }
 
-/// The facts that journals contain about the fleet that they belong to.
+/// The facts about a fleet that the journals of its nodes contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The first name of the fleet, or `None` if the journals are empty.
+    /// The original name of the fleet, or `None` if the journals are empty and no name is known.
     pub origin: Option<Nonce>,
-    /// The highest number of fences that any of the journals shows.
+    /// The highest count of the fleet's fences in any of the journals.
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
@@ -77,14 +78,17 @@ pub struct JournalledFleet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era in which any journal has the anchor. An era is the time between two fences.
+    /// The latest era in which any journal has the anchor. A new era begins when an operator fences
+    /// the fleet after a restore.
     pub(super) era: FleetEra,
     /// Other anchors of the same journalled row that are so close in time that they would normally
-    /// be one conjunction. Such anchors exist if a report kept the id with which it arrived.
+    /// be the same conjunction as `anchor`. Such anchors exist if a report kept the id with which
+    /// it arrived.
     pub(super) beside: Vec<Anchor>,
 }
 
-/// The reason why journals cannot be imported. No row was written.
+/// The reason why journals cannot be read or imported. No row was written, unless the error
+/// interrupts an import that had begun.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The path has no journal, or the journal cannot be read.
@@ -139,8 +143,8 @@ enum NotIndexed {
 }
 
 impl JournalCopies {
-    /// Reads the journals at these paths. Each path is a node's data folder, a journal's folder, or
-    /// one of its files.
+    /// Reads the journals at these paths. Each path is the data folder of a node, the folder of a
+    /// journal, or a single journal file.
     ///
     /// # Errors
     /// Returns [`JournalError`] if a journal cannot be read or belongs to another namespace.
@@ -244,7 +248,7 @@ impl JournalCopies {
         &self.torn
     }
 
-    /// Returns the recording times of all commits.
+    /// Returns the recording times of all journalled commits.
     pub(super) fn recorded(&self) -> impl Iterator<Item = EventTime> {
         self.ledgers
             .values()
@@ -283,7 +287,8 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a file, and adds the first names of their fleets to `origins`.
+    /// Indexes the rows of a journal file, and adds the original names of the fleets that wrote
+    /// them to `origins`.
     fn add_file(
         &mut self,
         path: PathBuf,
@@ -291,8 +296,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // `Some` while the current part of the file cannot be used. Contains the start of that
-        // part, and `true` if the part has a whole record.
+        // `Some` while the current part of the file cannot be used. The values are the start of the
+        // unusable part, and `true` if that part has a whole record.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -312,8 +317,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // An unusable part of at most `ERA_LEN` bytes may be the damaged record of an era,
-            // because the record of a row is longer. So the era of the following rows is unknown.
+            // An unusable part of at most `ERA_LEN` bytes may be a damaged record that began a new
+            // era, because records of rows are longer. So the era of the following rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }
@@ -341,7 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // Without the record of the era, nothing shows which rows replace others.
+                // Without a record that names the era of this row, it is unknown which rows it
+                // replaces, and which rows replace it.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {
@@ -353,8 +359,8 @@ impl JournalCopies {
             at += len;
         }
         match unused {
-            // A killed process does not leave a whole record that cannot be used, so the part is
-            // damaged.
+            // The unusable part has a whole record. A killed process leaves only incomplete
+            // records, so this part is damaged.
             Some((from, true)) => self.damaged.push(damaged_part(from, at, rows)),
             Some((from, false)) => self.torn.push((path, u64_of(bytes.len() - from))),
             None => {}
@@ -365,7 +371,8 @@ impl JournalCopies {
         Ok(())
     }
 
-    /// Indexes a row. Returns `false` if the row has a form that no node writes.
+    /// Adds a journalled row to the index. Returns `false` if the row does not have a form that
+    /// nodes write.
     fn add_row(&mut self, era: FleetEra, key: &str, value: &[u8], place: RowPlace) -> bool {
         if let Some(last) = self.keys.event_of(key) {
             let Some(commit) = commit_of_bytes(last, value) else {
@@ -378,8 +385,8 @@ impl JournalCopies {
                 .or_default()
                 .entry(last)
                 .or_insert(commit);
-            // If two commits have the same events, the commit of the later era has the correct
-            // request key.
+            // If two journalled commits have the same events, the commit of the later era has the
+            // correct request key, so keep that one.
             if known.era < era {
                 *known = commit;
             }

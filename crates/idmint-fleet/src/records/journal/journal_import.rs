@@ -1,5 +1,6 @@
-//! Imports rows from journals into a coordinator that lost them in a restore. A row is written only
-//! if it continues the stored data. The events of ledgers are written unchanged.
+//! Imports rows from the journals of nodes into a coordinator that lost these rows in a restore. A
+//! row is written only if it continues the stored data. The events of ledgers are written
+//! unchanged.
 //!
 //! Each transaction writes commits of one ledger together with the ledger's new head (its last
 //! event), and compares the previous head. So no ledger has a gap even if the import is
@@ -30,28 +31,28 @@ use idmint_storage::Namespace;
 use idmint_storage::{DoneRequest, LedgerSummary, WrittenDay, remembered_among, remembered_since};
 use idmint_storage::{FailureKind, StoreError};
 
-/// The maximum number of commits that are looked up in one request.
+/// The maximum number of journalled commits that are looked up in the coordinator at once.
 const ROWS_READ_MAX: usize = 100;
 
-/// The maximum number of pairs of objects whose anchors are read in one request and then written.
+/// The maximum number of pairs of objects that are handled at once. Their anchors are read from the
+/// coordinator together and then written.
 const PAIRS_MAX: usize = 20;
 
-/// The attempt number in the rows that an import encodes anew: the anchors of pairs, issued
-/// numbers, void numbers and closed series. The number is constant, so a repeated write has the
-/// same bytes.
+/// The attempt number in rows that an import encodes anew: the anchors of pairs, issued numbers,
+/// void numbers and closed series. It is constant, so that a repeated import writes the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
 pub struct JournalImport<'a> {
     pub(super) store: SharedStore,
     pub(super) copies: &'a JournalCopies,
-    /// Request keys that were recorded before this time are not imported. Such keys have expired,
-    /// so callers may use them for other requests.
+    /// Request keys that were recorded before this time are not imported. They have expired, so
+    /// callers may use them for other requests.
     since: EventTime,
 }
 
-/// The error of an interrupted import. The rows that were written are consistent, and another run
-/// continues the import.
+/// The error that interrupted an import. The rows that were already written are consistent, and
+/// another run continues the import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A journal can no longer be read.
@@ -62,8 +63,8 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The commits and request keys that one transaction writes, within the size limits of a
-/// transaction.
+/// The commits of a ledger and the request keys that one transaction of the import writes. They
+/// stay within the size limits of a transaction.
 #[derive(Default)]
 struct Part {
     rows: Vec<(Commit, Vec<u8>)>,
@@ -72,8 +73,8 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import into this coordinator. The import writes only while the row of the fleet's
-    /// agreement (`meta`) has the revision `agreed`.
+    /// Creates an import into this coordinator. The import writes only as long as the row with the
+    /// fleet's agreement (`meta`) has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -92,7 +93,8 @@ impl<'a> JournalImport<'a> {
         }
     }
 
-    /// Writes all rows that continue the stored data, and reports the rows that do not.
+    /// Writes all journalled rows that continue the stored data, and returns the counts of these
+    /// rows and a list of the rows that are lost.
     ///
     /// # Errors
     /// Returns [`ImportError`] if a journal or the coordinator fails.
@@ -147,8 +149,8 @@ impl<'a> JournalImport<'a> {
         Ok((revision, entry.as_ref().map(ledger_of).transpose()?))
     }
 
-    /// Writes commits that follow the last event of the ledger `before`. Returns the ledger with
-    /// its new last event.
+    /// Writes commits that follow the last event of a ledger. `before` is the ledger with that
+    /// event. Returns the ledger with its new last event.
     fn write(
         &self,
         ledger: LedgerId,
@@ -193,8 +195,8 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests of a row that has too many of them for one transaction, such as a row of
-    /// an adopted node. The requests are written before the row, because a repeated import writes
+    /// Writes the requests of a row that has too many requests for one transaction, such as a row
+    /// of an adopted node. They are written before the row, because a repeated import writes
     /// requests only for rows that are still missing.
     fn write_requests(
         &self,
@@ -219,8 +221,8 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds to the transaction those requests whose keys are unused or have expired in the
-    /// coordinator. Returns the number of requests that were added.
+    /// Adds the given requests to the transaction, except requests whose keys are in use in the
+    /// coordinator and have not expired. Returns the number of requests that were added.
     fn put_requests(
         &self,
         requests: &[DoneRequest],
@@ -256,8 +258,8 @@ impl<'a> JournalImport<'a> {
         Ok(count(put_now))
     }
 
-    /// Looks up the journalled commits `others` in the coordinator, and adds the missing ones to
-    /// `done.lost`. `head` is the ledger with its last event.
+    /// Looks up the journalled commits `others` in the coordinator, and adds the commits that are
+    /// missing there to `done.lost`. `head` is the ledger with its last event.
     fn report_lost(
         &self,
         others: &[JournalledCommit],
@@ -358,8 +360,8 @@ impl Part {
         let operations = self.rows.len() + self.requests.len() + requests.len() + 2;
         let all = || self.requests.iter().chain(requests);
         let days: BTreeSet<WrittenDay> = all().map(|done| WrittenDay::of(done.recorded)).collect();
-        // If the clocks of nodes differ, the same request key may occur twice within a day. A
-        // transaction cannot write a key twice.
+        // The same request key may occur twice within a day if the clocks of nodes differ. A
+        // transaction cannot write a key twice, so the second request does not fit.
         let keys: BTreeSet<u128> = all().map(|done| done.key.0).collect();
         keys.len() == all().count()
             && operations + days.len() <= OPERATIONS_MAX
@@ -368,16 +370,16 @@ impl Part {
     }
 
     fn add(&mut self, commit: Commit, row: Vec<u8>, requests: Vec<DoneRequest>) {
-        // The estimated size in bytes of the row, its key, and the requests that are written with
-        // the row.
+        // Add the estimated size in bytes of the row, of its key, and of the requests that are
+        // written together with the row.
         self.bytes += row.len() + 200 + 300 * requests.len();
         self.rows.push((commit, row));
         self.requests.extend(requests);
     }
 }
 
-/// Returns the requests of a commit that were recorded at `since` or later. The keys of earlier
-/// requests have expired, so callers may use them for other requests.
+/// Returns those requests of a ledger's commit that were recorded at `since` or later. Earlier
+/// request keys have expired, so callers may use them for other requests.
 fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
     let done = commit
         .appends

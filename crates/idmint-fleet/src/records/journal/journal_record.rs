@@ -1,4 +1,4 @@
-//! Records of a journal as bytes. Each record has a checksum.
+//! Encodes and decodes the records of a node's journal. Each record has a checksum.
 //!
 //! Integers are big-endian. The number after a field is its length in bytes.
 //!
@@ -18,14 +18,15 @@ const ERA: u8 = 1;
 const ROW: u8 = 2;
 const FRAME_LEN: usize = 8;
 
-/// The maximum length of an encoded era record, in bytes. Such a record begins the rows of an era,
-/// the time between two fences.
+/// The maximum length of an encoded era record, in bytes. An era record comes before the rows that
+/// were committed in this era of the fleet. A fence after a restore begins a new era.
 pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 
 /// A record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalRecord<'a> {
-    /// The era (the time between two fences) in which the rows after this record were committed.
+    /// The fleet's era in which the rows after this record were committed. A new era begins when an
+    /// operator fences the fleet after a restore.
     Era(FleetEra),
     /// A row, exactly as it was committed.
     Row { key: &'a str, value: &'a [u8] },
@@ -67,8 +68,8 @@ impl<'a> JournalRecord<'a> {
         bytes.extend(content);
     }
 
-    /// `true` if `bytes` begins with a whole record that this program cannot decode, so a later
-    /// version has written it.
+    /// `true` if a later version of this program has written the record at the start of `bytes`.
+    /// Such a record has a correct checksum, but this version cannot decode it.
     pub(super) fn is_later(bytes: &[u8]) -> bool {
         content_of(bytes).is_some_and(|content| !content.is_empty())
             && JournalRecord::read_from(bytes).is_none()
@@ -77,7 +78,7 @@ impl<'a> JournalRecord<'a> {
     /// Decodes the record at the start of `bytes`. Returns the record and its length in bytes, or
     /// `None` if the record is incomplete, damaged or of a later version.
     pub(super) fn read_from(bytes: &'a [u8]) -> Option<(JournalRecord<'a>, usize)> {
-        // After a damaged record, the search for the next one tries every byte position. So most
+        // After a damaged record, the search for the next record tries every byte position. So most
         // positions must be cheap to rule out.
         if !matches!(bytes.get(FRAME_LEN..)?, [VERSION, ERA | ROW, ..]) {
             return None;

@@ -1,4 +1,5 @@
-//! A journalled commit: its position in the chain of its ledger, and where its row is stored.
+//! A commit of a ledger that was found in a journal: its position in the ledger's chain of events,
+//! and the location of its row in the journal files.
 
 use crate::records::known_fleet::FleetEra;
 use crate::records::rows::Commit;
@@ -22,7 +23,8 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era (the time between two fences) in which any journal has the commit.
+    /// The latest era in which any journal has the commit. A new era begins when an operator fences
+    /// the fleet after a restore.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }
@@ -41,8 +43,8 @@ impl JournalledCommit {
         }
     }
 
-    /// `true` if the commit directly follows `head`, which is the last event of the ledger and its
-    /// position. If `head` is `None`, the ledger is empty, and only its first commit can follow.
+    /// `true` if the commit directly follows `head`, the last event of the ledger with its
+    /// position. If `head` is `None`, the ledger is empty, so only its first commit follows.
     pub(super) fn continues(&self, head: Option<(EventId, u64)>) -> bool {
         match head {
             None => self.first_place == 1,

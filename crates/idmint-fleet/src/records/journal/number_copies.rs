@@ -1,8 +1,8 @@
-//! Journalled numbers: the issued numbers of each series with their forms, the void numbers, and the
-//! closed series.
+//! The numbers that were found in journals: the issued numbers of each series, the forms in which
+//! they are written, the void numbers, and the closed series.
 //!
-//! All numbers are kept in memory, because they take no more space there than in the files, whose
-//! size is limited.
+//! All numbers are kept in memory. They take no more space there than in the journal files, and the
+//! size of these files is limited.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
-    /// The changes of form (how numbers are written, such as `INV-00042`) of each series. Each
-    /// change has the era of the journalled row.
+    /// For each series, the changes of the form in which its numbers are written, such as
+    /// `INV-00042`. Each change has the era in which its row was committed.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
-    /// The closed series, each with the era of the journalled row.
+    /// The closed series, each with the fleet's era in which its row was committed.
     pub(super) closed: Vec<(ClosedSeries, FleetEra)>,
 }
 
@@ -32,7 +32,8 @@ pub(super) struct JournalledNumbers {
     pub(super) given: GivenNumbers,
     /// `true` if these are the first numbers of the series.
     pub(super) begins: bool,
-    /// The latest era (the time between two fences) in which any journal has the numbers.
+    /// The latest era in which any journal has the numbers. A new era begins when an operator
+    /// fences the fleet after a restore.
     pub(super) era: FleetEra,
 }
 
@@ -66,8 +67,8 @@ impl NumberCopies {
         self.closed.push((closed, era));
     }
 
-    /// Returns the form that was stored for each of the consecutive numbers `numbers` of a series,
-    /// or `None` for a number that is written like the number before it.
+    /// Returns the stored form (how a number is written) for each entry of the consecutive numbers
+    /// `numbers` of a series. `None` means that an entry is written like the number before it.
     ///
     /// A form is stored for the request that got the first number in this form. A number of an
     /// earlier era than the number before it does not continue the form of that number, but the
@@ -103,7 +104,8 @@ impl NumberCopies {
         self.voids.push(JournalledVoid { row, era });
     }
 
-    /// Sorts all numbers. If several journals have equal entries, keeps the one of the latest era.
+    /// Sorts all entries. If several journals have equal entries, keeps only the entry of the
+    /// latest era.
     pub(super) fn settle(&mut self) {
         for of_series in self.series.values_mut() {
             of_series.sort_by_key(|JournalledNumbers { given, era, .. }| {
@@ -138,7 +140,7 @@ impl NumberCopies {
             .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
-    /// Removes the numbers of eras for which `is_kept` returns `false`.
+    /// Removes all entries that were committed in an era for which `is_kept` returns `false`.
     pub(super) fn retain(&mut self, is_kept: impl Fn(FleetEra) -> bool) {
         self.series
             .values_mut()

@@ -1,5 +1,5 @@
-//! Imports numbers from journals into a coordinator that lost them in a restore. The import
-//! continues each series without a gap, and overwrites nothing.
+//! Imports numbers from the journals of nodes into a coordinator that lost these numbers in a
+//! restore. The import continues each series without a gap, and overwrites no number.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use idmint_records::ledger::{ClosedSeries, FormChange, GivenNumbers, NumberForm,
 use idmint_storage::SeriesSummary;
 use idmint_storage::StoreError;
 
-/// The maximum number of requests whose numbers are written in one transaction, together with a
-/// form for each of them.
+/// The maximum number of requests whose numbers are written in one transaction. For each request,
+/// the transaction may also write the form in which its numbers are written.
 const GIVEN_MAX: usize = 50;
 
 impl JournalImport<'_> {
-    /// Continues every series with its journalled numbers, in their forms. Then voids again the
-    /// numbers that were void before the restore, and closes the series that were closed.
+    /// Continues every series with the numbers from the journals, written as before. Then voids and
+    /// closes again the numbers that were void and the series that were closed before the restore.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
@@ -45,8 +45,8 @@ impl JournalImport<'_> {
     }
 
     /// Closes a series again that was closed before the restore. The series stays open if it has
-    /// numbers above its last number at that closing, because these were issued after an earlier
-    /// restore had undone the closing.
+    /// numbers above `closed.last`. They were issued after an earlier restore had undone the
+    /// closing.
     fn close(&self, closed: &ClosedSeries) -> Result<(), ImportError> {
         let (revision, there) = self.store.series_row(&closed.series)?;
         let last = there
@@ -79,8 +79,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Writes numbers that follow the last number of a series, and their forms. Returns the summary
-    /// of the series with its new last number.
+    /// Writes numbers that follow the last number of a series, and the forms in which they are
+    /// written. Returns the summary of the series with its new last number.
     fn continue_series(
         &self,
         series: &SeriesName,
@@ -118,8 +118,8 @@ impl JournalImport<'_> {
         let summary = put_commit(keys, before, &commit, None, &mut transaction);
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
-        // A caller may have retried before its number was imported, and received another number.
-        // The request key of that caller keeps the other number.
+        // A caller may have repeated its request before its number was imported, and received
+        // another number. The caller's request key then keeps that other number.
         let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
         transaction
             .compare
@@ -131,8 +131,9 @@ impl JournalImport<'_> {
         Ok(summary)
     }
 
-    /// Looks up the journalled numbers `others` in the coordinator, and adds the missing ones to
-    /// `done.lost_numbers`. `last` is the last number of the series in the coordinator.
+    /// Looks up the journalled numbers `others` in the coordinator, and adds the numbers that are
+    /// missing there to `done.lost_numbers`. `last` is the last number of the series in the
+    /// coordinator.
     fn report_lost_numbers(
         &self,
         others: &[GivenNumbers],
@@ -156,8 +157,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator has these numbers, issued to the same request. `of_key` has the
-    /// numbers that the coordinator stores under the request's key.
+    /// `true` if the coordinator stores that these numbers were issued to the same request.
+    /// `of_key` has the numbers that the coordinator stores under the request's key.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -173,8 +174,8 @@ impl JournalImport<'_> {
         Ok(by_number.is_some_and(|there| is_same(&there.found.given)))
     }
 
-    /// Voids each journalled void number again, if the number still belongs to the request that had
-    /// it when it was voided. A number that was issued to another request since then stays valid.
+    /// Voids each number again that a journal contains as void. A number that now belongs to
+    /// another request than when it was voided stays valid.
     fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for journalled in &self.copies.numbers.voids {
             let VoidRow { of, void, .. } = &journalled.row;
@@ -205,8 +206,9 @@ impl JournalImport<'_> {
     }
 }
 
-/// Returns the changes of form to store with these numbers. `latest` is the form of the number before
-/// them. A number without a form in `forms` is written like the number before it.
+/// Returns the changes of form to store with these numbers. A form says how numbers are written,
+/// and `latest` is the form of the number before them. An entry of `forms` is `None` if its number
+/// is written like the number before it.
 fn changes(
     mut latest: Option<NumberForm>,
     given: &[GivenNumbers],
@@ -228,8 +230,8 @@ fn changes(
     changes
 }
 
-/// Splits the journalled numbers of a series into two groups: the ones that continue the series
-/// after `last`, in order, and all others.
+/// Splits the journalled numbers of a series into the numbers that continue the series after the
+/// number `last`, in order, and all other numbers.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
@@ -245,9 +247,9 @@ fn choose(
             journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
-        // Two entries can begin with the same number: one that an earlier restore lost, and one
-        // that was issued to another request after that restore. Choose the second one, whose era
-        // is later.
+        // Two entries can begin with the same number, if an earlier restore lost the first entry
+        // and the number was then issued to another request. Choose the second entry, which has the
+        // later era.
         let latest = candidates
             .filter(|(_, other)| continues(other))
             .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));

@@ -11,7 +11,7 @@ pub struct Reimported {
     pub ledgers: u64,
     /// The number of events that were added to these ledgers.
     pub events: u64,
-    /// The number of request keys that were recovered with the events.
+    /// The number of request keys that were recovered together with the events.
     pub requests: u64,
     /// The number of conjunctions that were recovered.
     pub conjunctions: u64,
@@ -32,7 +32,8 @@ pub struct Reimported {
 }
 
 impl Reimported {
-    /// `true` if records are lost because no journal has the records before them.
+    /// `true` if some journalled records could not be recovered because no journal has the records
+    /// that come before them.
     pub fn has_gap(&self) -> bool {
         let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
         let mut numbers = self.lost_numbers.iter().map(|lost| lost.is_replaced);
@@ -40,20 +41,21 @@ impl Reimported {
     }
 }
 
-/// The journalled appends of one transaction that cannot be recovered.
+/// The appends that one transaction made to a ledger, if they are in a journal but cannot be
+/// recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostAppend {
     /// The position of the first event in its ledger.
     pub first_place: u64,
-    /// The ids of the events, all of which belong to one ledger.
+    /// The ids of the lost events. All of them belong to the same ledger.
     pub events: Vec<EventId>,
-    /// `true` if the ledger has another event in this position. `false` if no journal has the
-    /// events before these.
+    /// `true` if the ledger has another event in the position of the first lost event. `false` if
+    /// no journal has the events that come before the lost ones.
     pub is_replaced: bool,
 }
 
-/// A journalled conjunction that cannot be recovered, because another conjunction of the same
-/// objects is now within its reach (too close in time).
+/// A journalled conjunction that cannot be recovered, because the store now has another conjunction
+/// of the same objects that is too close in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostConjunction {
     /// The name of the format.
@@ -67,9 +69,9 @@ pub struct LostConjunction {
 /// Journalled numbers that cannot be recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNumbers {
-    /// The numbers, with the request to which they were issued.
+    /// The lost numbers, with the request to which they were issued.
     pub given: GivenNumbers,
-    /// `true` if other requests have received these numbers since. `false` if no journal has the
-    /// numbers before these.
+    /// `true` if the series already has numbers in these positions, issued to other requests.
+    /// `false` if no journal has the numbers that come before the lost ones.
     pub is_replaced: bool,
 }

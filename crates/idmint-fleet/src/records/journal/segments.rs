@@ -1,5 +1,5 @@
-//! The files (segments) of a journal. The files are numbered, and each is written by a single
-//! process. If the journal becomes too large, the oldest files are removed.
+//! The files of a journal, which are called segments. The files are numbered, and each file is
+//! written by a single process. If the journal becomes too large, the oldest files are removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use idmint_storage::Namespace;
 
-/// The journal contains records, so only the owner of the folder may read it.
+/// The permissions of the journal's folder. The journal contains records of callers, so only the
+/// owner of the folder may read it.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
@@ -81,9 +82,9 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
-/// Creates the segment with the next number, and removes the oldest segments to make room for it. A
-/// process writes only to segments that it has created. So no record ever follows a record that a
-/// kill or a power loss has cut off.
+/// Creates the segment file with the next number, and removes the oldest segments to make room for
+/// the new one. A process writes only to segments that it has created. So no record ever follows a
+/// record that is incomplete because of a kill or a power loss.
 ///
 /// # Errors
 /// Returns the I/O error if a segment cannot be removed or created.

@@ -1,5 +1,5 @@
-//! The check before a series is closed: every node with a slot must be able to read that the series
-//! is closed.
+//! The check before a series of numbers is closed: every node with a slot must run a version that
+//! can read the row of a closed series.
 //!
 //! Earlier versions cannot read the row of a closed series. They would issue no number of the
 //! series, but stop with an error. So a series is closed only when no node with a slot runs such a
@@ -11,8 +11,8 @@ use crate::records::shared_store::unreadable;
 use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// Why a series cannot be closed yet. [`FailureKind::Full`] means that the process goes on, and that
-/// the caller can repeat the request later.
+/// The reason why a series cannot be closed yet. Its kind is [`FailureKind::Full`], so that the
+/// process goes on and the caller can repeat the request later.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \

@@ -17,17 +17,18 @@ use idmint_core::time::UnixNanos;
 use idmint_records::ledger::SeriesName;
 use idmint_storage::{FailureKind, StoreError};
 
-/// The interval at which the hold is read again while numbers are held, because another node may
-/// end the hold.
+/// The interval at which the hold on numbers is read again while it lasts, because another node may
+/// end it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A hold, identified by the floor of the fence that set it.
+/// A hold on numbers: no series issues numbers until an operator ends the hold. It is identified by
+/// the floor (lowest time for ids) of the fence that set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
-/// Returns the write that holds the numbers of all series. `floor` is the floor that the fence
-/// sets, and identifies the hold. If `is_held` is `false`, the write ends the hold of an earlier
-/// fence instead.
+/// Returns the write by which a fence stops all series from issuing numbers. `floor` is the floor
+/// that the fence sets, and identifies this hold. If `is_held` is `false`, the write ends an
+/// earlier hold instead.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -47,7 +48,8 @@ impl Hold {
         Ok(Hold(UnixNanos::new(u64::from_be_bytes(bytes))))
     }
 
-    /// Returns the keys of the rows that determine whether a series is held.
+    /// Returns the keys of the three rows that determine whether a series is held, which means that
+    /// it issues no numbers.
     pub(super) fn keys(keys: &Keys, series: &SeriesName) -> [Key; 3] {
         [
             keys.number_hold(),
@@ -79,8 +81,9 @@ impl Hold {
 }
 
 impl FleetRecords {
-    /// `true` if the series is held. If the last read found no hold, nothing is read now, because
-    /// the next transaction that issues numbers compares the hold anyway.
+    /// `true` if a hold stops this series from issuing numbers. If the last read found no hold,
+    /// nothing is read now, because the next transaction that issues numbers compares the row of
+    /// the hold anyway.
     pub(super) fn reads_hold(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.store.may_hold.load(Ordering::Relaxed) {
             return Ok(false);
@@ -97,8 +100,8 @@ impl FleetRecords {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads the hold once after each fence, and then every second while the hold lasts, because
-    /// another node may end it.
+    /// Reads the hold on numbers once after each fence. While a hold lasts, reads it again every
+    /// second, because another node may end it.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =
@@ -121,8 +124,8 @@ impl FleetRecords {
         seen.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the current hold for one series, or for all if `series` is `None`. Does nothing if
-    /// there is no hold.
+    /// Ends the current hold on numbers for one series, or for all series if `series` is `None`.
+    /// Does nothing if there is no hold.
     pub(super) fn ends_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
         let Some(hold) = self.store.read_key(self.store.keys.number_hold())? else {
             return Ok(());

@@ -1,4 +1,5 @@
-//! A draft of the part of a transaction that issues and voids numbers, based on the stored rows.
+//! A draft of the part of a transaction that issues numbers, voids numbers and closes series, based
+//! on the stored rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub(in crate::records) struct NumbersNeed<'a> {
 }
 
 impl<'a> NumbersNeed<'a> {
-    /// Adds a plan of numbers, and returns its approximate size in bytes.
+    /// Adds a plan to issue numbers, and returns the approximate size of its rows in bytes.
     pub(in crate::records) fn add_number(&mut self, plan: &'a NumberPlan) -> usize {
         self.given += 1;
         let of_series = if self.series.insert(&plan.given.series) {
@@ -41,20 +42,20 @@ impl<'a> NumbersNeed<'a> {
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
-    /// Adds a plan to void a number, and returns its approximate size in bytes.
+    /// Adds a plan to void a number, and returns the approximate size of its rows in bytes.
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> usize {
         self.voids += 1;
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
     }
 
-    /// Adds a plan to close a series, and returns its approximate size in bytes.
+    /// Adds a plan to close a series, and returns the approximate size of its rows in bytes.
     pub(in crate::records) fn add_close(&mut self, plan: &'a ClosePlan) -> usize {
         self.series.insert(&plan.closed.series);
         1_000 + plan.closed.by.as_ref().map_or(0, String::len)
     }
 
-    /// Returns an upper bound on the number of rows that are written. The same bound holds for the
-    /// rows that are compared, and for the rows that are read.
+    /// Returns an upper bound on the number of rows that the plans write in a transaction. The same
+    /// bound holds for the rows that they compare, and for the rows that they read.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         4 * self.series.len() + self.given + self.voids + 4 * self.removed + of_hold
@@ -67,8 +68,8 @@ pub(in crate::records) struct NumberDraft {
     series: BTreeMap<SeriesName, OfSeries>,
     keys: BTreeMap<(SeriesName, KeyHash), Revision>,
     voids: BTreeMap<(SeriesName, u64), OfVoid>,
-    /// The revision of the row with the hold on numbers, or [`Revision::ABSENT`] if there is no
-    /// hold.
+    /// The revision of the row that stops all series from issuing numbers, or [`Revision::ABSENT`]
+    /// if there is no such row.
     hold: Revision,
 }
 
@@ -78,12 +79,14 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The first number that the transaction issues, or `None` if it only closes the series.
+    /// The first number of the series that the transaction issues, or `None` if the transaction
+    /// only closes the series.
     first: Option<u64>,
-    /// The row with the form (how numbers are written) of the number before `first`. A transaction
-    /// that changes this row also changes the row of the series.
+    /// The stored row with the form (how numbers are written) of the number before `first`. Every
+    /// transaction that changes this row also changes the row of the series.
     form_row: Option<KeyValue>,
-    /// The form of the last number, after the plans that were added so far.
+    /// The form (how a number is written) of the last number of the series, after the plans that
+    /// were added so far.
     form: Option<NumberForm>,
     given: Vec<GivenNumbers>,
     forms: Vec<FormChange>,
@@ -100,7 +103,8 @@ struct OfVoid {
 }
 
 impl NumberDraft {
-    /// `true` if the transaction issues numbers while a hold on numbers exists.
+    /// `true` if the store has a hold on numbers, which a fence sets to stop all series. Always
+    /// `false` if the transaction neither issues numbers nor closes a series.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
     }
@@ -133,7 +137,8 @@ impl NumberDraft {
         round
     }
 
-    /// Returns the ranges to read, in the order that [`NumberDraft::take`] expects.
+    /// Returns the ranges to read for this draft, in the order in which [`NumberDraft::take`]
+    /// expects their rows.
     pub(in crate::records) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
         let forms = self
@@ -163,7 +168,8 @@ impl NumberDraft {
             .collect()
     }
 
-    /// Takes the rows that were read for [`NumberDraft::ranges`], in the same order.
+    /// Takes the rows that were read for the ranges [`NumberDraft::ranges`]. `next` returns the row
+    /// of each range, in the same order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.
@@ -210,8 +216,8 @@ impl NumberDraft {
         Ok(())
     }
 
-    /// Adds the plan to issue numbers. Returns `false` if the stored rows differ from those that
-    /// the plan is based on, or if a hold on the series forbids the plan.
+    /// Adds a plan to issue numbers. Returns `false` if the plan is based on other rows than the
+    /// stored ones, or if a hold stops the series from issuing numbers.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -225,8 +231,8 @@ impl NumberDraft {
             .get_mut(&given.series)
             .expect("its series was read");
         let key = (given.series.clone(), given.mark.key);
-        // The plan is valid only if the key is still unused. Another request with the same key may
-        // have been recorded first.
+        // The plan is valid only if its request key is still unused. Another request with the same
+        // key may have been recorded first.
         let is_unused = self.keys.get(&key) == Some(&Revision::ABSENT);
         let is_current = is_unused && of_series.is_open_after(*before);
         let may_give = !of_series.is_held || given.skipped(given.last).is_some();
@@ -241,8 +247,8 @@ impl NumberDraft {
         is_current && may_give
     }
 
-    /// Adds the plan to close a series. Returns `false` if the stored rows differ from those that the
-    /// plan is based on, or if the series is already closed or held.
+    /// Adds a plan to close a series. Returns `false` if the plan is based on other rows than the
+    /// stored ones, or if the series is already closed or held by a fence.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -257,7 +263,7 @@ impl NumberDraft {
         is_current
     }
 
-    /// Adds the plan to void a number. Returns `false` if the number is already void.
+    /// Adds a plan to void a number of a series. Returns `false` if the number is already void.
     #[must_use]
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
         let place = (plan.void.series.clone(), plan.void.number);
@@ -281,8 +287,8 @@ impl NumberDraft {
                 close(keys, attempt, series, of_series, transaction);
                 continue;
             }
-            // If the transaction corrects a wrong first number, the series begins with the new
-            // first number.
+            // If the transaction replaces a wrong first number of the series, the series begins
+            // anew with the number that the transaction issues.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {
@@ -315,7 +321,8 @@ impl NumberDraft {
         }
     }
 
-    /// Returns the keys of the rows that directly precede the first new numbers of each series.
+    /// Returns, for each series, the key of the row with the numbers that directly precede its
+    /// first new number.
     pub(in crate::records) fn predecessors<'p>(
         keys: &'p Keys,
         plans: &'p [RecordPlan],
@@ -335,7 +342,8 @@ impl NumberDraft {
         })
     }
 
-    /// Returns the rows with the forms of the numbers that directly precede the new ones.
+    /// Returns the rows with the forms (how numbers are written) of the numbers that directly
+    /// precede the new numbers.
     pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
         self.series
             .values()
@@ -344,8 +352,8 @@ impl NumberDraft {
 }
 
 impl OfSeries {
-    /// `true` if the series is open and its last number is `last`, after the plans that were added
-    /// so far.
+    /// `true` if, after the plans that were added so far, the series is open and its last number is
+    /// `last`.
     fn is_open_after(&self, last: Option<SeriesHead>) -> bool {
         let stored = self.before.as_ref();
         let head = self.given.last().map(GivenNumbers::head);
@@ -403,8 +411,9 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
-/// Adds changes of form to the transaction that writes their first numbers. The comparison of the
-/// series row also protects the forms, because no form changes without that row.
+/// Adds changes of the form in which numbers are written to the transaction that issues the first
+/// numbers in these forms. It compares the row of the series, which protects the forms as well,
+/// because no form changes without that row.
 pub(in crate::records) fn put_forms(
     keys: &Keys,
     forms: &[FormChange],
@@ -417,8 +426,8 @@ pub(in crate::records) fn put_forms(
     }
 }
 
-/// Adds the closed state of a series to a transaction that issues no number of it. Every transaction
-/// that issues numbers compares the same row.
+/// Adds the write that closes a series to a transaction that issues no number of that series. Every
+/// transaction that issues numbers compares the row that is written here.
 fn close(
     keys: &Keys,
     attempt: Attempt,
@@ -443,8 +452,8 @@ fn close(
     transaction.write.push(Write::put(key, value));
 }
 
-/// Adds the removal of a wrong first number to the transaction that writes the right one. The
-/// transaction fails if the wrong number is void.
+/// Adds the removal of a wrong first number of a series to the transaction that issues the right
+/// first number. The transaction fails if the wrong number is void.
 fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction) {
     let void = keys.void(&wrong.series, wrong.last);
     transaction
@@ -456,8 +465,8 @@ fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction
         keys.number_form(&wrong.series, wrong.first),
     ];
     for key in rows {
-        // etcd refuses a transaction that writes a key twice. A row that the transaction already
-        // writes need not be deleted, because the write replaces it.
+        // etcd refuses a transaction that writes a key twice. If the transaction already writes the
+        // row, it need not be deleted, because the write replaces it.
         if !transaction.write.iter().any(|write| *write.key() == key) {
             transaction.write.push(Write::Delete(key));
         }

@@ -1,4 +1,4 @@
-//! The byte format of numbers, which are stored under the keys of their series. Each row has a
+//! The byte format of the rows in which a fleet stores the numbers of its series. Each row has a
 //! version and a checksum, like all rows of a fleet.
 //!
 //! ```text
@@ -18,7 +18,7 @@ use idmint_records::ledger::{
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
-/// The numbers of one series that one transaction issued to one or more requests.
+/// The numbers of a series that one transaction issued, to one or more requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct GivenCommit {
     /// The transaction that wrote the row.
@@ -103,13 +103,14 @@ pub(in crate::records) fn series_of_bytes(
     })
 }
 
-/// Returns the value to store under `key` for a change of form.
+/// Returns the value to store under `key` for a change of the form in which the numbers of a series
+/// are written.
 pub(in crate::records) fn form_to_bytes(key: &str, change: &FormChange) -> Vec<u8> {
     sealed(key, number_rows::form_to_bytes(change))
 }
 
-/// Decodes the form of the numbers of a series from `from` on, from the value that is stored under
-/// `key`. Returns `None` if the value is damaged.
+/// Decodes the value that is stored under `key` for the form in which the numbers of a series are
+/// written from the number `from` on. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn form_of_bytes(
     key: &str,
     (series, from): (&SeriesName, u64),
@@ -135,8 +136,8 @@ pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Ve
     sealed(key, bytes)
 }
 
-/// Decodes the numbers that a transaction issued, with `last` as the last one, from the value that
-/// is stored under `key`. Returns `None` if the value is damaged or of a later version.
+/// Decodes the value that is stored under `key` for the numbers that a transaction issued. `last`
+/// is the last of these numbers. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn commit_of_bytes(
     key: &str,
     series: &SeriesName,
@@ -169,13 +170,13 @@ pub(in crate::records) fn commit_of_bytes(
     })
 }
 
-/// Encodes the row that maps a request key to the last number that was issued to it.
+/// Encodes the row that maps a request key to the last number that was issued to this request.
 pub(in crate::records) fn key_to_bytes(given: &GivenNumbers) -> Vec<u8> {
     number_rows::key_to_bytes((given.series.as_str(), given.mark.key.0), given.last).to_vec()
 }
 
-/// Decodes the row of a request key in a series. Returns the last number, or `None` if the row is
-/// damaged.
+/// Decodes the row of a request key in a series. Returns the last number that was issued to this
+/// request, or `None` if the row is damaged.
 pub(super) fn key_of_bytes(series: &SeriesName, key: KeyHash, bytes: &[u8]) -> Option<u64> {
     number_rows::key_of_bytes((series.as_str(), key.0), bytes)
 }

@@ -14,7 +14,8 @@ use idmint_records::ledger::{
 };
 use idmint_storage::{NumberRecord, NumberStore, SeriesState, SeriesSummary, StoreError};
 
-/// The number of rows in the first read. Each row may contain the numbers of many requests.
+/// The number of rows in the first read of a series' numbers. Each row may contain the numbers of
+/// many requests.
 const ROWS_READ_FIRST: usize = 16;
 
 /// The maximum number of rows in each later read.
@@ -71,8 +72,9 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction)
     }
 
-    /// Another node may store its kinds of series at the same time. That does no harm, because the
-    /// nodes of a fleet have the same kinds.
+    /// Stores the kinds of series without comparing the stored ones. Another node may store its
+    /// kinds at the same time, but that does no harm, because all nodes of a fleet have the same
+    /// kinds.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
         let key = self.store.keys.number_kinds();
         let value = sealed(&key, serde_json::to_vec(&kinds.0).expect("texts are JSON"));
@@ -83,7 +85,8 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Journals the row of a closed series, because the caller gets a response that relies on it.
+    /// If the series is closed, writes its row to this node's journal, because the caller gets a
+    /// response that relies on that row.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
@@ -121,7 +124,8 @@ impl NumberStore for FleetRecords {
             .collect()
     }
 
-    /// Journals the row, because the caller gets a text that relies on it.
+    /// Writes the row with the form to this node's journal, because the caller gets the text of a
+    /// number that relies on that row.
     fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let rows = self
@@ -204,7 +208,8 @@ impl NumberStore for FleetRecords {
 }
 
 impl SharedStore {
-    /// Returns the summary of a series, or `None` if the series has no numbers yet.
+    /// Returns the summary of a series, or `None` if the store has no row of the series. A series
+    /// that was closed before its first number has a row.
     pub(in crate::records) fn series_summary(
         &self,
         series: &SeriesName,
@@ -212,8 +217,8 @@ impl SharedStore {
         Ok(self.series_row(series)?.1)
     }
 
-    /// Returns the revision of the row of a series, and its summary. If the series has no numbers
-    /// yet, returns [`Revision::ABSENT`] and `None`.
+    /// Returns the revision of the row of a series, and the summary in that row. If the store has
+    /// no such row, returns [`Revision::ABSENT`] and `None`.
     pub(in crate::records) fn series_row(
         &self,
         series: &SeriesName,
@@ -224,8 +229,8 @@ impl SharedStore {
         Ok((revision, summary.transpose()?))
     }
 
-    /// Returns the numbers that were issued to up to `count_max` requests. The first of these
-    /// requests is the one that has the number `from`.
+    /// Returns the numbers of a series that were issued to up to `count_max` consecutive requests.
+    /// The first one is the request that got the number `from`.
     pub(in crate::records) fn given_from(
         &self,
         series: &SeriesName,
@@ -254,8 +259,8 @@ impl SharedStore {
         Ok(given)
     }
 
-    /// Returns the numbers that were issued to each of these request keys, or `None` for an unused
-    /// key.
+    /// Returns the numbers that were issued to each of these requests, or `None` for a request key
+    /// that is unused.
     pub(in crate::records) fn given_to(
         &self,
         asked: &[(SeriesName, KeyHash)],
