@@ -7,12 +7,12 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::ClockBounds;
 use crate::coordinator::Member;
 
-/// A clock error above this is reported as a problem. The error at which a node stops minting is
-/// far larger.
+/// A node's clock error above this limit is reported as a problem. The error at which the node
+/// stops minting is far larger.
 const SKEW_MAX: Duration = Duration::from_millis(500);
 
-/// Renewals are reported as late if one after the other is delayed by more than this. The cause is
-/// a clock that is behind, or a slow connection to etcd.
+/// A node's slot renewals are reported as late if all observed ones are delayed by more than this.
+/// The cause is a clock that is behind, or a slow connection to etcd.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// A problem of a fleet.
@@ -34,8 +34,8 @@ impl FleetProblem {
     }
 }
 
-/// Returns a problem if the endpoints belong to more than one etcd. The slots and records of a
-/// fleet are in one etcd, and the others may belong to another region.
+/// Returns a problem if the endpoints belong to more than one etcd cluster. The slots and records
+/// of a fleet are in one cluster, and the other clusters may belong to other regions.
 pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     let states = members
         .iter()
@@ -52,9 +52,9 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     })
 }
 
-/// Returns a problem if two regions with separate etcds may mint the same ids in one namespace:
-/// they have the same fleet, different numbers of slots, or a slot in common. `peer` names the
-/// other region.
+/// Returns a problem if two regions with separate etcd clusters may mint the same ids. That is
+/// possible if they have the same fleet, different numbers of slots, or a slot in common. `peer`
+/// names the other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,
@@ -123,8 +123,8 @@ pub(super) fn problem_of_all(slots: &[&Slot]) -> Option<FleetProblem> {
     }
 }
 
-/// Returns the problem of one slot, or `None` if the slot has no problem. `has_lost` is `true` if
-/// etcd is known to have lost data.
+/// Returns the problem of one slot of the fleet, or `None` if the slot has no problem. `has_lost`
+/// is `true` if etcd is known to have lost acknowledged data.
 pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
     let number = slot.slot;
     match &slot.state {
@@ -197,7 +197,8 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if one more renewal is needed to distinguish a clock that is behind from a late renewal.
+/// `true` if these bounds leave open whether the node's clock is behind or its slot renewal arrived
+/// late. One more renewal of the slot decides that.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

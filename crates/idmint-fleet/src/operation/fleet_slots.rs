@@ -35,7 +35,8 @@ pub struct Slot {
 pub enum SlotState {
     /// A node holds the slot.
     Held(Holder),
-    /// No node holds the slot, but its last holder may still use it until the horizon has passed.
+    /// No node holds the slot, but its last holder may still use it until the slot's horizon (the
+    /// end of the reserved time) has passed.
     Resting,
     /// No node holds or uses the slot.
     Free,
@@ -52,9 +53,10 @@ pub struct Holder {
     pub addr: String,
     /// The time at which the node took the slot, according to the node's own clock.
     pub since: UnixNanos,
-    /// The clock reading of the node at its last renewal, or `None` if the slot has no horizon yet.
+    /// The reading of the node's clock when it last renewed the slot, or `None` if the slot has no
+    /// horizon record yet.
     pub renewed_at: Option<UnixNanos>,
     /// Bounds on how far the node's clock is ahead of this machine's clock, or `None` if no renewal
-    /// was observed yet.
+    /// of the slot was observed yet.
     pub clock: Option<ClockBounds>,
 }

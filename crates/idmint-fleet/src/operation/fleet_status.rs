@@ -1,4 +1,5 @@
-//! The status of a fleet: its slots and their holders, clock errors, and problems.
+//! The status of a fleet: its slots, the nodes that hold them, their clock errors, and problems
+//! with advice for operators.
 
 use super::fleet_problems::{FleetProblem, may_be_behind, problem_of, problem_of_all};
 use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
@@ -22,8 +23,8 @@ pub struct FleetStatus {
     pub problems: Vec<FleetProblem>,
 }
 
-/// Observations of a fleet over some seconds: its latest state, and the clock readings in its
-/// renewals.
+/// Observations of a fleet over some seconds: its latest state, and the clock readings with which
+/// nodes renewed their slots.
 #[derive(Debug, Clone, Default)]
 pub struct FleetWatch {
     renewals: Renewals,
@@ -33,16 +34,17 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes that hold a slot have not renewed it since the watch began.
+    /// A renewal of each slot is missing: some nodes that hold a slot have not renewed it since the
+    /// observation began.
     Renewals,
-    /// All nodes have renewed, but one renewal arrived very late. Only the next renewal of that
-    /// node can show whether the node's clock is behind.
+    /// A further renewal is missing. All nodes have renewed their slots, but one renewal arrived
+    /// very late, so only the node's next renewal can show whether its clock is behind.
     NextRenewals,
 }
 
 impl FleetWatch {
-    /// Records a read of the fleet. `snapshot` is the response to [`FleetKeys::all_slots`], and
-    /// `times` are the instants of the request and the response.
+    /// Records a read of the fleet's state. `snapshot` is the result of reading the ranges
+    /// [`FleetKeys::all_slots`], and `times` are the instants of the request and the response.
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
             HorizonRecord::from_bytes(&entry.value)
@@ -71,8 +73,8 @@ impl FleetWatch {
         }
     }
 
-    /// Returns the status at `now`, according to the observations so far. `known` is the high water
-    /// of this machine: the highest values that a node here has seen from etcd.
+    /// Returns the status of the fleet at `now`, according to the observations so far. `known` is
+    /// the high water of this machine: the highest values that a node here has seen from etcd.
     ///
     /// # Panics
     /// Panics if no read was recorded.
@@ -201,8 +203,8 @@ impl FleetWatch {
     }
 }
 
-/// `true` if an earlier process of a node holds the slot, and the node now renews another slot. No
-/// operator has to act, because the lease of the slot runs out.
+/// `true` if the slot is still held by an earlier process of a node that now renews another slot.
+/// No operator has to act, because the lease of the old slot runs out.
 fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     let SlotState::Held(holder) = &slot.state else {
         return false;
@@ -237,7 +239,7 @@ fn holders(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(2).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the entries that belong to slots, each with the slot number from its key.
+/// Returns the horizon and holder entries among `entries`, each with the slot number from its key.
 fn numbered<'a>(
     entries: &'a [KeyValue],
     keys: &'a FleetKeys,

@@ -1,4 +1,4 @@
-//! The commands with which operators inspect, restore and extend a fleet.
+//! The commands with which operators inspect a fleet, repair it after a restore, and extend it.
 //!
 //! ```text
 //! renewals         bounds on the nodes' clocks, computed from the renewals of their slots

@@ -1,4 +1,5 @@
-//! Observes renewals while a fleet is watched, and computes bounds on the clocks of its nodes.
+//! Observes the renewals of slots while a fleet is watched, and computes bounds on the clocks of
+//! the nodes that sent them.
 //!
 //! A renewal contains its node's clock reading from the time when it was written. How long the
 //! renewal was in transit is unknown, because etcd or the read that returned it may have been slow.
@@ -47,13 +48,14 @@ struct Seen {
     /// The time of the last read that did not return the record, or `None` if the first read
     /// returned it.
     missing_at: Option<UnixNanos>,
-    /// The bounds on the node's clock, or `None` if the node has not renewed since the watch began.
+    /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
+    /// the slot since the observation began.
     clock: Option<ClockBounds>,
 }
 
 impl Renewals {
-    /// Records a read that was sent at `asked_at` and answered at `now`. Each item of the iterator
-    /// is a slot with the revision and the content of its horizon record.
+    /// Records a read of all slots that was sent at `asked_at` and answered at `now`. Each item of
+    /// `records` is a slot number with the revision and the content of the slot's horizon record.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -61,7 +63,8 @@ impl Renewals {
     ) {
         for (slot, revision, record) in records {
             let before = self.slots.get(&slot).copied();
-            // The response of a slow read may be older than the previous response.
+            // The response to a slow read may show an older state of the store than the previous
+            // response.
             if before.is_some_and(|before| revision <= before.revision) {
                 continue;
             }
@@ -87,14 +90,15 @@ impl Renewals {
     }
 
     /// Returns the bounds on the clock of the node that renews this slot. Returns `None` if the
-    /// node has not renewed since the watch began.
+    /// node has not renewed the slot since the observation began.
     pub(super) fn clock_of(&self, slot: u32) -> Option<ClockBounds> {
         self.slots.get(&slot).and_then(|seen| seen.clock)
     }
 }
 
 impl ClockBounds {
-    /// Narrows these bounds by the bounds from an earlier renewal of the same node.
+    /// Combines these bounds with the bounds from earlier renewals of the same node, and returns
+    /// the narrower bounds.
     fn within(self, earlier: Option<ClockBounds>) -> ClockBounds {
         let Some(earlier) = earlier else { return self };
         let both = ClockBounds {
@@ -104,8 +108,8 @@ impl ClockBounds {
                 (now, before) => now.or(before),
             },
         };
-        // The bounds contradict each other, so the clock was set between the two renewals. Only the
-        // later bounds hold.
+        // If the earlier and the later bounds contradict each other, the node's clock was set in
+        // between. Then only the later bounds are valid.
         if both.most_nanos.is_some_and(|most| most < both.least_nanos) {
             self
         } else {

@@ -39,13 +39,13 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The maximum number of times that a transaction without a response is sent. Also the maximum
-/// number of times that the fence is planned anew because another write came first. After that, the
-/// command gives up.
+/// The number of attempts after which the fence command gives up. It limits how often a transaction
+/// without a response is sent, and how often the fence is planned anew because another write came
+/// first.
 const SENT_MAX: u32 = 10;
 
-/// A horizon counts as the horizon of a wrong clock if it is at least this far above the highest
-/// one that a correct clock can have reserved.
+/// A slot's horizon is attributed to a wrong clock if it is at least this far above the highest
+/// horizon that a node with a correct clock can have reserved.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -53,17 +53,17 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits within which nodes with an unknown horizon may have minted.
+    /// The limits within which nodes may have minted ids if their horizons are not known.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if numbers may be missing, so that no series issues numbers before an operator
-    /// resumes it. `false` ends the hold of an earlier fence.
+    /// `true` if numbers may be missing in the store, so that no series issues numbers before an
+    /// operator resumes it. `false` ends such a hold of an earlier fence.
     pub holds_numbers: bool,
-    /// `true` if the operator vouches for the clock of this machine, even if other clock readings
-    /// are later.
+    /// `true` if the operator has confirmed that this machine's clock is right, even if other clock
+    /// readings are later.
     pub is_clock_trusted: bool,
 }
 
@@ -80,31 +80,34 @@ pub struct RestoreFence {
     pub horizons: usize,
     /// The highest horizon of all slots, or `None` if no horizon was found.
     pub highest: Option<UnixNanos>,
-    /// The slot that was used by a node with a clock far ahead, and the instant from which the slot
-    /// can be used again. `None` if no node had such a clock.
+    /// A slot that was used by a node whose clock was far ahead, and the instant from which the
+    /// slot can be used again. `None` if there is no such slot.
     pub far: Option<(u32, UnixNanos)>,
     /// `true` if records are missing, so that nodes refuse records until the next fence.
     pub lacks_records: bool,
 }
 
-/// The reason why a fence was not set, as far as is known.
+/// The reason why the fleet was not fenced. If the store did not respond, the fence may have been
+/// written nevertheless.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
     /// The coordinator cannot be read or written.
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
-    /// A stored value does not have the form that nodes write, or a later version has written it.
+    /// A value in the store does not have the form that nodes write, or a later version of this
+    /// program has written it.
     #[error("{key} cannot be read: {why}")]
     Unreadable {
-        /// The kind of failure: the value is damaged, or a later version has written it.
+        /// The kind of failure: the stored value is damaged, or a later version of this program has
+        /// written it.
         kind: FailureKind,
         /// The key of the value.
         key: String,
         /// The reason why the value cannot be read.
         why: String,
     },
-    /// More than one slot was used far above this machine's clock, so probably this machine's clock
-    /// is wrong.
+    /// More than one slot was used for times far ahead of this machine's clock, so this machine's
+    /// clock is probably wrong.
     #[error(
         "slots were used far ahead of this machine's clock, which shows {now}:{}; correct this clock, and try again. \
          If this clock is right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the \
@@ -133,8 +136,8 @@ pub enum FenceError {
     /// The configured slots differ from the slots of the fleet.
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
-    /// Nodes of an earlier version hold slots. Such nodes would ignore the hold on numbers, and
-    /// issue numbers a second time.
+    /// Some nodes that hold slots run an earlier version of this program. They would ignore that
+    /// the fence stops all series, and would issue numbers a second time.
     #[error(
         "numbers may be missing after this fence, and these nodes run an earlier version, which would give numbers \
          nevertheless (it ignores the row number-hold): {}. Stop these nodes, or start this version there, and try \
@@ -145,7 +148,7 @@ pub enum FenceError {
         /// The names and addresses of the nodes.
         nodes: Vec<String>,
     },
-    /// Other processes changed the agreement before each attempt.
+    /// Before each attempt to write the fence, another process changed the fleet's agreement.
     #[error(
         "the fleet was not fenced, because other processes keep changing its settings in etcd; stop the nodes that are \
          starting, and try again"
@@ -162,8 +165,8 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
         })
 }
 
-/// Returns all names that the fleet in a restored store has had, the oldest first. The list is
-/// empty if the store has no fleet any more.
+/// Returns all names that the fleet in a restored store has had, the oldest first. Returns an empty
+/// list if the store no longer has a fleet.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the store cannot be read.
@@ -266,36 +269,38 @@ pub fn fence_restored(
     Err(FenceError::Contended)
 }
 
-/// The fleet's state according to the restored store and the nodes' high waters, the highest values
-/// that each node has seen.
+/// The fleet's state according to the restored store and the high-water files, in which nodes keep
+/// the highest values that they have seen from the store.
 struct Found {
     meta: Option<FleetMeta>,
     /// The revision of `meta`.
     modified: Revision,
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
-    /// An instant above everything that nodes can have minted, except in slots that are far ahead.
-    /// The floor is a whole number of milliseconds.
+    /// The lowest floor that the fence may set: an instant above all ids that nodes can have
+    /// minted, except in slots that are far ahead. A whole number of milliseconds.
     floor: UnixNanos,
-    /// The lowest horizon that no node with a correct clock can have reached. A floor at or above
-    /// this instant was set by a wrong clock.
+    /// A horizon at or above this instant cannot come from a node with a correct clock. A floor at
+    /// or above this instant was set with a wrong clock.
     far_from: UnixNanos,
-    /// The slots that are far ahead. There is at most one.
+    /// The slots whose horizon is so far ahead that a wrong clock must have reserved it. There is
+    /// at most one.
     far: BTreeMap<u32, Far>,
-    /// The names of the fleet that nodes have stored in their high waters.
+    /// The names of the fleet that nodes have stored in their high-water files.
     known_as: Vec<Nonce>,
-    /// The highest number of fences that the store, a journal or a high water shows.
+    /// The highest count of fences that the store, a node's journal or a high-water file contains.
     fences: u32,
-    /// `true` if a node knew of an adoption that the store has lost, or a journal has a gap.
+    /// `true` if records are missing: a node knew of an adoption that the store has lost, or
+    /// records in the journals lack their predecessors.
     lacks_records: bool,
 }
 
-/// The horizon of a slot that was used by a node with a clock far ahead.
+/// The horizon of a slot that was used by a node whose clock was far ahead.
 #[derive(Debug, Clone, Copy)]
 struct Far {
     horizon: UnixNanos,
-    /// The revision of the stored horizon. The stored horizon may be older than the one in
-    /// `horizon`.
+    /// The revision of the slot's horizon in the store, which may be lower than `horizon`.
+    /// `horizon` may come from a high-water file.
     revision: Revision,
 }
 
@@ -349,8 +354,9 @@ impl Found {
             .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
-                    // A node whose clock is far ahead may have renewed slots since it wrote its
-                    // high water, but only slots that were already far ahead.
+                    // A node whose clock is far ahead may have renewed slots after it last wrote
+                    // its high-water file. But it can have done so only for slots that were already
+                    // far ahead.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -408,8 +414,8 @@ impl Found {
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
         let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
-        // After a fence that found missing records, another fence without journals gives these
-        // records up.
+        // If the last fence found that records are missing, an operator gives these records up by
+        // running another fence without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
         Ok(Found {
@@ -426,8 +432,8 @@ impl Found {
     }
 }
 
-/// Returns the instant up to which a node may have reserved time after it last wrote its high
-/// water, or `None` if the high water is empty. The node may have run for another [`WRITE_EVERY`]
+/// Returns the instant up to which a node may have reserved time after it last wrote its high-water
+/// file, or `None` if the file has no values. The node may have run for another [`WRITE_EVERY`]
 /// after that write.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
     high_water
@@ -435,8 +441,8 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest instant at which the floor can have been set, by the clock of the operator
-/// or node that set it. Returns `None` if the floor may come from an adoption.
+/// Returns the earliest time that the clock of an operator or node can have shown when it set the
+/// fleet's floor. Returns `None` if the floor may come from an adoption.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -457,8 +463,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor must be strictly above the former one. A floor at or below what a node already
-    // knows belongs to an older fence.
+    // The new floor must be strictly above the former floor. To a node, a floor at or below the
+    // floor that it already knows is the floor of an older fence.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))
@@ -495,8 +501,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     )
 }
 
-/// Returns the agreement for a fleet whose store was wiped. The agreement contains the formats that
-/// nodes with this configuration mint.
+/// Returns a new agreement for a fleet whose store was wiped. The agreement contains the formats of
+/// which nodes with this configuration mint ids.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
@@ -519,8 +525,8 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
     }
 }
 
-/// Commits a transaction on `meta`. Returns the revision that wrote `meta`, or `None` if another
-/// write came first.
+/// Commits a transaction that writes the fleet's agreement, `meta`. Returns the revision that wrote
+/// `meta`, or `None` if another write came first.
 fn commit(
     coordinator: &dyn Coordinator,
     transaction: &Transaction,
@@ -534,7 +540,8 @@ fn commit(
                 let is_it = |there: &&KeyValue| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
                 return Ok(there.filter(is_it).map(|there| there.modified));
             }
-            // The same bytes are sent again, so at most one of the copies can commit.
+            // Send the same bytes again. At most one of the copies can commit, because each copy
+            // compares the same revisions.
             Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => {
                 failed = Some(error)
             }
@@ -544,9 +551,9 @@ fn commit(
     Err(failed.expect("it was sent at least once"))
 }
 
-/// Checks that every node with a slot runs a version that can read the hold on numbers. A node
-/// without a slot, or one that starts later, refuses the agreement that is written together with
-/// the hold.
+/// Checks that every node with a slot runs a version that obeys a hold on numbers. Other nodes of
+/// earlier versions do no harm, because they refuse the agreement that is written together with the
+/// hold.
 fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
     let ranges = [
         Range::prefix(keys.slots()),

@@ -1,5 +1,5 @@
-//! One run of an adoption, in which a fleet takes over the folder of a single node. A run continues
-//! where an earlier one stopped.
+//! One run of an adoption, in which a fleet takes over a single node with the records in its data
+//! folder. A run continues where an earlier run stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ use idmint_storage::{
     Namespace, NumberStore, SeriesSummary, remembered_among,
 };
 
-/// The maximum number of attempts to raise the floor while nodes of the fleet write their formats.
+/// The maximum number of attempts to raise the floor or a horizon of the fleet. An attempt fails if
+/// a node of the fleet writes the same row first.
 const TRIES_MAX: usize = 20;
 
 /// The number of ledgers, series or pairs of objects that are read from the folder at once.
@@ -36,7 +37,8 @@ pub struct Adoption {
     pub coordinator: Arc<dyn Coordinator>,
     /// The namespace of the fleet that adopts the folder.
     pub namespace: Namespace,
-    /// The endpoints of the fleet's etcd, which are only shown to people.
+    /// The endpoints of the fleet's etcd cluster. They are only used in messages and notes for
+    /// people.
     pub endpoints: Vec<String>,
     /// The slots of the fleet.
     pub share: SlotShare,
@@ -44,11 +46,11 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption founds a
-    /// fleet, the fleet begins at least this long after `now`.
+    /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption creates
+    /// the fleet, the fleet mints only ids for times that are at least this far after `now`.
     pub ahead_max: Duration,
-    /// The operator's statement about whether nodes may already have minted in the namespace. The
-    /// statement is used only if the namespace has no fleet yet.
+    /// The operator's statement about whether nodes may already have minted ids in the namespace.
+    /// The adoption uses it only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -57,12 +59,14 @@ pub struct Adoption {
 pub enum AdoptionStep {
     /// An earlier run had begun. This run continues it.
     Resumed,
-    /// The folder is marked, so no node can start on it any more.
+    /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor was raised. No slot is used below this instant.
+    /// The fleet's floor was raised. The value is the new floor, the time below which no slot is
+    /// used.
     FloorRaised(UnixNanos),
-    /// This slot alone is not used before this instant, because the adopted node was far ahead of
-    /// the clock.
+    /// A slot is not used before an instant, because the adopted node had reserved time far ahead
+    /// of the clock. The values are the number of the slot and the instant. All other slots can be
+    /// used earlier.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -82,12 +86,13 @@ pub enum Adopted {
     Before,
 }
 
-/// The counts of the folder's records that the fleet now has.
+/// The counts of the records from the adopted folder that the fleet now has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedRecords {
     /// The number of formats in the folder.
     pub formats: usize,
-    /// The counts of ledgers, their appends, and the request keys that are not too old.
+    /// The counts of ledgers, of the appends to them, and of the request keys that are recent
+    /// enough to be adopted.
     pub ledgers: AdoptedCount,
     /// The counts of pairs of objects, and their conjunctions.
     pub pairs: AdoptedCount,
@@ -96,11 +101,12 @@ pub struct AdoptedRecords {
 }
 
 impl Adoption {
-    /// Adopts the folder. Calls `tell` after each completed step.
+    /// Adopts the folder. Calls `tell` after each step that is completed.
     ///
     /// # Errors
     /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
-    /// If the folder differs from the fleet and no earlier run had begun, the folder is unchanged.
+    /// If the folder contradicts the fleet and no earlier run had begun, the folder stays
+    /// unchanged.
     pub fn run(
         &self,
         folder: &mut AdoptedFolder,
@@ -114,15 +120,15 @@ impl Adoption {
         match self.progress(folder, meta.as_ref())? {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have stopped after writing the note but before marking the
-                // horizon.
+                // An earlier run may have stopped after it wrote the note in the folder and before
+                // it marked the folder's horizon. Writing the note again repeats both.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
             }
             None => {
-                // Compare everything before the folder or the fleet is changed, because no change
-                // can be undone if a difference is found later.
+                // Compare the folder with the fleet completely before either is changed. A change
+                // could not be undone if a difference were found later.
                 let far = self.far_slot(folder, &keys)?;
                 self.plan(folder, far, &layout, &keys, found.as_ref(), entropy.nonce())?;
                 let known = Arc::<KnownFleet>::default();
@@ -145,8 +151,8 @@ impl Adoption {
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        // Nodes neither read nor write records while `lacks_records` is set. An adoption does both
-        // anyway, because it brings back missing records.
+        // While `lacks_records` is set, nodes neither read nor write records. An adoption reads and
+        // writes them anyway, because it may bring back the missing ones.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -187,7 +193,8 @@ impl Adoption {
         })
     }
 
-    /// Returns how far this fleet's adoption of the folder has come, or `None` if it has not begun.
+    /// Returns the progress of the adoption of this folder by this fleet, or `None` if the adoption
+    /// has not begun.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -214,8 +221,8 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        // After a wipe, a fence knows the fleet's first name from the journals, but not all the
-        // names in between. So it suffices that the first name is the same.
+        // It suffices that the fleet's first name is the same. After a wipe of the store, a fence
+        // learns the first name from the journals of nodes, but not every later name.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -224,8 +231,8 @@ impl Adoption {
             })
         };
         match progress {
-            // The fleet was restored from a backup after the folder noted this progress. The backup
-            // may contain all, some or none of the records.
+            // The fleet's store was restored from a backup after this progress was noted in the
+            // folder. The backup may contain all, some or none of the folder's records.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -293,8 +300,8 @@ impl Adoption {
         Ok(Some((slot, horizon)))
     }
 
-    /// Raises the horizon of one slot to `horizon`, so that no node uses the slot before that
-    /// instant.
+    /// Raises the stored horizon of one slot to the instant `horizon`, so that no node uses the
+    /// slot before that instant.
     fn raise_slot(
         &self,
         slot: u32,
@@ -336,8 +343,8 @@ impl Adoption {
     }
 
     /// Compares the folder's formats and horizon with the fleet's agreement. Returns the agreement,
-    /// or the transaction that must change it first. If `far` names a slot, that slot alone takes
-    /// over the folder's horizon.
+    /// or the transaction that must change it first. If `far` names a slot, the horizon is not
+    /// compared, because it then concerns only that slot.
     fn plan(
         &self,
         folder: &AdoptedFolder,
@@ -370,7 +377,7 @@ impl Adoption {
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
             match self.plan(folder, far, layout, keys, found.as_ref(), entropy.nonce())? {
-                // The floor that was read still holds. A fence may have lowered the floor since,
+                // The floor that was read is high enough. A fence may have lowered the floor since,
                 // but never below the horizon of an adopted folder.
                 Agreement::Agreed(agreed) => {
                     assert!(
@@ -379,8 +386,8 @@ impl Adoption {
                     );
                     return Ok(agreed);
                 }
-                // The next iteration reads the agreement again, which shows whether the write was
-                // done.
+                // The next iteration of the loop reads the agreement again, which shows whether
+                // this write was done.
                 Agreement::ToWrite(transaction) => match self.coordinator.commit(&transaction) {
                     Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
                     Err(error) => return Err(error.into()),
@@ -403,8 +410,8 @@ impl Adoption {
         Ok(folder.write_note(note.at(progress, origin))?)
     }
 
-    /// Adopts all records. If `adopter` is on trial (a dry run), only checks that the records can
-    /// be adopted.
+    /// Copies all records of the folder into the fleet. If `adopter` is on trial (a dry run), only
+    /// checks that the records can be copied.
     fn adopt_records(
         &self,
         folder: &AdoptedFolder,
@@ -446,8 +453,8 @@ impl Adoption {
 }
 
 /// Returns the time before which request keys are too old to be adopted. The time is computed only
-/// from the last append of each ledger. All appends together could only give a later time, so no
-/// key that is needed is left out.
+/// from the last append of each ledger. All appends together could only give a later time, so all
+/// keys that are needed are adopted.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {
@@ -490,7 +497,8 @@ fn for_each_series(
     }
 }
 
-/// Returns the number of formats that a folder stores, not counting their encodings.
+/// Returns the number of id formats that a folder stores. The encodings of a format are not
+/// counted.
 fn count_formats(folder: &AdoptedFolder) -> usize {
     folder
         .formats()

@@ -4,8 +4,8 @@ use crate::{AdoptError, CoordinatorError};
 use idmint_core::time::UnixNanos;
 use idmint_storage::{Difference, FailureKind, FormatsError, StoreError};
 
-/// The error of an adoption that failed or has to wait. Completed steps are kept, and the next run
-/// continues after them.
+/// The error of an adoption (a fleet takes over a single node) that failed or has to wait.
+/// Completed steps are kept, and the next run continues after them.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptionError {
     /// Another fleet is adopting the folder, or has adopted it.
@@ -19,19 +19,20 @@ pub enum AdoptionError {
         /// The fleet that is named in the configuration.
         here: String,
     },
-    /// A format or encoding in the folder differs from the one with the same name in the fleet or
-    /// the configuration.
+    /// A format or encoding in the folder differs from the format or encoding with the same name in
+    /// the fleet or the configuration.
     #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences, .place))]
     FormatDiffers {
         /// The name of the format, or `format/encoding`.
         name: String,
         /// The source of the other definition: the fleet or the configuration.
         place: &'static str,
-        /// The differences, sorted by key. There is at least one. `now` is the value in the folder.
+        /// The differences, sorted by key. There is at least one. In each difference, `now` is the
+        /// value in the folder.
         differences: Vec<Difference>,
     },
-    /// The node's horizon is far ahead of the clock. After an adoption, several slots or the
-    /// fleet's only slot would stay unused until that time.
+    /// The horizon of the folder's node (the end of its reserved time) is far ahead of the clock.
+    /// After an adoption, several slots or the fleet's only slot could not be used until that time.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
@@ -42,7 +43,8 @@ pub enum AdoptionError {
         horizon: UnixNanos,
         /// The clock reading of this machine.
         now: UnixNanos,
-        /// The reason why it does not suffice to leave one of several slots unused.
+        /// The reason why it does not suffice to leave one slot unused while the fleet uses its
+        /// other slots.
         why: String,
     },
     /// The fleet's agreement contradicts the configuration, or cannot be read.
@@ -57,7 +59,8 @@ pub enum AdoptionError {
     /// The coordinator does not respond, or refuses the request.
     #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
-    /// Every attempt to raise the floor failed because other nodes changed the agreement first.
+    /// Every attempt to raise the floor or a horizon of the fleet failed, because other processes
+    /// changed the same row first.
     #[error(
         "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
          command again"
