@@ -1,5 +1,6 @@
-//! Compares this node's slots and formats with the fleet's agreement, which contains the slots, the
-//! floor and the formats of all nodes of the fleet.
+//! Compares this node's configuration with the fleet's agreement. The agreement is a stored record
+//! with the slots and formats of all nodes, and with the floor, the time below which no node mints
+//! ids.
 
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
@@ -14,8 +15,8 @@ use idmint_storage::{SlotRange, SlotShare};
 pub(super) struct OwnLayout {
     /// The fleet's slots, according to this node's configuration.
     pub(super) share: SlotShare,
-    /// The formats in this node's configuration. Only the minted ones are part of the fleet's
-    /// agreement.
+    /// The formats in this node's configuration. The agreement of the fleet's nodes contains only
+    /// formats of which a node mints ids.
     pub(super) formats: Vec<KeptFormat>,
 }
 
@@ -25,8 +26,8 @@ pub(super) struct Agreed {
     /// The store revision that last wrote the agreement. Every transaction that writes a slot
     /// compares this revision, so the transaction fails if the agreement has changed.
     pub(super) revision: Revision,
-    /// The fleet's current name. Each fence, the operation after a restore, gives the fleet a new
-    /// name.
+    /// The fleet's current name, a random number. The fleet gets a new name whenever an operator
+    /// fences it, which is necessary after a restore of the store.
     pub(super) fleet: Nonce,
     /// The fleet's first name, which stays the same through all fences.
     pub(super) origin: Nonce,
@@ -34,11 +35,12 @@ pub(super) struct Agreed {
     pub(super) fences: u32,
     /// The floor: no slot is used below this instant.
     pub(super) floor: UnixNanos,
-    /// The instant up to which adopted single nodes have minted. No later fence may set a floor
-    /// below this instant. `None` if no adoption has set such a bound.
+    /// The instant up to which single nodes had minted ids before the fleet adopted them (took over
+    /// their records). A fence never sets a floor below this instant. `None` if no adoption has set
+    /// this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the last fence found that records are missing. Until the next fence, nodes neither
-    /// read nor write records.
+    /// `true` if the last fence (the operation after a restore) found that records are missing.
+    /// Until the next fence, nodes neither read nor write records.
     pub(super) lacks_records: bool,
 }
 
@@ -67,15 +69,16 @@ impl Agreed {
 pub(super) enum Agreement {
     /// The fleet's agreement includes everything that this node mints.
     Agreed(Agreed),
-    /// The agreement must be changed first, by committing this transaction. There are three
-    /// possible reasons. The fleet lacks some of this node's formats, its floor is too low, or the
-    /// fleet does not exist yet.
+    /// This node cannot mint before the agreement is changed. The value is the transaction that
+    /// changes the agreement. It is needed if the fleet lacks some of this node's formats, if the
+    /// fleet's floor is too low, or if the fleet does not exist yet.
     ToWrite(Transaction),
 }
 
 impl OwnLayout {
     /// Compares this node's slots and formats with the fleet's agreement. If no fleet exists yet,
-    /// the new fleet is named `fleet` and mints from the instant `floor` on.
+    /// the returned transaction creates a fleet with the name `fleet`, which mints no ids for times
+    /// before `floor`.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if this node may not mint in this fleet.

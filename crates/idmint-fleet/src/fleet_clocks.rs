@@ -1,5 +1,5 @@
-//! The clocks of the other nodes, as seen in their records, and whether this node's clock is
-//! plausible.
+//! Estimates the clocks of the other nodes from their records in the store, and decides whether
+//! this node's clock is plausible.
 //!
 //! Each horizon record contains the clock reading of the node that wrote it. The exact age of the
 //! record is unknown, because it may have been in transit for long. But a node writes a record only
@@ -33,12 +33,13 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// The time for which a record of unknown age counts after the first read that returned it. A
-/// record that is not replaced within this time may belong to a node that has ended.
+/// The time for which a clock record of unknown age is used, counted from the first read that
+/// returned the record. A record that is not replaced within this time may belong to a node that
+/// has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The difference between a clock and the median of the fleet's clocks, as far as the records prove
-/// it. The actual difference may be larger.
+/// The difference between one clock and the median of the fleet's clocks that the records in the
+/// store prove. The actual difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.
@@ -89,14 +90,14 @@ struct Seen {
     missing_at: Option<UnixNanos>,
     /// An instant before the record was written, or `None` if no such instant is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the writer still holds the slot, and has written no later record for another slot
-    /// that it holds.
+    /// `true` if the process that wrote this record still holds the record's slot, and has written
+    /// no later record for any other slot that it holds.
     is_current: bool,
 }
 
 impl FleetClocks {
-    /// Records a read of all horizons and all slot holders. The read was sent at `asked_at`, and
-    /// its response arrived at `now`.
+    /// Updates the observed clocks with the result of a read of all horizon records and all slot
+    /// holders. The read was sent at `asked_at`, and its response arrived at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -124,7 +125,8 @@ impl FleetClocks {
             let is_current =
                 holder_of(entry, &record).is_some_and(|process| latest[&process] == entry.modified);
             let seen = match self.seen.get(&entry.key).copied() {
-                // The response of a slow read may be older than the previous response.
+                // The response to a slow read may show an older state of the store than the
+                // previous response.
                 Some(known) if entry.modified <= known.revision => Seen {
                     is_current,
                     ..known
@@ -159,8 +161,8 @@ impl FleetClocks {
         }
         least.sort_unstable();
         most.sort_unstable();
-        // An even number of clocks has two middle ones. A clock between the two is not contradicted
-        // by a majority.
+        // An even number of clocks has two middle ones. A clock that shows a time between these two
+        // is not contradicted by a majority of the clocks.
         let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
         Some(match (clock.since(most), least.since(clock)) {
             (Duration::ZERO, Duration::ZERO) => Skew::None,
@@ -171,14 +173,14 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns bounds for what the writer's clock shows now, or `None` if the writer may have
-    /// ended.
+    /// Returns the earliest and the latest time that the clock of the record's writer can show now.
+    /// Returns `None` if the writer may have ended or has a later record.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
-            // A node that renews its slot has a record of at most this age. An older record belongs
-            // to a node that no longer renews.
+            // A node that renews its slot writes a new record at this interval, so its record is at
+            // most this old. An older record belongs to a node that no longer renews its slot.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -187,8 +189,8 @@ impl Seen {
     }
 }
 
-/// Returns the holder of each slot by its number. Leaves out the slots that are held by this
-/// process, or by an earlier process with the same node name and address.
+/// Returns the holder of each slot, by slot number. Leaves out the slots of this process, and the
+/// slots of earlier processes with the same node name and address.
 fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h str, SlotRecord> {
     let holders = holders.iter().filter_map(|entry| {
         let holder = SlotRecord::from_bytes(&entry.value).ok()?;

@@ -29,8 +29,8 @@ impl FleetKeys {
         format!("{}meta", self.prefix)
     }
 
-    /// Returns the key of the hold on numbers. A fence writes this key if numbers may be lost, and
-    /// no series issues numbers while the key exists.
+    /// Returns the key that stops all series of numbers: while it exists, no series issues a
+    /// number. A fence (the operation after a restore) writes this key if numbers may be lost.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
@@ -41,20 +41,22 @@ impl FleetKeys {
         format!("{}{slot:05}", self.slots())
     }
 
-    /// Returns the key under which a process announces the [rows](crate::stored::KNOWN_ROWS) that
-    /// it can read. The key has the same lease as the process's slot. The key contains the id of
-    /// that lease, so no later process uses the same key.
+    /// Returns the key under which a process announces the [kinds of
+    /// rows](crate::stored::KNOWN_ROWS) that its version can read. The key has the same lease as
+    /// the process's slot. The key contains the id of that lease, so no later process uses the same
+    /// key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }
 
-    /// Returns the prefix of the keys under which one process announces the rows that it can read.
+    /// Returns the prefix of the keys under which one process announces the kinds of rows that its
+    /// version can read.
     pub(super) fn known_rows_of(&self, instance: Nonce) -> Key {
         format!("{}{instance}/", self.all_known_rows())
     }
 
-    /// Returns the prefix of the keys under which all processes announce the rows that they can
-    /// read.
+    /// Returns the common prefix of the keys under which processes announce the kinds of rows that
+    /// their versions can read.
     pub(super) fn all_known_rows(&self) -> Key {
         format!("{}knows/", self.prefix)
     }
@@ -65,15 +67,15 @@ impl FleetKeys {
         format!("{}{slot:05}", self.horizons())
     }
 
-    /// Returns the key under which a process announces its clock reading before it founds the
+    /// Returns the key under which a process announces its clock reading before it creates a new
     /// fleet. The key is deleted when the lease of the process expires.
     pub(super) fn founder(&self, instance: Nonce) -> Key {
         format!("{}{instance}", self.founders())
     }
 
-    /// Returns the ranges that a node reads before it founds the fleet. These ranges are the key of
-    /// the agreement, in case another node has founded the fleet, and the announcements of all
-    /// nodes that want to found it.
+    /// Returns the key ranges that a node reads before it creates a new fleet. The first one is the
+    /// key of the fleet's agreement, which exists if another node was faster. The other one has the
+    /// announcements of all nodes that want to create the fleet.
     pub(super) fn founding(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
@@ -83,8 +85,8 @@ impl FleetKeys {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the ranges that a node reads before it takes a slot: the fleet's agreement, all
-    /// horizons, all holders, and the keys of nodes without a slot.
+    /// Returns the key ranges that a node reads before it takes a slot: the fleet's agreement, the
+    /// horizons and the holders of all slots, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -101,8 +103,8 @@ impl FleetKeys {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }
 
-    /// Returns the ranges that contain the clock readings of all nodes: the horizons, and the
-    /// holders that wrote them.
+    /// Returns the key ranges that contain the clock readings of all nodes: the horizons of all
+    /// slots, and the slot holders that wrote them.
     pub(super) fn clocks(&self) -> Vec<Range> {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }

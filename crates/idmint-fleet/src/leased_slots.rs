@@ -25,7 +25,8 @@ const SOON: Duration = Duration::from_secs(1);
 /// overdue, callers are refused instead of waiting for the renewal.
 const OVERDUE: Duration = Duration::from_secs(2);
 
-/// The slots that one process leases one after the other, with the sessions that mint in them.
+/// The slots that one process leases one after the other, and the session that mints ids in the
+/// current slot.
 #[derive(Debug)]
 pub(super) struct LeasedSlots {
     pub(super) mint: Arc<Mint>,
@@ -35,7 +36,8 @@ pub(super) struct LeasedSlots {
     /// `true` once this process has taken a slot. From then on the clock must not move back,
     /// because the process may have minted ids.
     pub(super) has_minted: bool,
-    /// This node's knowledge of the fleet. Reads and writes of records use it and extend it.
+    /// This node's knowledge of the fleet. The reads and writes of records use and extend this
+    /// knowledge.
     pub(super) known: Arc<KnownFleet>,
     /// The value of [`KnownFleet::doubts`], the number of inconsistent responses, when the last
     /// request was sent.
@@ -70,7 +72,8 @@ pub(super) enum Event {
     Fenced(u32),
     /// The coordinator has lost acknowledged data.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because its slots or formats differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots or formats in its configuration
+    /// differ from the fleet's.
     Disagrees(FormatsError),
 }
 
@@ -96,13 +99,13 @@ impl LeasedSlots {
     }
 
     /// Returns what the thread has to do next: send a request, wait or end. `now` is the current
-    /// time. `needed` is the horizon that callers wait for. `needed` has no effect if the slot
-    /// already has that horizon.
+    /// time. `needed` is the time up to which callers need to mint. It has no effect if the slot
+    /// already has that much reserved time.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
-        // Do this before the request is sent, so that the response is compared with everything that
-        // was seen until now.
+        // Take over the revision and the term that the record store has seen. Do so before the
+        // request is sent, so that its response is compared with them.
         self.lease.high_water.see(self.known.highest());
         self.lease.high_water.see_term(self.known.term());
         let doubts = self.known.doubts();
@@ -126,8 +129,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Do this before the request is sent. A renewal may cause a concurrent write of records to
-        // be refused, and that refusal may arrive before the reply to the renewal.
+        // Publish the slot's key before a renewal of the slot is sent. The renewal may cause a
+        // concurrent write of records to be refused, and that refusal may arrive before the reply
+        // to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -218,13 +222,14 @@ impl LeasedSlots {
         self.lease.clock_check().skew()
     }
 
-    /// Returns the refusal to mint because the fleet's clocks contradict this node's clock, or
-    /// `None` if the clocks agree.
+    /// Returns the refusal that callers get if the fleet's clocks contradict this node's clock, or
+    /// `None` if they do not.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
     }
 
-    /// Returns the reason why no sequenced ids are minted, or `None` if ids are minted.
+    /// Returns the reason why this node mints no sequenced ids (ids that are not random), or `None`
+    /// if it mints them.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.mint.session().err()
     }
@@ -256,8 +261,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers while the session is not open, because the reserved time of the slot ends
-    /// before the session starts. The refusal says when to retry.
+    /// Refuses callers while the session is not open yet, which is while the slot's reserved time
+    /// ends before the session starts. The refusal says when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;
@@ -339,8 +344,8 @@ impl LeasedSlots {
     }
 
     /// Ends the session and returns the number of its slot, or `None` if there was no slot. The
-    /// time that was reserved for the slot remains valid, so a request that is being minted may
-    /// finish.
+    /// time that was reserved for the slot remains valid, so a request for ids that is in progress
+    /// may finish.
     fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
         self.mint.end(without(lack, SOON));
         self.held.take().map(|held| held.slot)
@@ -357,9 +362,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal can open the session. Reserved time may be
-    /// used until [`DEADLINE`] after its renewal was sent. So the time from an earlier renewal
-    /// would end before the session starts.
+    /// Returns the earliest instant at which a renewal can open the session. The time that a
+    /// renewal reserves can be used until [`DEADLINE`] after the renewal was sent. Time from an
+    /// earlier renewal would end before the session starts.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()
@@ -368,7 +373,7 @@ impl HeldSlot {
     }
 
     /// Returns the next instant at which minting in this slot may have to be paused or started, or
-    /// `None` if there is no such instant.
+    /// `None` if nothing is planned.
     fn wakes_at(&self, now: UnixNanos) -> Option<UnixNanos> {
         match self.is_minting {
             true => Some(self.overdue_at()),

@@ -55,8 +55,8 @@ impl<'de> Deserialize<'de> for Nonce {
     }
 }
 
-/// A source of random numbers. A program asks the kernel for each number, so a copy of the running
-/// process draws different numbers.
+/// A source of random numbers. Outside of tests, the kernel draws each number, so a copy of the
+/// running process gets different numbers.
 pub struct Entropy(Box<dyn FnMut() -> u128 + Send>);
 
 impl Entropy {

@@ -1,4 +1,5 @@
-//! Chooses a slot that no other node holds, and whose earlier holders can no longer use it.
+//! Chooses a slot for this node that no other node holds, and that its earlier holders can no
+//! longer use.
 
 use std::time::Duration;
 
@@ -12,17 +13,18 @@ use crate::{KeyValue, Revision, Snapshot};
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// A slot that can be taken, as it was read. Taking the slot compares all of these values, because
-/// they may be outdated.
+/// A slot that can be taken, as it was read from the store. The transaction that takes the slot
+/// compares both revisions, because these values may be outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// The revision that created the holder's key, if an earlier process of this node holds the
-    /// slot. Otherwise [`Revision::ABSENT`].
+    /// If an earlier process of this node holds the slot, the revision that created the key with
+    /// that holder. Otherwise [`Revision::ABSENT`].
     pub(super) holder: Revision,
     /// The revision of the horizon.
     pub(super) revision: Revision,
-    /// The horizon of the slot. If the slot was never used, the horizon is the start of 1970.
+    /// The slot's horizon, the time up to which the slot may have been used. If the slot was never
+    /// used, the horizon is the start of 1970.
     pub(super) horizon: UnixNanos,
 }
 
@@ -31,10 +33,11 @@ pub(super) struct FreeSlot {
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet. After this time, the first slot can be taken, because its horizon
-    /// is then at most `ahead_max` ahead.
+    /// No slot can be taken yet. The value is the wait until the first slot can be taken, because
+    /// its horizon is then at most `ahead_max` ahead of the clock.
     Rests(Duration),
-    /// Every slot is held by a node, or its horizon cannot be read.
+    /// No slot can be taken, because each slot is held by a node or has a horizon that cannot be
+    /// read.
     AllHeld,
 }
 

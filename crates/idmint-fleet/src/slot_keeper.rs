@@ -1,5 +1,5 @@
-//! The thread that leases and renews a slot. The thread reserves time in advance, so that minting
-//! does not wait for the coordinator.
+//! The thread that leases and renews a slot for this node. The thread reserves time in advance, so
+//! that the minting of ids does not wait for the coordinator.
 
 use std::fmt;
 use std::mem::{self, Discriminant};
@@ -21,16 +21,16 @@ use idmint_core::minting::{Mint, Refusal, SlotLack};
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Waiting};
 
-/// The maximum time that the thread sleeps. The time is short, because the minting clock may run
-/// faster than the clock that measures the sleep.
+/// The maximum time that the thread sleeps before it checks what is due. This time is short,
+/// because the minting clock may run faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The thread logs a floor of the fleet that is further ahead of the clock than this. No node with
-/// a correct clock founds or fences a fleet so far ahead.
+/// If the fleet's floor (the time from which it mints) is further ahead of the clock than this, the
+/// thread logs a warning. With a correct clock, nobody founds or fences a fleet so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
-/// A thread that leases a slot. The thread begins and ends the mint's sessions, which are the
-/// periods in which the mint uses the worker numbers of that slot.
+/// A thread that leases a slot. It begins and ends the sessions of the mint, the periods in which
+/// the mint makes ids with the worker numbers of that slot.
 pub struct SlotKeeper {
     shared: Arc<Shared>,
     state: watch::Receiver<State>,
@@ -41,7 +41,7 @@ pub struct SlotKeeper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct State {
     slot: Option<u32>,
-    /// The horizon up to which ids can be minted at the moment, or `None` if no id can be minted.
+    /// The time up to which ids can be minted at the moment, or `None` if no id can be minted.
     usable_until: Option<UnixNanos>,
     skew: Skew,
     has_ended: bool,
@@ -58,14 +58,14 @@ struct Shared {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
-    /// The highest horizon up to which callers need to mint.
+    /// The highest time up to which callers need to mint ids. The slot's horizon must reach it.
     needed: UnixNanos,
     /// `true` once the slot is to be released.
     is_ending: bool,
 }
 
-/// Counters for slots and requests, which only increase. Relaxed, because no other data depends on
-/// them.
+/// Counters of slot renewals, lost slots and requests, and a flag for lost data. The counters only
+/// increase. All accesses are relaxed, because no other data depends on them.
 #[derive(Debug, Default)]
 struct SlotCounts {
     renewed: AtomicU64,
@@ -126,8 +126,8 @@ impl SlotKeeper {
         }
     }
 
-    /// Waits until this node finds that it may not mint in its fleet, and returns the reason. Never
-    /// completes if the node and the fleet agree.
+    /// Waits until this node finds that its configuration does not allow it to mint in its fleet,
+    /// and returns the reason. Never completes if the node and the fleet agree.
     pub async fn disagrees(&self) -> FormatsError {
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| state.has_ended).await;
@@ -145,13 +145,13 @@ impl SlotKeeper {
 }
 
 impl Reserver for SlotKeeper {
-    /// Does nothing, because the thread renews a slot by itself, at the latest when half of the
+    /// Does nothing, because the thread renews the slot by itself, at the latest when half of the
     /// slot's reserved time has passed.
     fn refill(&self) {}
 
-    /// Waits until the horizon of the slot reaches `needed`. Returns at once if this node cannot
-    /// mint at the moment. Always returns `true`, which means "try again", because the mint itself
-    /// refuses requests while there is no slot.
+    /// Waits until the slot's horizon reaches `needed`, or until this node cannot mint at the
+    /// moment. Always returns `true`, which means "try again", because the mint itself refuses
+    /// requests while there is no slot.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
@@ -226,7 +226,8 @@ impl Shared {
         self.wanted.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until the wanted state differs from `known`, or until the duration `most` has passed.
+    /// Waits until callers want something other than `known`, or until the duration `most` has
+    /// passed.
     fn wait(&self, known: Wanted, most: Duration) {
         let is_known = |wanted: &mut Wanted| {
             wanted.needed == known.needed && wanted.is_ending == known.is_ending
@@ -244,8 +245,8 @@ impl Shared {
 struct LackLog(Option<Discriminant<SlotLack>>);
 
 impl LackLog {
-    /// `true` if this reason differs from the last one. Times and durations in the reason are
-    /// ignored, because they change with each attempt.
+    /// `true` if this reason for having no slot differs from the last logged one. Times and
+    /// durations in the reason are ignored, because they change with each attempt.
     fn is_new(&mut self, lack: &SlotLack) -> bool {
         let kind = mem::discriminant(lack);
         self.0.replace(kind) != Some(kind)
@@ -378,7 +379,7 @@ impl Worker {
         false
     }
 
-    /// Logs when the coordinator stops responding, and when it responds again.
+    /// Logs once when the coordinator stops responding, and once when it responds again.
     fn log_failure(&mut self, reply: &Reply) {
         let is_answered = !matches!(reply, Reply::Failed(_));
         match reply {
@@ -393,7 +394,7 @@ impl Worker {
         self.is_answered = is_answered;
     }
 
-    /// Logs why this node has no slot, once for each reason.
+    /// Logs why this node has no slot, unless the last logged reason was the same.
     fn log_lack(&mut self, refusal: &Refusal) {
         let Refusal::NoWorkerSlot { lack, retry_after } = refusal else {
             return;
@@ -409,8 +410,8 @@ impl Worker {
         }
     }
 
-    /// Logs a floor of the fleet that is so far ahead that no node with a correct clock can have
-    /// set it.
+    /// Logs the fleet's floor (the time from which it mints) because it is so far ahead that no
+    /// node with a correct clock can have set it.
     fn log_floor(&mut self, floor: &UnixNanos, retry_after: &Duration) {
         if self.floor_told == *floor {
             return;

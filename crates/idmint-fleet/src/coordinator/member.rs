@@ -50,8 +50,8 @@ impl Space {
         }
     }
 
-    /// `true` if only the last quarter of the quota is left. That quarter is set aside for the
-    /// writes that keep a fleet minting: horizons, slots and the agreement.
+    /// `true` if at most a quarter of the quota is left. That quarter is set aside for the writes
+    /// without which nodes cannot mint ids: slots, their reserved time, and the fleet's settings.
     pub fn is_scarce(&self) -> bool {
         self.used >= self.quota - self.quota / 4
     }

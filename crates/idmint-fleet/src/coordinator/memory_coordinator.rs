@@ -1,5 +1,5 @@
-//! A coordinator in the memory of one process, which never fails. Tests wrap the coordinator to
-//! inject failures.
+//! A coordinator (the store that the nodes of a fleet share) in the memory of one process. This
+//! store never fails, and tests wrap it to inject failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -11,7 +11,8 @@ use super::transaction::{
     Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Term, Transaction, Write,
 };
 
-/// The maximum number of operations of one kind in an etcd transaction (`--max-txn-ops`).
+/// etcd's default limit for the comparisons of a transaction, and for each of its two lists of
+/// operations (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
 
 /// The maximum size of an etcd request, in bytes.

@@ -4,7 +4,7 @@
 pub type Key = String;
 
 /// A point in the history of a coordinator. Each transaction that writes creates the next revision.
-/// The revision of a key is the last one that wrote it, or 0 if the key does not exist.
+/// The revision of a key is the last revision that wrote the key, or 0 if the key does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 
@@ -69,8 +69,8 @@ pub enum Write {
         key: Key,
         /// The value.
         value: Vec<u8>,
-        /// The lease, or `None` to keep the key until it is deleted. The key is deleted when the
-        /// lease ends.
+        /// The lease under which the key is stored. The store deletes the key when that lease ends.
+        /// With `None`, the key stays until a transaction deletes it.
         lease: Option<Lease>,
     },
     /// Deletes a key if it exists.
@@ -168,10 +168,11 @@ impl Transaction {
 /// The outcome of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The transaction was committed. The snapshot has the new revision and the content of
-    /// `then_read`.
+    /// The transaction was committed. The snapshot has the new revision and the entries in the
+    /// ranges `then_read`.
     Committed(Snapshot),
-    /// A comparison failed and nothing was written. The snapshot has the content of `otherwise`.
+    /// A comparison of the transaction failed, and nothing was written. The snapshot has the
+    /// entries in the ranges `otherwise`.
     Refused(Snapshot),
 }
 

@@ -16,7 +16,8 @@ use crate::coordinator::{
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 use idmint_storage::{FailureKind, StoreError};
 
-/// The maximum number of operations of one kind in an etcd transaction (`--max-txn-ops`).
+/// etcd's default limit for the comparisons of a transaction, and for each of its two lists of
+/// operations (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
 
 /// The maximum size of a response, in bytes. A range may contain rows of half a megabyte each.
@@ -141,8 +142,8 @@ impl Coordinator for EtcdCoordinator {
 
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         self.ask_of_lease(move |mut leases| async move {
-            // Opening the stream already sends a keep-alive request. `keep_alive` returns after its
-            // response.
+            // Opening the stream already sends a keep-alive request. `keep_alive` returns when the
+            // response to that request arrives.
             match leases.keep_alive(lease.0).await {
                 Ok(_) => Ok(true),
                 // If the lease does not exist, the library turns that response into an error.
@@ -171,7 +172,8 @@ impl Coordinator for EtcdCoordinator {
 }
 
 fn state_of(status: &StatusResponse) -> MemberState {
-    // Versions of etcd that do not report a size leave it at 0.
+    // Some versions of etcd do not report all of these sizes. In their responses, a size that is
+    // not reported is 0.
     let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     MemberState {
         cluster: status.header().map_or(0, |header| header.cluster_id()),

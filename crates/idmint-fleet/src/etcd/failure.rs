@@ -16,10 +16,12 @@ use crate::coordinator::CoordinatorError;
 /// the other members. The request may succeed at another member, or at the same member later.
 const NOT_PROPOSED: [&str; 2] = ["etcdserver: no leader", "etcdserver: too many requests"];
 
-/// The error of a request that was refused while applying it, because the space quota is used up.
+/// The error of a request that etcd accepted but then refused to apply, because the space quota is
+/// used up.
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 
-/// The messages of errors that concern the credentials, although the gRPC code does not show that.
+/// The messages of errors about wrong or missing credentials. These errors are recognized by their
+/// messages, because their gRPC codes do not name this cause.
 const DENIED: [&str; 4] = [
     "etcdserver: authentication failed, invalid user ID or password",
     "etcdserver: authentication is not enabled",
@@ -27,7 +29,8 @@ const DENIED: [&str; 4] = [
     "etcdserver: revision of auth store is old",
 ];
 
-/// Translates the error of a request into its outcome: certainly not done, or unknown.
+/// Translates an etcd error into an error that says whether the failed request was certainly not
+/// done, or may have been done.
 pub(super) fn outcome_of(error: &Error) -> CoordinatorError {
     match error {
         Error::GRpcStatus(status) => outcome_of_status(status),

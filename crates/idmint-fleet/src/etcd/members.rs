@@ -24,8 +24,8 @@ const REPEATABLE_MAX: Duration = Duration::from_millis(500);
 /// The timeout for opening a connection.
 const CONNECT_MAX: Duration = Duration::from_millis(300);
 
-/// The interval between pings on a connection. etcd closes connections that ping more often than
-/// every 5 s. [`PONG_MAX`] is the timeout for the response to a ping.
+/// The interval between pings on a connection. etcd closes a connection on which pings arrive more
+/// often than every 5 s. [`PONG_MAX`] is the timeout for the response to a ping.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_MAX: Duration = Duration::from_secs(2);
 
@@ -34,7 +34,8 @@ pub(super) struct Members {
     members: Vec<Member>,
     settings: EtcdSettings,
     /// The index in `members` of the member that is tried first. If that member does not respond to
-    /// a request, the index moves to the next member. Relaxed, because the index is only a hint.
+    /// a request, the index moves to the next member. All accesses are relaxed, because the index
+    /// is only a hint.
     preferred: AtomicUsize,
 }
 
@@ -205,8 +206,8 @@ impl Members {
     fn avoid(&self, place: usize) {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();
-        // The exchange fails if another request has already chosen a new preferred member, which is
-        // fine.
+        // The exchange fails if another request has already chosen a new preferred member. That
+        // failure needs no handling.
         let _ = self
             .preferred
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);

@@ -51,7 +51,7 @@ pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
     }
 }
 
-/// Returns the entries that were read, from the response to a transaction.
+/// Returns the entries that a transaction has read, taken from the response to it.
 ///
 /// # Errors
 /// Returns the errors of [`outcome_of`].

@@ -1,5 +1,6 @@
-//! The high water of a node: the highest values that its coordinator has acknowledged or returned.
-//! Later responses are checked against these values.
+//! The high water of a node: the highest values that its coordinator (the store of the fleet) has
+//! acknowledged or returned. A lower value in a later response shows that the coordinator has lost
+//! data.
 
 use std::collections::BTreeMap;
 
@@ -30,16 +31,18 @@ struct Known {
     )]
     version: (),
     fleet: Nonce,
-    /// The first name of the fleet. `None` if the fleet still has that name, or if an earlier
-    /// version wrote this high water.
+    /// The fleet's first name. `None` if the fleet still has that name, or if an earlier version of
+    /// this program wrote these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
-    /// The number of times that the fleet was fenced after a restore.
+    /// The number of fences of the fleet so far. An operator fences a fleet after its store was
+    /// restored from a backup.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The highest horizon of all single nodes that the fleet has adopted.
+    /// The highest horizon (end of the time that may be in ids) of all single nodes whose records
+    /// the fleet has taken over.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -51,7 +54,8 @@ struct Known {
     /// acknowledged write to that key.
     #[serde(skip)]
     waiting: Option<(Key, Revision)>,
-    /// The cluster that has answered this process, and its highest election term.
+    /// The etcd cluster that has responded to this process, and the highest election term in these
+    /// responses.
     #[serde(skip)]
     term: Term,
     /// The last acknowledged horizon (the end of the reserved time) of each slot that this node has
@@ -101,8 +105,9 @@ pub(crate) enum Regression {
 }
 
 impl HighWater {
-    /// Parses a text that [`HighWater::to_text`] wrote. The text does not contain the waiting key
-    /// and the election term, because they concern only the process that wrote it.
+    /// Parses a text that [`HighWater::to_text`] wrote. The text lacks the election term and the
+    /// key that a node without a slot rewrites, because both concern only the process that wrote
+    /// the text.
     ///
     /// # Errors
     /// Returns [`ValueError`] if the text is empty, damaged or of a later version.
@@ -128,28 +133,29 @@ impl HighWater {
         self.0.as_ref().map(Known::highest)
     }
 
-    /// Returns the slots that the node has held. Each slot comes with the instant up to which the
-    /// node may have used that slot.
+    /// Returns the slots that the node has held, each with the instant up to which the node may
+    /// have used that slot.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (u32, UnixNanos)> {
         let slots = self.0.iter().flat_map(|known| &known.slots);
         slots.map(|(slot, acknowledged)| (*slot, acknowledged.horizon.0))
     }
 
-    /// Returns the first name of the fleet that the node was last part of, or `None` if it was
-    /// never part of one.
+    /// Returns the original name of the fleet that the node was last part of, or `None` if the node
+    /// was never part of a fleet. Fences give a fleet new names.
     pub(crate) fn origin(&self) -> Option<Nonce> {
         self.0
             .as_ref()
             .map(|known| known.origin.unwrap_or(known.fleet))
     }
 
-    /// Returns the number of fences of the fleet that the node was last part of.
+    /// Returns how often the node's last fleet was fenced, which is an operator's action after a
+    /// restore of the store.
     pub(crate) fn fences(&self) -> u32 {
         self.0.as_ref().map_or(0, |known| known.fences)
     }
 
-    /// Returns the floor of the fleet that the node was last part of, or `None` if it was never
-    /// part of one. No slot of the fleet is used below the floor.
+    /// Returns the floor of the fleet that the node was last part of: the time below which no slot
+    /// of the fleet is used. Returns `None` if the node was never part of a fleet.
     pub(crate) fn floor(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(|known| known.floor.0)
     }
@@ -159,19 +165,22 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the highest horizon of all single nodes that the fleet has adopted.
+    /// Records the highest horizon of all single nodes whose records the fleet has taken over, as
+    /// read from the fleet's agreement.
     pub(crate) fn adopted(&mut self, least: Option<StoredInstant>) {
         if let Some(known) = &mut self.0 {
             known.least = least;
         }
     }
 
-    /// Returns the highest horizon of all single nodes that the fleet had adopted.
+    /// Returns the highest horizon of all single nodes whose records the fleet had taken over when
+    /// this node last read the agreement.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records that this node read the fleet's name at `revision` and found no lost data.
+    /// Records that this node has read the fleet's agreement at the store revision `revision` and
+    /// found no loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -229,7 +238,7 @@ impl HighWater {
     }
 
     /// Records the key that this node rewrites while it has no slot, and the revision of the last
-    /// write to it. `None` means that the key is not needed any more.
+    /// write to that key. `None` means that the node no longer needs the key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -300,8 +309,8 @@ impl HighWater {
         }
     }
 
-    /// Checks that no acknowledged data was lost. `snapshot` is the response to
-    /// [`FleetKeys::all_slots`].
+    /// Checks that the coordinator has lost no acknowledged data. `snapshot` is the result of
+    /// reading the ranges [`FleetKeys::all_slots`].
     ///
     /// # Errors
     /// Returns [`Regression`] if data was lost.
@@ -313,8 +322,8 @@ impl HighWater {
         self.check(keys, snapshot, |_| true)
     }
 
-    /// Checks that no acknowledged data of one slot was lost. `snapshot` is the response to
-    /// [`FleetKeys::of_slot`].
+    /// Checks that the coordinator has lost no acknowledged data of one slot. `snapshot` is the
+    /// result of reading the ranges [`FleetKeys::of_slot`].
     ///
     /// # Errors
     /// Returns [`Regression`] if data was lost.
@@ -340,8 +349,8 @@ impl HighWater {
         let meta = meta
             .first()
             .ok_or(Regression::NoFleet { known: known.fleet })?;
-        // An unreadable value shows damage and not a loss. The callers that need the value report
-        // the damage.
+        // A value that cannot be decoded is damaged and does not prove that acknowledged data was
+        // lost. The callers that need the value report the damage.
         let Ok(meta) = FleetMeta::from_bytes(&meta.value) else {
             return Ok(());
         };
@@ -353,8 +362,9 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // A floor shows that the fleet was recovered only if a fence has set the floor. A fleet
-            // that was never fenced was founded by a node that did not know of the earlier fleet.
+            // A higher floor shows that an operator has recovered the fleet only if a fence has set
+            // that floor. A fleet that was never fenced was founded by a node that did not know the
+            // earlier fleet.
             let follows =
                 meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));
@@ -414,8 +424,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the stored horizon of the slot is at least as high as the acknowledged one. Any
-    /// process may have written the stored horizon.
+    /// `true` if the slot's horizon in the store is at least as high as the acknowledged horizon,
+    /// regardless of which process wrote it.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -424,8 +434,8 @@ impl Acknowledged {
         })
     }
 
-    /// `true` if the acknowledged horizon or a later one is still stored. An unreadable horizon
-    /// counts as stored, because no node uses its slot.
+    /// `true` if the store still has the acknowledged horizon of the slot, or a later horizon. A
+    /// horizon that cannot be read counts as stored, because no node uses such a slot.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {

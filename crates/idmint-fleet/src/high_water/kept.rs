@@ -12,8 +12,8 @@ use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
 /// The maximum age of the file's content while the node renews its slot. After a restart, the node
-/// does not know the last writes that etcd acknowledged within this time, so it may not detect
-/// their loss.
+/// does not know which writes etcd acknowledged during this last period, so it may not detect their
+/// loss.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
 /// The high water of a node (the highest values that its coordinator has acknowledged), stored in a
@@ -107,8 +107,8 @@ impl KeptHighWater {
         self.written.clone()
     }
 
-    /// Stores the high water if a write is due. Changes of the fleet or the set of slots are
-    /// written at once, and other changes every [`WRITE_EVERY`].
+    /// Writes the high water to its file if a write is due. A change of the fleet or of the set of
+    /// slots is written at once, and other changes every [`WRITE_EVERY`].
     pub(crate) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
         let slots_of =
             |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
@@ -121,7 +121,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Stores the high water when a node ends, unless the file already has the same values.
+    /// Writes the high water to its file when a node ends, unless the file already has the same
+    /// values.
     pub(crate) fn keep_last(&mut self, known: &HighWater) {
         if *known != self.written {
             self.write(known);

@@ -1,4 +1,5 @@
-//! Compares this node's clock with the clocks of the fleet's other nodes, as of the last read.
+//! Compares this node's clock with the clocks of the fleet's other nodes, according to the last
+//! read of their records.
 
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use crate::fleet_clocks::{FleetClocks, Skew};
 use idmint_core::minting::Refusal;
 use idmint_core::time::UnixNanos;
 
-/// The observed clocks of the fleet's other nodes, and the difference between this node's clock and
-/// those clocks.
+/// The observed clocks of the fleet's other nodes, and the proven difference between this node's
+/// clock and the median of all clocks.
 #[derive(Debug, Clone)]
 pub(crate) struct ClockCheck {
     skew_max: Duration,
@@ -28,7 +29,8 @@ impl ClockCheck {
         }
     }
 
-    /// Records a read that was sent at `asked_at` and answered at `now`.
+    /// Updates the check with a read of all horizon records and slot holders. The read was sent at
+    /// `asked_at` and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -40,8 +42,8 @@ impl ClockCheck {
         self.skew = self.clocks.skew_of(now, now).unwrap_or_default();
     }
 
-    /// Discards all observations, because they were timed by this node's clock, which has been set
-    /// since.
+    /// Discards all observations. They were timed by this node's clock, which was set to another
+    /// time afterwards.
     pub(super) fn forget(&mut self) {
         *self = ClockCheck::new(self.skew_max);
     }
@@ -52,7 +54,7 @@ impl ClockCheck {
         self.skew
     }
 
-    /// Returns a refusal to mint if the fleet's clocks prove that this node's clock is wrong by
+    /// Returns the refusal to mint if the fleet's clocks prove that this node's clock is wrong by
     /// more than the allowed difference, and `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self.skew {
@@ -66,8 +68,8 @@ impl ClockCheck {
         }
     }
 
-    /// `true` if the wall clock must have been set, because its time `wall` differs from the
-    /// minting clock's time `now` by more than `skew_max`.
+    /// `true` if someone must have set the wall clock, because its time `wall` differs from the
+    /// minting clock's time `now` by more than the allowed `skew_max`.
     pub(crate) fn is_step(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         wall.since(now).max(now.since(wall)) > self.skew_max
     }

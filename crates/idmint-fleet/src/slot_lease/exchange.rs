@@ -15,7 +15,7 @@ use idmint_storage::{FormatsError, RequestOutcome};
 pub(crate) enum Request {
     /// Asks for a new lease of this duration.
     Grant(Duration),
-    /// Extends a lease by its full duration, counted from now.
+    /// Extends a lease, so that it lasts for its full duration again.
     KeepAlive(Lease),
     /// Reads these ranges.
     Read(Vec<Range>),
@@ -44,12 +44,12 @@ pub(crate) enum Reply {
     KeptAlive(bool),
     Read(Snapshot),
     Outcome(Outcome),
-    /// The outcome is unknown, or the request was not done.
+    /// The request failed: it was not done, or its outcome is unknown.
     Failed(CoordinatorError),
 }
 
 impl Reply {
-    /// Returns the outcome label with which the request is counted.
+    /// Returns the outcome under which the metrics count the request.
     pub(crate) fn request_outcome(&self) -> RequestOutcome {
         match self {
             Reply::Granted(_)
@@ -72,7 +72,7 @@ impl Reply {
 pub(crate) enum Step {
     /// Send this request, and pass its reply to the lease.
     Send(Request),
-    /// Wait until this instant, or until the mint needs a higher horizon, whichever is earlier.
+    /// Wait until this instant, or until the mint needs more reserved time, whichever is earlier.
     WaitUntil(UnixNanos),
     /// The lease has ended and will not take another slot.
     Ended,
@@ -92,21 +92,24 @@ pub(crate) struct Want {
 pub(crate) enum Change {
     /// Nothing changes.
     None,
-    /// There was no fleet, and this node has founded one that mints from this instant on.
+    /// There was no fleet, and this node has created one. The value is the instant from which the
+    /// fleet mints.
     Founded(UnixNanos),
     /// This node still has no slot, for this reason.
     StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
-    /// A renewal was acknowledged, so the slot may be used for longer.
+    /// A renewal of the slot was acknowledged. The value is the new reserved time.
     Extended(Reserved),
     /// The slot was lost: another node has taken the slot, or may take it.
     Fenced,
     /// The coordinator has lost acknowledged data, so its responses cannot be relied on.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because its slots or formats differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots or formats in its configuration
+    /// differ from the fleet's.
     Disagrees(FormatsError),
-    /// The slot was released, or there was no slot.
+    /// This node has given up its slot. If the coordinator did not acknowledge the release, the
+    /// slot stays leased until its lease expires.
     Released,
 }
 
@@ -114,17 +117,18 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acquired {
     pub(crate) slot: u32,
-    /// The first instant at which this node may use the slot. No node has used the slot at that
-    /// instant or later.
+    /// The first instant for which this node may mint ids in the slot. No node has used the slot
+    /// for this instant or a later one.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no slot is used below this instant. The floor was set when the fleet was
-    /// founded or fenced.
+    /// The fleet's floor: no slot is used below this instant. The floor is set when the fleet is
+    /// founded or fenced, and raised by an adoption.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,
 }
 
-/// Returns a refusal because this node has no slot. The refusal says when to retry.
+/// Returns the refusal that callers get while this node has no slot. The refusal says when to
+/// retry.
 pub(super) fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
     Refusal::NoWorkerSlot { lack, retry_after }
 }

@@ -13,8 +13,8 @@ use crate::stored::SlotRecord;
 use crate::{Compare, KeyValue, Lease, Revision, Transaction, Write};
 use idmint_core::time::UnixNanos;
 
-/// Returns the transaction that announces this node and its clock reading to the other nodes that
-/// want to found the fleet.
+/// Returns the transaction that announces this node and its clock reading to other nodes that want
+/// to create the same fleet.
 pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Transaction {
     let key = rule.keys.founder(rule.node.instance);
     let record = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
@@ -33,8 +33,8 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
 }
 
 /// Returns how far a clock that shows `now` is certainly ahead of the earliest clock among the
-/// other nodes that want to found this fleet. Each of those clock readings may be up to one lease
-/// duration old. For example, with a lease of 60 s, a reading of 100 s before `now` proves a
+/// other nodes that want to found this fleet. The clock readings of those nodes may be up to one
+/// lease duration old. For example, with a lease of 60 s, a reading of 100 s before `now` proves a
 /// difference of only 40 s.
 pub(super) fn ahead_of_earliest(
     founders: &[KeyValue],

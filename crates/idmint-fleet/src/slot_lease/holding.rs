@@ -1,5 +1,5 @@
-//! A slot that this node holds. The slot is renewed regularly. If only its lease was lost, the slot
-//! is reclaimed. If another node has taken the slot, this node gives it up.
+//! A slot that this node holds and renews regularly. If only the slot's lease has ended, this node
+//! reclaims the slot. If another node has taken the slot, this node gives it up.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ pub(super) struct Holding {
 enum SlotKey {
     /// The key exists, as far as this node knows.
     Held { created: Revision, lease: Lease },
-    /// The key is gone, because its lease has ended. The node asks for the new lease `lease`, and
-    /// then writes the key again under that lease.
+    /// The key was deleted because its lease has ended. The node asks for a new lease, which
+    /// becomes `lease`, and then writes the key again under it.
     Gone { lease: Option<Lease> },
 }
 
@@ -50,8 +50,9 @@ pub(super) enum Held {
 }
 
 impl Holding {
-    /// Creates the state of a slot that was just taken. The slot and its horizon were written at
-    /// `revision`. `key` is the lease of the slot's key, and the revision that created the key.
+    /// Creates the state of a slot that this node has just taken. The slot's holder and horizon
+    /// were written at `revision`. `key` has the lease of the holder's key, and the revision that
+    /// created this key.
     pub(super) fn new(
         slot: u32,
         agreed: Agreed,
@@ -81,8 +82,8 @@ impl Holding {
         self.revision
     }
 
-    /// Returns the key of the slot's horizon, and the revision of the last acknowledged horizon. If
-    /// a renewal is still unanswered, also returns the value that the renewal writes.
+    /// Returns the key of the slot's horizon with the revision of the last acknowledged horizon,
+    /// and with the value that an unanswered renewal writes, if there is one.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -138,7 +139,7 @@ impl Holding {
                 }
             });
         }
-        // A transaction without a response is sent again unchanged. At most one of its copies can
+        // If a transaction got no response, send it again unchanged. At most one of its copies can
         // commit, regardless of when they arrive.
         self.pending
             .as_ref()
@@ -253,8 +254,9 @@ impl Holding {
         self.reserved
     }
 
-    /// Handles a failed comparison. This copy of the transaction wrote nothing, but an earlier copy
-    /// may have been committed. `snapshot` has the keys that the transaction compared.
+    /// Handles a renewal that was refused because a comparison failed. This copy of the transaction
+    /// wrote nothing, but an earlier copy may have been committed. `snapshot` has the values of the
+    /// compared keys.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -268,8 +270,8 @@ impl Holding {
         };
         let (meta, horizon, slot) = (meta.first(), horizon.first(), slot.first());
         match horizon {
-            // Compare the attempt and not the instance, because a copy of this process has the same
-            // instance.
+            // Recognize the own write by its attempt number and not by the process id `instance`,
+            // because a copy of this process has the same instance.
             Some(entry) if pending.has_written(horizon) => {
                 return Held::Extended(self.acknowledge(pending, entry.modified));
             }
@@ -289,15 +291,16 @@ impl Holding {
             (None, SlotKey::Gone { .. }) if meta_changed => {}
             (Some(entry), SlotKey::Held { created, .. })
                 if meta_changed && entry.created == created => {}
-            // Another node has taken the slot, or the stored values do not explain the refusal.
+            // Another node has taken the slot, or the stored values do not explain why the renewal
+            // was refused.
             _ => return Held::Fenced,
         }
         self.renew_at = now;
         Held::Same
     }
 
-    /// Accepts a changed agreement of the fleet if this slot remains valid under the new agreement.
-    /// Returns `true` in that case.
+    /// Accepts a changed agreement of the fleet and returns `true`, if this node may keep its slot
+    /// under the new agreement. Otherwise returns `false`.
     fn agree_again(
         &mut self,
         meta: Option<&KeyValue>,
@@ -319,13 +322,13 @@ impl Holding {
     }
 
     /// `true` if the pending transaction reclaims the slot under a new lease. If the coordinator
-    /// rejects that request, the new lease may have ended as well, and the slot counts as lost.
+    /// rejects this transaction, the new lease may have ended as well, so the slot counts as lost.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }
 
     /// Returns the transaction that releases the slot and keeps its horizon. Returns `None` if the
-    /// slot's key is already gone.
+    /// key that names the slot's holder was already deleted.
     pub(super) fn release(&self, rule: &LeaseRule) -> Option<Transaction> {
         let SlotKey::Held { created, .. } = self.key else {
             return None;

@@ -1,4 +1,5 @@
-//! Decides what to do after reading all slots: found a fleet, agree with it, wait, or take a slot.
+//! Decides what a node without a slot does after it has read all slots: it founds a fleet, extends
+//! the fleet's agreement, waits, or takes a slot.
 
 use std::time::Duration;
 
@@ -38,9 +39,9 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase that rewrites this node's own key, on condition that neither the key nor
-    /// the fleet's agreement has changed since the last read of all slots. If the key did not exist
-    /// then, it must still not exist.
+    /// Returns the phase that rewrites this node's own key, provided that neither the key nor the
+    /// fleet's agreement has changed since the last read of all slots. If that read did not find
+    /// the key, the key must still not exist.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());
@@ -66,9 +67,9 @@ impl SlotLease {
             };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
-        // This node may have sent a transaction that founds the fleet, and got no response. A
-        // fleet's name is random, so if the stored value is the one in that transaction, this node
-        // wrote it.
+        // This node may have sent a transaction that founds the fleet, and got no response. If the
+        // stored value is exactly the value in that transaction, this node wrote it, because a
+        // fleet's name is random.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
@@ -162,9 +163,9 @@ impl SlotLease {
                 LOOK_AGAIN_MAX,
             ));
         }
-        // Compute the floor from `missing_at` and not from `now`. If the store was wiped, all
-        // reservations in it were acknowledged before `missing_at`, so a higher floor is not
-        // needed.
+        // Compute the new fleet's floor from `missing_at` and not from `now`. If the store was
+        // wiped, all time that it had reserved was reserved before `missing_at`, so a higher floor
+        // is not needed.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout
@@ -182,9 +183,9 @@ impl SlotLease {
         }
     }
 
-    /// Waits for at most `wait` before the slots are read again. A `wait` above [`LOOK_AGAIN_MAX`]
-    /// is shortened to that, because another node may release a slot early. The refusal tells
-    /// callers to retry after `wait`.
+    /// Makes this node wait for at most `wait` before it reads the slots again. The wait is at most
+    /// [`LOOK_AGAIN_MAX`], because another node may release a slot early. The returned refusal
+    /// tells callers to retry after `wait`.
     pub(super) fn look_again(
         &mut self,
         now: UnixNanos,
@@ -233,8 +234,8 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // If the store was restored since the last read, this node's own key has a
-                // different revision in the restored store, so the transaction fails.
+                // Make the transaction fail if the store was restored since the last read. This
+                // node's own key then has a different revision.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

@@ -1,4 +1,5 @@
-//! A horizon of a slot, from its plan to its acknowledgement.
+//! The horizon of a slot (the end of its reserved time), from the request for it to its
+//! acknowledgement.
 
 use std::time::Duration;
 
@@ -8,23 +9,25 @@ use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// The duration of a slot's lease if its holder does not keep it alive.
+/// The duration after which a slot's lease expires if the holder of the slot does not keep it
+/// alive.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
 
-/// The time for which a holder may use a slot after sending the last acknowledged renewal. This
-/// time is shorter than [`LEASE`], so the holder stops before its lease ends.
+/// The time for which the holder of a slot may use it, counted from sending the last acknowledged
+/// renewal. It is shorter than [`LEASE`], so the holder stops before its lease ends.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// The interval between two renewals of a slot.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
 
-/// An acknowledged horizon. Either its transaction was committed, or its record was read from the
-/// store.
+/// A horizon of a slot, with the time of its request. The horizon is acknowledged if its
+/// transaction was committed, or if its record was read from the store. In a `Pending` transaction,
+/// it is not acknowledged yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
     pub(super) horizon: UnixNanos,
-    /// The time at which the request for this horizon was sent for the first time.
+    /// The time at which the first copy of the request for this horizon was sent.
     pub(super) sent_at: UnixNanos,
 }
 
@@ -34,16 +37,16 @@ impl Reserved {
         HorizonPlan::leased(self.horizon, self.sent_at.after(DEADLINE))
     }
 
-    /// Returns when to renew: after [`RENEW_EVERY`], or when half of the reserved time has passed,
-    /// if that is earlier.
+    /// Returns the time of the slot's next renewal: after [`RENEW_EVERY`], or when half of the
+    /// reserved time has passed, whichever is earlier.
     pub(super) fn renew_at(&self) -> UnixNanos {
         let half = self.plan().usable_until().since(self.sent_at) / 2;
         self.sent_at.after(half.min(RENEW_EVERY))
     }
 }
 
-/// A horizon whose transaction may have been sent. The transaction is sent unchanged until it gets
-/// a response.
+/// A transaction that reserves time in a slot and may have been sent. It is sent again unchanged
+/// until it gets a response.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) transaction: Transaction,
@@ -53,7 +56,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Creates a pending horizon from a transaction.
+    /// Creates a pending reservation from its transaction.
     ///
     /// # Panics
     /// Panics if the transaction writes a key that it does not compare. Such a transaction could
@@ -91,8 +94,8 @@ impl Pending {
     }
 }
 
-/// Returns the write that announces the rows that this process can read but some earlier versions
-/// cannot.
+/// Returns the write by which this process announces which kinds of rows it can read that some
+/// earlier versions cannot.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,

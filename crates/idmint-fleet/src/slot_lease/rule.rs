@@ -22,7 +22,8 @@ pub struct LeaseRule {
 /// The limits on how far a node's clock may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockLimits {
-    /// The maximum lead of a slot's horizon over the clock when the node takes the slot.
+    /// The maximum lead of a slot's horizon (the end of its reserved time) over the node's clock
+    /// when the node takes the slot.
     pub max_ahead: Duration,
     /// The maximum difference between the clock and the median of the fleet's clocks.
     pub skew_max: Duration,
@@ -45,8 +46,9 @@ impl LeaseRule {
         &self.node
     }
 
-    /// Creates the settings for a node of a fleet that has these slots and mints these formats.
-    /// `founding` applies if the fleet does not exist yet.
+    /// Creates the settings with which the node `node` leases a slot. The fleet has the slots
+    /// `share`, and the node mints ids of `formats`. `founding` applies if the fleet does not exist
+    /// yet.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,

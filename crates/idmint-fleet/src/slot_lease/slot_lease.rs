@@ -1,4 +1,4 @@
-//! The lease of a slot, from the search for a slot to its release.
+//! The lease of a slot: how a node finds, takes, renews and releases a slot.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// nodes.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum number of times that a release is sent without a response. After that, the slot is
-/// free once its lease expires.
+/// The maximum number of times that this node sends the release of its slot if there is no
+/// response. After that, the slot becomes free when its lease expires.
 const RELEASES_MAX: u32 = 3;
 
 /// The state machine of a slot's lease. `next` takes the time and returns the next request.
@@ -42,11 +42,11 @@ pub(crate) struct SlotLease {
     pub(super) asked_at: UnixNanos,
     /// The fleet's agreement that this node last agreed with.
     pub(super) agreed: Option<Agreed>,
-    /// `true` if the last response confirmed `agreed`.
+    /// `true` if the last response confirmed the agreement in `agreed`.
     pub(super) is_confirmed: bool,
     pub(super) clock_check: ClockCheck,
-    /// The highest values that this node has seen from the coordinator, including those from
-    /// earlier processes.
+    /// The highest values that this node has seen from the coordinator, including values that
+    /// earlier processes of the node have seen.
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.
     pub(super) is_regressed: bool,
@@ -56,8 +56,8 @@ pub(crate) struct SlotLease {
     pub(super) waiting_found: Revision,
     /// The value that this node last sent for its own key, or `None` before the first one.
     pub(super) waiting_value: Option<Vec<u8>>,
-    /// The stored value and the floor of the agreement that this node sent to found a fleet, if
-    /// that request got no response.
+    /// The value and the floor of the agreement that this node sent to found a fleet, if its
+    /// request got no response.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
@@ -65,21 +65,22 @@ pub(crate) struct SlotLease {
 pub(super) enum Phase {
     /// Reads the fleet's agreement and all slots.
     Looking,
-    /// There was no fleet at `missing_at`. Announces this node's clock reading to other nodes that
-    /// want to found the fleet.
+    /// This node announces its clock reading to other nodes that want to found the fleet. There was
+    /// no fleet at `missing_at`.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
     },
-    /// Has announced its clock reading, and reads the announcements of other nodes.
+    /// This node has announced its clock reading, and reads the announcements of other nodes that
+    /// want to found the fleet.
     Asking { missing_at: UnixNanos },
-    /// Adds this node's formats to the fleet's agreement. If `founds` is set, founds the fleet with
-    /// that floor.
+    /// This node adds its formats to the fleet's agreement, or creates the fleet. In the second
+    /// case, `founds` is the fleet's floor, the time from which it mints.
     Agreeing {
         transaction: Transaction,
         founds: Option<UnixNanos>,
     },
-    /// Rewrites this node's own key while it waits for a slot.
+    /// This node rewrites its own key, because it has to wait for a slot.
     Waiting { transaction: Transaction },
     /// Has chosen a slot, and asks for a lease.
     Claiming {
@@ -106,7 +107,8 @@ pub(super) struct Claim {
     pub(super) slot: u32,
     pub(super) agreed: Agreed,
     pub(super) lease: Lease,
-    /// The revision that created the earlier holder's key, as in [`FreeSlot::holder`].
+    /// The revision that created the key of the slot's earlier holder, or 0 if the slot had no
+    /// holder. It comes from [`FreeSlot::holder`].
     pub(super) holder: Revision,
     pub(super) start: UnixNanos,
 }
@@ -137,15 +139,15 @@ impl SlotLease {
         self.is_regressed
     }
 
-    /// Returns the fleet's agreement if the last response confirmed that this node agrees with it,
-    /// and was consistent with all earlier responses.
+    /// Returns the fleet's agreement if the last response confirmed that this node agrees with it
+    /// and contradicted no earlier response.
     pub(crate) fn confirmed(&self) -> Option<Agreed> {
         self.agreed.filter(|_| self.is_confirmed)
     }
 
-    /// Returns the state of the key that this node keeps rewriting: the horizon of its slot, or its
-    /// own key while it has no slot. Returns `None` if the node has no slot and has not written its
-    /// own key yet.
+    /// Returns the state of the key that this node rewrites regularly: the horizon of its slot, or
+    /// a separate key while it has no slot. Returns `None` if the node has no slot and has not
+    /// written the separate key yet.
     pub(crate) fn own_key(&self) -> Option<OwnKey> {
         if let Phase::Holding(holding) = &self.phase {
             return Some(holding.horizon(&self.rule));
@@ -159,8 +161,8 @@ impl SlotLease {
         })
     }
 
-    /// Makes the next read or renewal due at once, because responses to this node's requests for
-    /// records contradict its knowledge of the coordinator.
+    /// Makes the next read or renewal due at once, because a response to this node's reads or
+    /// writes of records contradicted earlier responses.
     pub(crate) fn look_anew(&mut self, now: UnixNanos) {
         self.waited_at = UnixNanos::default();
         match &mut self.phase {
@@ -187,8 +189,8 @@ impl SlotLease {
         matches!(self.phase, Phase::Looking)
     }
 
-    /// Discards the observations of other clocks, because they were timed by this node's clock,
-    /// which was just set.
+    /// Discards the observations of other nodes' clocks. They were timed by this node's clock,
+    /// which was just set to another time.
     pub(crate) fn clock_was_set(&mut self) {
         self.clock_check.forget();
         self.waited_at = UnixNanos::default();
@@ -237,7 +239,7 @@ impl SlotLease {
         Step::Send(request)
     }
 
-    /// Handles the reply to the last request. Returns what the reply changes for the mint.
+    /// Handles the reply to the last request, and returns what the reply changes for the mint.
     ///
     /// # Panics
     /// Panics if no request is in flight, or if the reply does not match the kind of the request.
@@ -285,8 +287,9 @@ impl SlotLease {
             CoordinatorError::Refused(_) | CoordinatorError::Denied(_)
         );
         match &mut self.phase {
-            // The lease has ended, so this transaction can no longer commit. An earlier copy of the
-            // transaction may have committed, which only the next read shows.
+            // The lease for the slot has ended, so the transaction that takes the slot can no
+            // longer commit. An earlier copy of the transaction may have committed, which only the
+            // next read shows.
             Phase::Acquiring { .. } if is_refused => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -295,8 +298,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // This transaction reserves no time, so it can be given up. The node starts again with
-            // a read, because the lease of its announcement may have ended in the meantime.
+            // The transaction that changes the agreement reserves no time, so it can be given up.
+            // Start again with a read, because the lease of this node's announcement may have ended
+            // in the meantime.
             Phase::Agreeing {
                 transaction,
                 founds,
@@ -419,7 +423,8 @@ impl SlotLease {
         }
     }
 
-    /// Checks that a reply is consistent with all earlier responses of the coordinator.
+    /// Checks that a reply contradicts no earlier response of the coordinator, which would show
+    /// that the coordinator has lost data.
     fn check(&self, reply: &Reply) -> Result<(), Regression> {
         let (high_water, keys) = (&self.high_water, &self.rule.keys);
         match (&self.phase, reply) {
@@ -438,8 +443,8 @@ impl SlotLease {
         }
     }
 
-    /// Gives up the slot, and takes no other slot until the lost data is back or the fleet was
-    /// fenced. Reads all slots regularly to notice either change.
+    /// Gives up the slot after a loss of data. This node reads all slots regularly, and takes
+    /// another slot only when the lost data is back or an operator has fenced the fleet.
     fn regressed(
         &mut self,
         regression: Regression,
@@ -479,8 +484,8 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // If the key of an earlier holder was overwritten, the key still has the revision that
-        // created it.
+        // If this node overwrote the key of the slot's earlier holder, that key still has the
+        // revision at which it was created.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

@@ -10,12 +10,12 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
-/// The version of a stored agreement with `may_hold_numbers`. Programs that cannot read the hold on
-/// numbers refuse this version.
+/// The version of a stored agreement in which `may_hold_numbers` is `true`. Programs that are too
+/// old to obey a hold on numbers refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
-/// The stored agreement of one fleet: its slots, its floor, and its minted formats. All nodes of
-/// the fleet share it.
+/// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
+/// and its floor, the time below which no slot is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -34,18 +34,20 @@ pub(crate) struct FleetMeta {
     pub(crate) former: Vec<Nonce>,
     /// The number of slots.
     pub(crate) slots: NonZeroU32,
-    /// The slots that this coordinator hands out, or `None` if it hands out all slots.
+    /// The part of the slots that nodes take from this coordinator, or `None` if they can take all
+    /// slots from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<SlotRange>,
-    /// The number of fences so far. Fences by earlier versions were not counted.
+    /// The number of fences (operations after a restore) so far. Fences by earlier versions of this
+    /// program were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
     /// The floor: no slot is used below this instant, even if its horizon is lower. A whole number
     /// of milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
-    /// The instant up to which adopted single nodes have minted. No later fence may set a lower
-    /// floor, even if this instant is far ahead.
+    /// The instant up to which single nodes had minted ids before the fleet took them over. A fence
+    /// never sets the floor below this instant, even if it is far ahead.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
     /// `true` after a fence that knew of missing records. Nodes neither read nor write records
@@ -57,8 +59,8 @@ pub(crate) struct FleetMeta {
     /// read that row refuse version 2.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
-    /// The description of each minted format, for comparison with the configuration of a node. Each
-    /// encoding has a separate entry.
+    /// The description of each id format that the fleet mints, for comparison with a node's
+    /// configuration. Each encoding of a format has a separate entry.
     pub(crate) formats: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -79,14 +81,14 @@ impl FleetMeta {
         }
     }
 
-    /// Returns the fleet's first name, which identifies the fleet. Fences only change the current
-    /// name.
+    /// Returns the fleet's first name, which identifies the fleet. A fence (the operation after a
+    /// restore) changes only the current name.
     pub(crate) fn origin(&self) -> Nonce {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet a new name and floor. `known_as` lists names that the fleet is known to have
-    /// had. The names that `former` lacks are added to it.
+    /// Gives the fleet a new name and floor. `known_as` lists earlier names of the fleet that nodes
+    /// know. Names that are missing in `former` are added there.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {

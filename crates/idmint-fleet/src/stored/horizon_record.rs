@@ -1,4 +1,5 @@
-//! The horizon of a slot and its writer, as they are stored.
+//! The stored record of a slot's horizon (the end of its reserved time) and of the process that
+//! wrote it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The values that a fleet stores in its coordinator for its slots, as JSON with a version number.
-//! Unknown fields are rejected.
+//! The values that a fleet stores in its coordinator for its slots. They are JSON texts with a
+//! version number, and unknown fields are rejected.
 
 mod fleet_meta;
 mod horizon_record;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of all values, except for the agreement of a fleet in which a fence has held
-/// numbers.
+/// The version of all stored values, except for the agreement of a fleet after a fence has stopped
+/// its series of numbers.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.
@@ -52,7 +52,8 @@ pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
     write_as(VERSION, value)
 }
 
-/// Serializes a value with the version `v`. A program that knows only lower versions refuses it.
+/// Serializes a value with the version `v`. Programs that know only lower versions refuse to read
+/// the value.
 pub(super) fn write_as(v: u32, value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Written { v, value }).expect("text and numbers can be written")
 }
@@ -79,7 +80,7 @@ pub(crate) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     u32::deserialize(deserializer).map(drop)
 }
 
-/// `true` if a count is 0. Such a count is left out when a value is serialized.
+/// `true` if a count is 0. Serde leaves out such a count when it serializes a value.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -90,8 +91,8 @@ pub(crate) fn is_zero(count: &u32) -> bool {
 
 /// Serializes an instant as whole milliseconds since 1970.
 ///
-/// All stored instants are whole milliseconds. So the instant that one node plans is exactly the
-/// instant that the next node reads.
+/// All stored instants are whole milliseconds. So the instant that one node writes is exactly the
+/// instant that another node reads.
 pub(super) mod millis {
     use super::{Deserialize, Deserializer, Serializer, UnixNanos};
     use serde::de::Error;
