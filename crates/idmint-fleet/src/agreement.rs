@@ -92,9 +92,9 @@ impl OwnLayout {
         self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
     }
 
-    /// Compares like [`compare`](Self::compare), and also ensures that no slot is used below
-    /// `least`, now or after any later fence. If the stored agreement does not ensure that yet, the
-    /// returned transaction records `least` and raises the floor to it.
+    /// Compares this node with the fleet like [`compare`](Self::compare). Also makes `least` a
+    /// lower bound of the fleet's floor, now and after any later fence. If the stored agreement has
+    /// a lower bound or floor, the returned transaction raises both to `least`.
     ///
     /// # Errors
     /// Returns the errors of [`compare`](Self::compare).

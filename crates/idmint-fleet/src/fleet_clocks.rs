@@ -77,7 +77,8 @@ pub(super) struct FleetClocks {
     last_look: Option<UnixNanos>,
 }
 
-/// The latest horizon record under one key, and when it was observed.
+/// The latest horizon record of one slot that this node has read, and the times of the reads around
+/// it.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -85,8 +86,8 @@ struct Seen {
     clock: UnixNanos,
     /// The time of the first read that returned the record.
     at: UnixNanos,
-    /// The time of the last read that did not return the record, or `None` if the first read
-    /// returned it.
+    /// The time at which the last read without this record was sent, or `None` if the very first
+    /// read returned the record.
     missing_at: Option<UnixNanos>,
     /// An instant before the record was written, or `None` if no such instant is known.
     made_after: Option<UnixNanos>,

@@ -24,7 +24,8 @@ impl FleetKeys {
         FleetKeys { prefix }
     }
 
-    /// Returns the key of the fleet's agreement: the slots, the floor and the formats of all nodes.
+    /// Returns the key of the fleet's agreement: the slots and formats of all nodes, and the time
+    /// below which no slot is used.
     pub(super) fn meta(&self) -> Key {
         format!("{}meta", self.prefix)
     }

@@ -249,8 +249,8 @@ impl LeasedSlots {
         self.lease.release();
     }
 
-    /// Pauses minting if a renewal is overdue, so that callers are refused at once instead of
-    /// waiting.
+    /// Pauses minting if a renewal of the slot is overdue, so that callers are refused at once
+    /// instead of waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
         if self
             .held

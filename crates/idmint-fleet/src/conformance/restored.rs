@@ -1,5 +1,6 @@
 //! Tests that a node's records detect a coordinator that was restored from a backup. The tests also
-//! show that harmless events, such as a concurrent renewal, are not taken for a restore.
+//! show that harmless events, such as a concurrent renewal of a slot, are not mistaken for a
+//! restore.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt;
@@ -188,8 +189,8 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
         "a read tells no old head"
     );
     assert_eq!((bench.known.meta(), bench.known.doubts()), (None, 1));
-    // Writes by other processes raise the store's revision above the node's highest known one. The
-    // node still refuses.
+    // Writes by other processes raise the store's revision above the highest revision that the node
+    // knows. The node still refuses all work.
     bench.store.write_nine_times();
     assert!(bench.head().is_err());
     assert_refused(&bench.write(&bench.next(3)));
@@ -313,8 +314,8 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node has taken the slot. The write is refused, and the increased `doubts` make the
-    // slot's thread check the coordinator.
+    // Another node has taken the slot, so the write is refused. The increased count `doubts` makes
+    // the thread that renews the slot check the coordinator.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

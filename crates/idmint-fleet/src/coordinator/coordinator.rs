@@ -69,14 +69,14 @@ pub enum CoordinatorError {
     /// certainly not done.
     #[error("the coordinator (etcd) cannot be reached: {0}")]
     NotSent(String),
-    /// The request was refused and not done, because no space is left.
+    /// The request was refused and not done, because the coordinator has no space left.
     #[error("the coordinator (etcd) is full: {0}")]
     Full(String),
     /// The request was refused and not done, because of its size or content.
     #[error("the coordinator (etcd) refused the request: {0}")]
     Refused(String),
-    /// The request was refused and not done, because of the user, the password or missing
-    /// permissions.
+    /// The request was refused and not done, because the user or the password is wrong, or
+    /// permissions are missing.
     #[error("the coordinator (etcd) refused the credentials of this node: {0}")]
     Denied(String),
 }

@@ -43,11 +43,11 @@ pub struct KeyValue {
 /// A condition of a transaction. The transaction writes only if all of its conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compare {
-    /// The key was last written by this revision. [`Revision::ABSENT`] means that the key does not
-    /// exist.
+    /// Holds if the key was last written at this revision. With [`Revision::ABSENT`], holds if the
+    /// key does not exist.
     Modified(Key, Revision),
-    /// The key was created by this revision. [`Revision::ABSENT`] means that the key does not
-    /// exist.
+    /// Holds if the key was created at this revision. With [`Revision::ABSENT`], holds if the key
+    /// does not exist.
     Created(Key, Revision),
 }
 

@@ -191,8 +191,8 @@ impl HighWater {
                 known.told(revision, now);
             }
             // The fleet is new to this node, or has a new name after a fence. Acknowledged horizons
-            // below its floor no longer matter. Higher ones are still stored for their slots, but
-            // perhaps at other revisions, so these revisions are reset to 0.
+            // below its floor no longer matter. Higher horizons are still stored for their slots,
+            // but perhaps at other revisions, so the known revisions are reset to 0.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let slots = known
@@ -275,8 +275,8 @@ impl HighWater {
         Revision(self.0.as_ref().map_or(0, |known| known.revision))
     }
 
-    /// Records that the coordinator acknowledged `horizon` for a slot at `revision`. The request
-    /// was sent at `now`.
+    /// Records that the coordinator acknowledged the horizon `horizon` of a slot at the store
+    /// revision `revision`. The request was sent at `now`.
     pub(crate) fn acknowledge(
         &mut self,
         slot: u32,

@@ -29,7 +29,7 @@ pub struct KeptHighWater {
     /// The earliest time at which changed values may be written again.
     write_at: UnixNanos,
     has_failed: bool,
-    /// Keeps other processes out of the folder while this process may write.
+    /// Keeps other processes out of the folder while this process may write the file.
     _lock: Option<Arc<FolderLock>>,
 }
 
@@ -61,7 +61,8 @@ impl KeptHighWater {
         self.file.as_ref().map(CheckedFile::path)
     }
 
-    /// Reads the stored high water. Returns an empty one if there is no file.
+    /// Reads the stored high water, the highest values seen from the coordinator. Returns an empty
+    /// high water if there is no file.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the file cannot be read. Its kind is [`FailureKind::Disagrees`] if

@@ -45,8 +45,8 @@ pub(super) struct Renewals {
 struct Seen {
     revision: Revision,
     instance: Nonce,
-    /// The time of the last read that did not return the record, or `None` if the first read
-    /// returned it.
+    /// The time at which the last read without this record was sent, or `None` if the very first
+    /// read returned the record.
     missing_at: Option<UnixNanos>,
     /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
     /// the slot since the observation began.

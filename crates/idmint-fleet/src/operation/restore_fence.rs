@@ -120,7 +120,8 @@ pub enum FenceError {
         /// The slots, each with the instant up to which it was used.
         slots: BTreeMap<u32, UnixNanos>,
     },
-    /// The clock of this machine is behind a clock reading in the store, a journal or a high water.
+    /// The clock of this machine is behind a clock reading in the store, a node's journal or a
+    /// high-water file.
     #[error(
         "the clock of this machine shows {now}, and {source_of} shows {newest}: set the clock right, and try again. If it is \
          right, and the other one was wrong, add --trust-this-clock"

@@ -190,7 +190,8 @@ impl Keys {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("number/")?)
     }
 
-    /// Returns the key of the row that maps an idempotency key to its issued number.
+    /// Returns the key of the row that maps an idempotency key to the last number that was issued
+    /// for it.
     pub(super) fn number_key(&self, series: &SeriesName, key: KeyHash) -> Key {
         format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
     }
@@ -346,7 +347,8 @@ impl Keys {
         })
     }
 
-    /// Returns the key of the row with the external ids of an anchor.
+    /// Returns the key of the row with the external ids of an anchor (the first report of a
+    /// conjunction).
     pub(super) fn externals(&self, AnchorKey { format, pair, tca }: &AnchorKey) -> Key {
         format!(
             "{}conj-x/{format}/{}",
@@ -355,7 +357,8 @@ impl Keys {
         )
     }
 
-    /// Returns the key of the row that maps an external id to an anchor.
+    /// Returns the key of the row that maps an external id to an anchor (the first report of a
+    /// conjunction).
     pub(super) fn external(
         &self,
         AnchorKey { format, pair, tca }: &AnchorKey,
@@ -368,7 +371,8 @@ impl Keys {
         )
     }
 
-    /// Returns the range of rows that map an external id to its anchors.
+    /// Returns the key range of the rows that map an external id to anchors (first reports of
+    /// conjunctions).
     pub(super) fn anchors_of_external(&self, format: &str, external: &ExternalId) -> Range {
         Range::prefix(self.external_prefix(format, external))
     }
@@ -426,7 +430,7 @@ fn behind(key: &str) -> Key {
     format!("{key}\0")
 }
 
-/// Formats a time and a pair for the end of a key.
+/// Formats a time and a pair of objects as the end of a key.
 fn place_text((tca, pair): ListPlace) -> String {
     format!("{:016x}/{}", to_ordered(tca), pair_text(pair))
 }

@@ -1,4 +1,5 @@
-//! Reads and writes the shared store, and translates its errors for records.
+//! Reads and writes records in the store that all nodes share, and translates the errors of that
+//! store.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,7 +119,7 @@ pub(super) enum Written {
     Stale,
 }
 
-/// The reason why a transaction was not committed, as far as is known.
+/// The error of a transaction that was not committed, or whose outcome is unknown.
 #[derive(Debug)]
 pub(super) enum NotWritten {
     /// The transaction was certainly not committed.

@@ -1,5 +1,5 @@
-//! Appends during a run, and checks that no later response or append contradicts what was
-//! acknowledged.
+//! Appends events to ledgers during a run, and checks that no later response or append contradicts
+//! an acknowledged append.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,7 +53,8 @@ pub(super) fn records_on(
     )
 }
 
-/// Returns records for checks that read the store directly, and not as one of the nodes.
+/// Returns a record store for checks that read the coordinator directly, and not as one of the
+/// simulated nodes.
 fn all_records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
     let namespace = Namespace::parse("simulation").expect("a name");
@@ -73,8 +74,8 @@ impl Way {
             return snapshot;
         }
         let mut told = self.told.lock().expect("no holder of this lock panics");
-        // For records that ignore revisions, change the revision so that it looks consistent with
-        // every earlier response.
+        // If the run simulates records that ignore revisions, replace the revision in the response,
+        // so that it looks consistent with every earlier response.
         *told = snapshot.revision.max(told.next());
         Snapshot {
             revision: *told,
@@ -131,8 +132,8 @@ impl Coordinator for Way {
     fn wait(&self, _pause: Duration) {}
 }
 
-/// The number of ledgers at the start of a run, each created on another day. This number is one
-/// more than the number of days for which keys are kept.
+/// The number of ledgers at the start of a run, each created on another day. It is one more than
+/// the number of days for which request keys are kept.
 const LEDGERS: usize = 4;
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
@@ -142,8 +143,8 @@ const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 pub(super) struct Ledgers {
     /// The last acknowledged event of each ledger.
     acknowledged: BTreeMap<LedgerId, Head>,
-    /// The keys of the requests that were answered in this run, each with the last event of its
-    /// append.
+    /// The request keys of all appends that were acknowledged in this run, each with the last event
+    /// of its append.
     answered: Vec<(KeyHash, EventId)>,
     keys: u128,
     pub(super) appended: u64,
@@ -182,8 +183,8 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Forgets everything that a restore without journals has lost, like callers who learn of the
-    /// loss.
+    /// Forgets all acknowledged appends that a restore without journals has lost, like callers who
+    /// learn of the loss.
     pub(super) fn lose(&mut self, store: &Arc<MemoryCoordinator>) {
         let records = all_records(store);
         let there = |ledger: &LedgerId| records.head(*ledger).expect("memory answers");
@@ -232,8 +233,8 @@ impl Ledgers {
     }
 
     /// Reads a ledger and appends to it at one node. `is_carried` is `true` if the coordinator has
-    /// lost data, but later writes have raised its revision to what the node had seen. No read by
-    /// the node can detect such a loss.
+    /// lost data, but later writes have raised its revision to the revision that the node had seen.
+    /// No read by the node can detect such a loss.
     ///
     /// # Errors
     /// Returns an error if the response contradicts an acknowledged append.
@@ -308,7 +309,8 @@ pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all keys if, by this clock, the first day of the run ended more than a day ago.
+/// Removes all request keys if, by the clock reading `now`, the first day of the run ended more
+/// than a day ago.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

@@ -16,41 +16,46 @@ pub(super) enum Mistake {
     None,
     /// A renewal does not compare the revision of the horizon that it renews.
     RenewsWithoutComparing,
-    /// A node that takes a slot starts at its own clock, and ignores the slot's horizon.
+    /// A node that takes a slot mints from the time of its own clock on, and ignores the slot's
+    /// horizon.
     StartsAtOwnClock,
-    /// A node that releases a slot lowers the horizon to its own clock, so that the unused time is
-    /// not wasted.
+    /// A node that releases a slot lowers the slot's horizon to the time of its own clock, so that
+    /// the unused time is not wasted.
     LowersHorizonAtShutdown,
-    /// A renewal without a response counts as done if a read returns its horizon.
+    /// A slot renewal without a response counts as done if a read returns the horizon that it
+    /// wrote.
     BelievesARead,
-    /// A refused renewal counts as done if the same process wrote the stored horizon.
+    /// A refused slot renewal counts as done if the same process wrote the stored horizon.
     AdoptsByInstance,
-    /// The high water, the highest values that the coordinator has acknowledged, is not stored. A
-    /// restore from a backup is therefore not detected.
+    /// A node remembers no high water, the highest values that the coordinator has acknowledged. So
+    /// it does not detect a restore from a backup.
     ForgetsHighWater,
     /// When a fleet adopts a single node, only slot 0 is raised above that node's horizon.
     FloorsSlotZeroAlone,
-    /// The records ignore the revision of responses, so only the slots detect a restored
-    /// coordinator.
+    /// The record store of a node ignores the revision of responses, so only the renewals of slots
+    /// detect a restored coordinator.
     LooksAtNoRevision,
     /// Writes of records do not compare the horizon of their node's slot.
     ComparesNoOwnKey,
-    /// A fleet is founded after a wipe of its store as if no node could still be minting.
+    /// After a wipe of the store, a node founds a new fleet as if no other node could still be
+    /// minting.
     FoundsAsIfNobodyMinted,
-    /// A fleet that was founded without knowledge of an earlier one counts as fenced if its floor
+    /// A fleet that was founded without knowledge of an earlier fleet counts as fenced if its floor
     /// is high enough.
     TakesAFounderForAFence,
-    /// A fence raises the floor above every horizon, even if one of them is far ahead.
+    /// A fence raises the floor of all slots above every horizon, even if a horizon is far ahead
+    /// because of a wrong clock.
     FencesAboveEveryHorizon,
-    /// A node counts every horizon whose writer holds any slot as a separate clock, even if one
-    /// process wrote several of them.
+    /// A node counts every horizon record whose writer holds any slot as a separate clock, even if
+    /// one process wrote several of these records.
     CountsEveryHorizonOfAProcess,
-    /// The records of a node without a slot compare no key of the node.
+    /// A node without a slot writes records without comparing the key that it regularly rewrites.
     ComparesNoWaitingKey,
-    /// The later of two eras (the times between fences) is taken to be the one with the higher
-    /// floor, and not the one with more fences.
+    /// Of two eras of a fleet (the times between fences), the era with the higher floor counts as
+    /// the later one, instead of the era with more fences.
     OrdersErasByFloor,
-    /// A node removes the request keys that are old by its own clock, even if that clock is wrong.
+    /// A node removes all request keys that are expired by its own clock, even if that clock is
+    /// wrong.
     SweepsByItsOwnClock,
 }
 
@@ -62,8 +67,8 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns the transaction to commit instead of `raised`, which raises the floor of a fleet
-    /// that adopts a node. That node has minted up to `horizon`.
+    /// Returns the transaction to commit instead of `raised`, the correct transaction that raises
+    /// the floor of a fleet when it adopts a node. That node has minted up to `horizon`.
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -197,8 +202,8 @@ impl Mistake {
     }
 }
 
-/// Returns one holder for each horizon whose writer holds any slot. The holders have different node
-/// names, so each horizon counts as a separate clock.
+/// Returns one holder record for each horizon record whose writer holds any slot. The holder
+/// records have different node names, so each horizon counts as a separate clock.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],

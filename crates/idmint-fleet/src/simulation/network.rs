@@ -68,8 +68,8 @@ pub(super) struct Network {
     pub(super) weather: Weather,
     pub(super) mishaps: Mishaps,
     pub(super) store: Arc<MemoryCoordinator>,
-    /// The nodes that are cut off from the coordinator: their number, counted from the first node,
-    /// and the time at which they can reach it again.
+    /// The number of nodes, counted from the first node, that are cut off from the coordinator, and
+    /// the time at which they can reach it again.
     cut: (usize, Duration),
     keys: FleetKeys,
     lease_time: BTreeMap<i64, (Duration, Duration)>,
@@ -114,7 +114,8 @@ impl Network {
         let trouble = match self.weather {
             Weather::Calm => self.dice.below(100),
             Weather::Rough => self.dice.below(25),
-            // Most requests are lost, but some are done once there is a leader again.
+            // Without a leader, most requests are lost, but some are done once the cluster has a
+            // leader again.
             Weather::Leaderless => {
                 self.mishaps.leaderless += 1;
                 self.dice.below(3)
@@ -232,7 +233,8 @@ impl Network {
         self.on_the_way.insert((at, self.sent), parcel);
     }
 
-    /// Handles all messages that arrive up to `now`. Returns the replies that go to nodes.
+    /// Handles all messages that arrive up to the time `now`, and returns the replies for the
+    /// nodes.
     pub(super) fn arrive(&mut self, now: Duration) -> Vec<(Address, Reply)> {
         self.end_leases(now);
         let mut replies = Vec::new();
@@ -329,8 +331,8 @@ impl Network {
         }
     }
 
-    /// Replaces the store of the coordinator with an empty one. The first `cut` nodes cannot reach
-    /// the coordinator until `until`.
+    /// Replaces the store of the coordinator with an empty store. The first `cut` nodes cannot
+    /// reach the coordinator until the time `until`.
     pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
         self.restore(
             now,

@@ -69,12 +69,13 @@ pub(super) struct Node {
     messages: u64,
     sleeps_until: UnixNanos,
     needed: UnixNanos,
-    /// The highest horizon that the node has requested for its current slot.
+    /// The highest horizon (end of the reserved time) that the node has requested for its current
+    /// slot.
     asked_for: UnixNanos,
     /// `true` if the node refuses to mint because the clocks of other nodes contradict its own.
     pub(super) is_clock_refused: bool,
-    /// The last time at which the clock differed from the true time by more than a correct clock
-    /// may.
+    /// The last time at which the node's clock was wrong, which means that it differed from the
+    /// true time by more than the limit for correct clocks.
     pub(super) wrong_at: Option<Duration>,
     /// The revision of the last acknowledged write of the node's own key: the horizon of its slot,
     /// or a separate key while it has no slot.
@@ -143,8 +144,8 @@ impl Node {
         }
     }
 
-    /// Copies the node's memory to another machine. The copy does not know that it is one, and has
-    /// no connections.
+    /// Copies the memory of the node to another machine. The copy does not know that it is a copy,
+    /// and has no connections.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
         // A copy of a node without reserved time could mint no id that the node has also minted, so
@@ -309,7 +310,7 @@ impl Node {
         (request, reply, event)
     }
 
-    /// Fails the request in flight, because a copy never receives the reply.
+    /// Makes the request in flight fail, because a copy of a node never receives the reply to it.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
             self.take_reply(

@@ -51,7 +51,8 @@ pub(super) enum Done {
     Nothing,
     Restored,
     Fenced,
-    /// The fleet was fenced without journals, so what was written since the backup is lost.
+    /// The operator has fenced the fleet without journals, so all records that were written since
+    /// the backup are lost.
     FencedWithoutJournals,
 }
 
@@ -72,7 +73,8 @@ impl Restore {
         matches!(self, Restore::Restored { .. })
     }
 
-    /// `true` if everything that is written now will be lost, because the backup was already made.
+    /// `true` if a restore will undo everything that is written now, because its backup was already
+    /// made.
     pub(super) fn loses_what_is_new(&self) -> bool {
         matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
     }
@@ -230,8 +232,8 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
     Some(FleetMeta::from_bytes(&entry.value).expect("it is whole"))
 }
 
-/// Sets a floor that is 400 days ahead, like a founder with a wrong clock. Nodes then wait for a
-/// fence.
+/// Sets the fleet's floor 400 days ahead, as a node with a wrong clock does that founds a fleet.
+/// All nodes then wait until an operator fences the fleet.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));

@@ -28,8 +28,8 @@ const LASTS: Duration = Duration::from_secs(240);
 /// A clock further than this from the true time is wrong.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// The maximum time for which a clock reading counts. This time covers the duration of a lease and
-/// the longest delay of a request.
+/// The maximum time for which nodes may use a clock reading of another node. It covers the duration
+/// of a lease and the longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
 /// Counts of events in one run, or in many runs together.
@@ -46,9 +46,11 @@ pub(super) struct Tally {
     pub(super) copies: u64,
     pub(super) clock_steps: u64,
     pub(super) clocks_mended: u64,
-    /// The number of times that a node was not allowed to take a slot because of its clock.
+    /// The number of times that a node was refused a slot because the fleet's clocks contradicted
+    /// its clock.
     pub(super) clocks_refused: u64,
-    /// How often a node with a slot stopped minting because of its clock.
+    /// The number of times that a node with a slot stopped minting because the fleet's clocks
+    /// contradicted its clock.
     pub(super) clocks_stopped: u64,
     /// How often such a node minted again later.
     pub(super) clocks_healed: u64,
@@ -65,7 +67,7 @@ pub(super) struct Tally {
     pub(super) refused: u64,
     /// The number of requests that were sent again after they had been answered.
     pub(super) retried: u64,
-    /// The number of sweeps that found old request keys and removed them.
+    /// The number of cleanup runs that found expired request keys and removed them.
     pub(super) swept: u64,
     pub(super) mishaps: Mishaps,
 }
@@ -139,8 +141,8 @@ struct World {
     /// The time at which the coordinator is wiped, or `None` if it is not wiped. In runs with a
     /// wipe all clocks are right, because only the clocks keep ids unique after a wipe.
     wiped_at: Option<Duration>,
-    /// The processes that knew the coordinator before it was wiped, each with the highest revision
-    /// that it has seen.
+    /// The processes that used the coordinator before it was wiped, each with the highest revision
+    /// that the process has seen.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -336,8 +338,8 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // A node that started after the wipe appends to the new fleet, whose ledgers are
-            // different.
+            // A node that started after the wipe of the coordinator uses the new fleet, whose
+            // ledgers are different, so this node appends nothing here.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),

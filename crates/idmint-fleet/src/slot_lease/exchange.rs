@@ -78,7 +78,8 @@ pub(crate) enum Step {
     Ended,
 }
 
-/// The horizon that the mint needs from the next renewal of the slot.
+/// The horizon (the end of the reserved time) that the mint needs from the next renewal of the
+/// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     /// The lowest horizon that is sufficient for the mint.

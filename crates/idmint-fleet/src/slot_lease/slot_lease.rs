@@ -20,8 +20,8 @@ use idmint_core::time::UnixNanos;
 /// The maximum time before the slots are read again while this node waits for a slot.
 pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// The delay before a node that wants to found the fleet reads the announcements of other such
-/// nodes.
+/// The delay after which a node that wants to found the fleet reads the announcements of other
+/// nodes that want to do the same.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
 /// The maximum number of times that this node sends the release of its slot if there is no
@@ -52,9 +52,11 @@ pub(crate) struct SlotLease {
     pub(super) is_regressed: bool,
     /// The time at which this node last wrote its own key, which it rewrites while it has no slot.
     pub(super) waited_at: UnixNanos,
-    /// The revision of this node's own key at the last read of all slots.
+    /// The revision that this node's own key (which it rewrites while it has no slot) had at the
+    /// last read of all slots.
     pub(super) waiting_found: Revision,
-    /// The value that this node last sent for its own key, or `None` before the first one.
+    /// The value that this node last sent for its own key, or `None` before the first write of that
+    /// key.
     pub(super) waiting_value: Option<Vec<u8>>,
     /// The value and the floor of the agreement that this node sent to found a fleet, if its
     /// request got no response.

@@ -50,7 +50,8 @@ pub enum AdoptionError {
     /// The fleet's agreement contradicts the configuration, or cannot be read.
     #[error(transparent)]
     Fleet(#[from] FormatsError),
-    /// A record differs from the fleet's record, or cannot be read or written.
+    /// A record in the folder differs from the fleet's record, or a record cannot be read or
+    /// written.
     #[error(transparent)]
     Record(#[from] AdoptError),
     /// The folder cannot be read or written.

@@ -1,4 +1,4 @@
-//! The result of an import: the recovered rows and the lost ones.
+//! The result of an import of journals: how many rows were recovered, and which rows are lost.
 
 use super::journal_copies::DamagedPart;
 use idmint_records::conjunction::{Anchor, Pair};

@@ -110,7 +110,8 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
     }
 }
 
-/// Removes the oldest segments until the rest takes at most `most` bytes.
+/// Removes the oldest segment files until the remaining files take at most `most` bytes of disk
+/// space.
 fn remove_oldest(segments: Vec<Segment>, most: u64) -> io::Result<()> {
     let taken = |segment: &Segment| segment.len.max(FILE_LEN_MIN);
     let mut left: u64 = segments.iter().map(taken).sum();

@@ -95,7 +95,7 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if numbers are held, as far as this node has seen.
+    /// `true` if a hold stopped the series from issuing numbers when this node last read the hold.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }

@@ -20,7 +20,7 @@ use idmint_records::ledger::{
 use idmint_storage::StoreError;
 use idmint_storage::{RecordPlan, SeriesSummary};
 
-/// An estimate of the size that number plans take in a transaction.
+/// An estimate of the number of rows that plans for numbers need in a transaction.
 #[derive(Default)]
 pub(in crate::records) struct NumbersNeed<'a> {
     series: BTreeSet<&'a SeriesName>,
@@ -95,7 +95,7 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// The stored void row of a number, and the plan to void the number.
+/// The revision of the stored row that voids a number, and the plan to void that number.
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
