@@ -23,8 +23,8 @@ pub(super) struct OwnLayout {
 /// The parts of the fleet's agreement that this node relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The store revision that last wrote the agreement. Every transaction that writes a slot
-    /// compares this revision, so the transaction fails if the agreement has changed.
+    /// The store revision that last wrote the fleet's agreement. Every transaction that writes a
+    /// slot compares this revision, so the transaction fails if the agreement has changed.
     pub(super) revision: Revision,
     /// The fleet's current name, a random number. The fleet gets a new name whenever an operator
     /// fences it, which is necessary after a restore of the store.

@@ -4,7 +4,8 @@ use super::nonce::Nonce;
 use super::slot_lease::NodeName;
 use crate::{Key, Lease, Range};
 
-/// The coordinator's keys for the slots and the agreement of one namespace.
+/// The keys under which the coordinator stores the slots of one namespace and the settings that its
+/// nodes have agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetKeys {
     prefix: String,

@@ -33,8 +33,9 @@ pub(super) struct FreeSlot {
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet. The value is the wait until the first slot can be taken, because
-    /// its horizon is then at most `ahead_max` ahead of the clock.
+    /// No slot can be taken yet. The value is the wait until the first slot can be taken. A slot
+    /// can be taken when its horizon (the time up to which it may have been used) is at most
+    /// `ahead_max` ahead.
     Rests(Duration),
     /// No slot can be taken, because each slot is held by a node or has a horizon that cannot be
     /// read.

@@ -115,7 +115,8 @@ impl HighWater {
         value::read(text.as_bytes()).map(Some).map(HighWater)
     }
 
-    /// Returns the high water as one line of JSON, or `None` if nothing is known.
+    /// Returns the highest known values as one line of JSON, or `None` if the node was never part
+    /// of a fleet.
     pub(super) fn to_text(&self) -> Option<String> {
         let known = self.0.as_ref()?;
         Some(String::from_utf8(value::write(known)).expect("JSON is text"))
@@ -165,16 +166,16 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the highest horizon of all single nodes whose records the fleet has taken over, as
-    /// read from the fleet's agreement.
+    /// Records the highest horizon (end of reserved time) of all single nodes whose records the
+    /// fleet has taken over, as read from the fleet's agreement.
     pub(crate) fn adopted(&mut self, least: Option<StoredInstant>) {
         if let Some(known) = &mut self.0 {
             known.least = least;
         }
     }
 
-    /// Returns the highest horizon of all single nodes whose records the fleet had taken over when
-    /// this node last read the agreement.
+    /// Returns the highest horizon (end of reserved time) of all single nodes whose records the
+    /// fleet had taken over when this node last read the agreement.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }

@@ -108,8 +108,9 @@ impl KeptHighWater {
         self.written.clone()
     }
 
-    /// Writes the high water to its file if a write is due. A change of the fleet or of the set of
-    /// slots is written at once, and other changes every [`WRITE_EVERY`].
+    /// Writes the high water (the highest values seen from the coordinator) to its file if a write
+    /// is due. A change of the fleet or of the set of slots is written at once, and other changes
+    /// every [`WRITE_EVERY`].
     pub(crate) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
         let slots_of =
             |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();

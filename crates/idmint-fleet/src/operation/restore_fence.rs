@@ -78,7 +78,8 @@ pub struct RestoreFence {
     pub floor: UnixNanos,
     /// The number of slots whose horizon (the end of the reserved time) was found.
     pub horizons: usize,
-    /// The highest horizon of all slots, or `None` if no horizon was found.
+    /// The highest horizon (end of reserved time) that the store had for any slot, or `None` if it
+    /// had no horizon.
     pub highest: Option<UnixNanos>,
     /// A slot that was used by a node whose clock was far ahead, and the instant from which the
     /// slot can be used again. `None` if there is no such slot.
@@ -87,8 +88,8 @@ pub struct RestoreFence {
     pub lacks_records: bool,
 }
 
-/// The reason why the fleet was not fenced. If the store did not respond, the fence may have been
-/// written nevertheless.
+/// The reason why the fleet could not be fenced after a restore. If the store did not respond, the
+/// fence may have been written nevertheless.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
     /// The coordinator cannot be read or written.
@@ -223,8 +224,8 @@ pub fn raise_restored_floor(
     Err(FenceError::Contended)
 }
 
-/// Fences the fleet after a restore. Its nodes then mint only above everything that they have
-/// minted before.
+/// Fences the fleet after a restore. From then on, its nodes mint only ids with later times than
+/// all ids that they minted before.
 ///
 /// `high_waters` should come from as many nodes as possible, from before the coordinator lost data.
 /// Fencing twice does no harm.
@@ -552,9 +553,9 @@ fn commit(
     Err(failed.expect("it was sent at least once"))
 }
 
-/// Checks that every node with a slot runs a version that obeys a hold on numbers. Other nodes of
-/// earlier versions do no harm, because they refuse the agreement that is written together with the
-/// hold.
+/// Checks that every node with a slot runs a version that obeys a hold on numbers, by which a fence
+/// stops all series. Other nodes of earlier versions do no harm, because they refuse the agreement
+/// that is written together with the hold.
 fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
     let ranges = [
         Range::prefix(keys.slots()),

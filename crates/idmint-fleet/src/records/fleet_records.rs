@@ -55,7 +55,8 @@ impl FleetRecords {
         }
     }
 
-    /// Sets the journal, the local file to which rows are written before a response relies on them.
+    /// Sets the journal, the local files to which rows are written before a response relies on
+    /// them.
     #[must_use]
     pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
         FleetRecords { journal, ..self }

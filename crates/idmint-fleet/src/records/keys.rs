@@ -212,7 +212,8 @@ impl Keys {
         }
     }
 
-    /// Returns the key range of the number forms of a series that begin within `numbers`.
+    /// Returns the key range of the forms of a series (how its numbers are written) that begin
+    /// within the range `numbers`.
     pub(super) fn forms(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
         let last = self.number_form(series, *numbers.end());
         Range {

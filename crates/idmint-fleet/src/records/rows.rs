@@ -238,9 +238,9 @@ pub(super) fn conjunction_to_bytes(
     bytes
 }
 
-/// Decodes an anchor's rank and report count from the value that is stored under `key`. Returns
-/// `None` if the rank is damaged or of a later version. If only the report count cannot be decoded,
-/// returns the rank without a count.
+/// Decodes the rank of an anchor (the first report of a conjunction) and its report count from the
+/// value that is stored under `key`. Returns `None` if the rank is damaged or of a later version.
+/// If only the report count cannot be decoded, returns the rank without a count.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
     let rank = u32::from_be_bytes(opened(key, rank)?.try_into().ok()?);

@@ -36,11 +36,12 @@ pub enum Founding {
 }
 
 impl Founding {
-    /// Returns the floor of a fleet that is founded at `now`. `ahead_max` is the maximum difference
-    /// between the founder's clock and other clocks.
+    /// Returns the floor (the time below which no slot is used) of a fleet that is founded at
+    /// `now`. `ahead_max` is the maximum difference between the founder's clock and other clocks.
     pub fn floor(self, now: UnixNanos, ahead_max: Duration) -> UnixNanos {
         match self {
-            // Use the same margin as a node that starts without a record of its horizon.
+            // Use the same margin as a node that starts without a record of its horizon, the end of
+            // its reserved time.
             Founding::First => now.after(ahead_max),
             Founding::Again(window) => UnseenNodes { window, ahead_max }.bound(now),
         }

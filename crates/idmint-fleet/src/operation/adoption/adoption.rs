@@ -152,7 +152,7 @@ impl Adoption {
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
         // While `lacks_records` is set, nodes neither read nor write records. An adoption reads and
-        // writes them anyway, because it may bring back the missing ones.
+        // writes them anyway, because it may bring back the missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -354,8 +354,9 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // Use the same margin as a node that starts without a record of its horizon. Such a node
-        // assumes that other nodes have minted at most `ahead_max` ahead of the clock.
+        // Use the same margin as a node that starts without a record of its horizon, the end of its
+        // reserved time. Such a node assumes that other nodes have minted at most `ahead_max` ahead
+        // of the clock.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let least = far.map_or(folder.horizon(), |_| UnixNanos::default());
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);

@@ -124,8 +124,8 @@ impl NumberStore for FleetRecords {
             .collect()
     }
 
-    /// Writes the row with the form to this node's journal, because the caller gets the text of a
-    /// number that relies on that row.
+    /// Writes the row with the form (how numbers are written) to this node's journal, because the
+    /// caller gets the text of a number that relies on that row.
     fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let rows = self
