@@ -366,7 +366,8 @@ pub fn many_anchors_with_many_ids_of_others_are_forgotten(records: &dyn RecordSt
         },
         tca: Tca(at(number)),
     };
-    // Each anchor is sent 0 to 19 external ids, of which the store must keep at most 16.
+    // Add 0 to 19 external ids (ids that other originators gave) to each anchor. The store must
+    // keep at most 16 of them per anchor.
     let given = (0..70).flat_map(|number| (0..number * 2 / 7).map(move |of| (number, of)));
     let given = given.map(|(number, of)| {
         (

@@ -1,4 +1,5 @@
-//! Checks that engines store the same records if they receive the same random plans.
+//! Checks that all storage engines store the same records if they receive the same random plans. A
+//! plan is a decision to write a record.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -15,11 +16,12 @@ use idmint_records::ledger::{KeyHash, LedgerId};
 
 const SEEDS: u64 = 40;
 const STEPS: u64 = 60;
-/// The simulated time between two steps in microseconds: two hours, so that a run covers some days.
+/// The simulated time between two steps of a test, in microseconds. It is two hours, so that the
+/// steps of one test cover some days.
 const STEP_MICROS: u64 = 7_200_000_000;
 
 /// Returns a few random plans to write records, based on the content of `records`. Some plans are
-/// stale, so a store must refuse them.
+/// stale (based on data that another plan changes first), so a store must refuse them.
 fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let ledgers = records.ledgers(None, 9).expect("reads");
     let micros = NOW + step * STEP_MICROS;
@@ -67,8 +69,8 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
     plans
 }
 
-/// Returns a few random plans to issue or void numbers. Some plans are stale, so a store must
-/// refuse them.
+/// Returns a few random plans to issue or void numbers, or to close a series. Some plans are stale
+/// (based on data that another plan changes first), so a store must refuse them.
 fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let mut plans = Vec::new();
     for number in 0..random.random_range(1..4) {
@@ -136,8 +138,8 @@ fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool
     false
 }
 
-/// Writes the same random number plans to several empty stores, and checks that all of them store
-/// the same data.
+/// Writes the same random plans to issue or void numbers to several empty stores, and checks that
+/// all stores have the same data afterwards.
 ///
 /// `open` takes a seed and returns the empty stores.
 pub fn stores_agree_on_numbers(open: impl Fn(u64) -> Vec<Records>) {
@@ -215,8 +217,8 @@ fn everything(records: &dyn RecordStore, random: &mut StdRng) -> String {
     )
 }
 
-/// Writes the same random plans of appends and anchors to several empty stores, and checks that all
-/// of them store the same data.
+/// Writes the same random plans to append events and to create anchors to several empty stores, and
+/// checks that all stores have the same data afterwards.
 ///
 /// `open` takes a seed and returns the empty stores.
 pub fn stores_agree_on_records(open: impl Fn(u64) -> Vec<Records>) {

@@ -89,7 +89,7 @@ suite! { $
 }
 
 /// Asserts that the store refuses these plans as stale, because the stored data has changed since
-/// they were made.
+/// the plans were made.
 fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
     assert!(
         matches!(records.write(plans), Err(WriteError::Stale)),
@@ -98,7 +98,7 @@ fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
 }
 
 /// Writes all plans at the same moment, each on its own thread. All plans are based on the current
-/// state, so the store must accept exactly one of them. Returns the index of that plan.
+/// state, so the store must accept exactly one of them. Returns the index of the accepted plan.
 fn written_of(records: &dyn RecordStore, plans: &[RecordPlan]) -> usize {
     let begin = Barrier::new(plans.len());
     let is_written = |plan: &RecordPlan| {

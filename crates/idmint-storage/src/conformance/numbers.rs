@@ -15,7 +15,7 @@ use idmint_records::ledger::{
     SeriesPattern,
 };
 
-/// The number of rounds in which several writers write at the same moment.
+/// The number of times that a test lets several threads write to the store at the same moment.
 const ROUNDS: u64 = 25;
 
 fn head_of(numbers: &dyn NumberStore, name: &SeriesName) -> Option<SeriesHead> {
@@ -333,7 +333,7 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
     // A series began with 12, and its first number was corrected to 10. The next request gets 11 to
-    // 13. The number 12 must then belong to that request, and no longer to the first one.
+    // 13. The number 12 must then belong to this next request, and no longer to the first request.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -386,7 +386,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     };
     let next =
         |name: &SeriesName, count, key: &str| given_plan(name, count, key, head_of(numbers, name));
-    // The numbers 1 and 2 have no form, like numbers that an earlier version of idmint has stored.
+    // The numbers 1 and 2 have no stored form (no rule for writing them as text), like numbers that
+    // an earlier version of idmint has stored.
     write(next(&acme, 2, "a"));
     for (key, before) in [("b", "A-"), ("c", "A-"), ("d", "B-"), ("e", "A-")] {
         write(in_form(next(&acme, 2, key), form(before)));
@@ -475,7 +476,8 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     let agree = |text: &str| records.agree_on_rules(&rules(text));
     let first = |text: &str| agree(text).expect("it is new").first.form(&acme).text(7);
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
-    // The template may change freely as long as no series has numbers, because no text was written.
+    // As long as no series has numbers, the template of their texts may change freely, because no
+    // text was written yet.
     assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
     give(records, &acme, 20, "a");
@@ -518,8 +520,9 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
     );
     records.agree_on_rules(&plain).expect("the first start");
     write(9, "a", &plain);
-    // acme-10 is the number 1 with its check digit, and the number 10 without one. Another node of a
-    // fleet can still give the number 10 by the earlier rules.
+    // The text acme-10 can mean the number 1 followed by its check digit 0, or the number 10
+    // without a check digit. In a fleet, another node can still write the number 10 by the earlier
+    // rules, so the change is refused there.
     let agreed = records.agree_on_rules(&luhn);
     assert_eq!(agreed.is_ok(), !records.is_shared(), "{agreed:?}");
     records.agree_on_rules(&other).expect("no text is equal");
@@ -536,7 +539,8 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
         text.contains("\"acme-10\" would be number 10 of acme"),
         "{text}"
     );
-    // The series gives no number below 11 again, so a rule for this series alone repeats no text.
+    // The series acme has issued the numbers up to 10 and issues none of them again. So a rule for
+    // this series alone repeats no text.
     let alone = rules("acme", "acme-{n}", Some(NumberCheck::Luhn));
     records.agree_on_rules(&other).expect("no text is equal");
     records.agree_on_rules(&alone).expect("no text is equal");

@@ -10,7 +10,7 @@ use idmint_records::ledger::{
     AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link,
 };
 
-/// The number of rounds in which several writers write at the same moment.
+/// The number of times that a test lets several threads write to the store at the same moment.
 const ROUNDS: u128 = 25;
 
 pub fn appends_are_read_as_they_were_written(records: &dyn RecordStore) {

@@ -15,8 +15,8 @@ use crate::start::{Opened, Restart};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// An engine with its own store. The store can be opened again, after a clean close or after a
-/// simulated kill.
+/// A storage engine under test, with its own store. The store can be opened again, after a clean
+/// close or after a simulated kill of the process.
 pub(super) enum EngineUnderTest {
     Memory(MemoryEngine),
     Embedded(TempDir),

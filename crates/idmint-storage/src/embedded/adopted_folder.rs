@@ -16,7 +16,8 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::Pair;
 use idmint_records::ledger::{EventId, LedgerId};
 
-/// The folder of a node that a fleet adopts, which stays locked until the value is dropped.
+/// The data folder of a single node that a fleet adopts (takes over). The folder stays locked until
+/// this value is dropped.
 pub struct AdoptedFolder {
     // The fields are dropped in this order, so the lock is released last.
     tables: Option<Tables>,
@@ -26,8 +27,8 @@ pub struct AdoptedFolder {
     data_dir: Arc<DataDir>,
 }
 
-/// The tables in the node's database. [`AdoptedFolder`] has none if the node never created a
-/// database.
+/// The tables in the database of the adopted node. [`AdoptedFolder`] has no tables if the node
+/// never created a database.
 struct Tables {
     slots: Option<u32>,
     formats: BTreeMap<String, BTreeMap<String, String>>,
@@ -64,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept any slot in the horizon file, because no slot of the fleet will mint below this
-        // horizon.
+        // Accept the horizon of any slot. The horizon is the time up to which the node may have
+        // minted ids, and no slot of the fleet will mint below it.
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -82,8 +83,8 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Check the hold only before the first adoption note. After the note, no start can set a
-        // hold, so an adoption that has already begun may continue.
+        // Refuse a node whose series are on hold only before the first adoption note. After the
+        // note, no start can set a hold, so an adoption that has already begun may continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -114,7 +115,8 @@ impl AdoptedFolder {
         (kept == Some(slots)).then_some(self.slot)
     }
 
-    /// Returns the adoption note, or `None` if the adoption has not begun.
+    /// Returns the adoption note, which records the progress of the adoption, or `None` if the
+    /// adoption has not begun.
     pub fn note(&self) -> Option<&AdoptionNote> {
         self.note.as_ref()
     }
@@ -124,11 +126,11 @@ impl AdoptedFolder {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
-    /// note or this one.
+    /// note or the new one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
-        // Write the note before marking the horizon, because a refused start shows the note. If the
-        // note is lost later, the marked horizon still prevents a start. The mark also stops
-        // programs that are too old to know adoption notes.
+        // Write the note before marking the horizon file as adopted, because the error of a refused
+        // start quotes the note. If the note is lost later, the mark still prevents a start. The
+        // mark also stops programs that are too old to know adoption notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {
             self.horizon.note_adoption()?;
@@ -159,8 +161,9 @@ impl AdoptedFolder {
         })
     }
 
-    /// Returns up to `count_max` appends of a ledger, oldest first. The list begins after the
-    /// append whose last event is `after`, or with the first append if `after` is `None`.
+    /// Returns up to `count_max` appends (groups of events that were written together) of a ledger,
+    /// oldest first. The list begins after the append whose last event is `after`, or with the
+    /// first append if `after` is `None`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -175,15 +178,17 @@ impl AdoptedFolder {
         })
     }
 
-    /// Returns the store of the numbers, or `None` if the node never created a database.
+    /// Returns the store of the numbers that the node has issued in its series, or `None` if the
+    /// node never created a database.
     pub fn numbers(&self) -> Option<&dyn NumberStore> {
         self.tables
             .as_ref()
             .map(|tables| &tables.records as &dyn NumberStore)
     }
 
-    /// Returns up to `count_max` pairs of objects with their anchors, ordered by format and
-    /// objects. The list begins after the pair `after`.
+    /// Returns up to `count_max` pairs of objects, each with its anchors (the first reports of its
+    /// conjunctions). The pairs are ordered by format and objects, and the list begins after the
+    /// pair `after`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{MachineFiles, create_file};
 use crate::failure::{FailureKind, StoreError};
 
-/// The version of a new note. All versions up to this one can be read.
+/// The format version of the notes that this program writes. Notes with this version or an earlier
+/// version can be read.
 const VERSION: u32 = 2;
 
 /// The fleet that adopts a node, and the progress of the adoption.
@@ -31,12 +32,14 @@ pub struct AdoptionNote {
     version: u32,
     /// The namespace of the fleet.
     pub namespace: String,
-    /// The endpoints of etcd at the start of the adoption, which are only shown to people.
+    /// The endpoints of the fleet's etcd at the time when the adoption began. They are used only in
+    /// messages to people.
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
-    /// The first id of the fleet. A fence gives the fleet another id, but does not change this one.
-    /// `None` if the adoption has only begun, or in a note of version 1.
+    /// The id that the fleet had at first. A fence (the operation that sets a floor after a
+    /// restore) gives the fleet another id, but does not change its first id. `None` if the
+    /// adoption has only begun, or in a note of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
@@ -81,7 +84,8 @@ fn advice(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The version number in a note, which is parsed first because it determines the form of the rest.
+/// The version number in a note. The version number is parsed first, because it determines the form
+/// of the other fields.
 #[derive(Deserialize)]
 struct Version {
     v: u32,
@@ -99,7 +103,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns this note with the new `progress`. `origin` is the first id of the fleet.
+    /// Returns this note with the new `progress` of the adoption. `origin` is the id that the fleet
+    /// had at first.
     #[must_use]
     pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
         AdoptionNote {
@@ -110,11 +115,11 @@ impl AdoptionNote {
         }
     }
 
-    /// Reads the note at `path`. Returns `None` if there is no note, so no fleet is adopting the
-    /// node.
+    /// Reads the note at `path`. Returns `None` if there is no note, which means that no fleet is
+    /// adopting the node.
     ///
     /// # Errors
-    /// Returns [`NoteUnreadable`] if the file cannot be read or parsed, or has another version.
+    /// Returns [`NoteUnreadable`] if the file cannot be read or parsed, or has a later version.
     pub(super) fn read(path: &Path) -> Result<Option<AdoptionNote>, NoteUnreadable> {
         let unreadable = |cause| NoteUnreadable {
             path: path.to_owned(),
@@ -145,7 +150,7 @@ impl AdoptionNote {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the file cannot be written. The file then has either the old note
-    /// or this one.
+    /// or the new one.
     pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
         let bytes = serde_json::to_vec(self).expect("text and numbers can be written");
         create_file(&MachineFiles, path, &bytes)

@@ -36,7 +36,8 @@ const CHECKSUM: Field = 148..156;
 const KIND: usize = 156;
 const MAGIC: Field = 257..265;
 
-/// The first byte of a size field whose size is written in binary instead of octal digits.
+/// The first byte of the size field of a tar header, if the size is written in binary and not in
+/// octal digits.
 const BINARY: u8 = 0x80;
 
 /// The reason why an archive cannot be restored.
@@ -48,7 +49,8 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// The archive has another entry than a backup has at this position.
+    /// The archive is not a backup, because it has another entry than a backup has at this
+    /// position.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
@@ -69,8 +71,8 @@ pub(crate) enum ArchiveError {
 /// Writes an archive with a database of `len` bytes.
 ///
 /// # Errors
-/// Returns [`ErrorKind::UnexpectedEof`] if the database is shorter, or any other error of the two
-/// streams. The archive is then incomplete.
+/// Returns [`ErrorKind::UnexpectedEof`] if the database is shorter, or any other error of reading
+/// the database or writing the archive. The archive is then incomplete.
 pub fn write_archive(
     database: &mut impl Read,
     len: u64,
@@ -95,8 +97,8 @@ pub fn write_archive(
     archive.flush()
 }
 
-/// Copies the database in an archive to `database`, and compares it with its SHA-256. The archive
-/// must end after that.
+/// Copies the database in an archive to `database`, and checks it against the SHA-256 in the
+/// archive. Only zeros may follow in the archive.
 ///
 /// # Errors
 /// Returns [`ArchiveError`] if the archive is incomplete, damaged or not a backup. A part of the
@@ -158,7 +160,7 @@ fn sums(digest: Sha256) -> String {
     format!("{hex}  {DATABASE_NAME}\n")
 }
 
-/// Returns the number of padding bytes after a content of `len` bytes.
+/// Returns the number of padding bytes that follow the `len` bytes of a file in a tar archive.
 fn padding(len: u64) -> usize {
     let block = BLOCK as u64;
     usize::try_from(len.next_multiple_of(block) - len).expect("less than a block")
@@ -201,7 +203,8 @@ fn checksum(header: &[u8; BLOCK]) -> u32 {
         .sum()
 }
 
-/// Reads the header of the regular file `wanted`, and returns the length of the file.
+/// Reads the tar header of the file `wanted`, which must be a regular file, and returns its length
+/// in bytes.
 fn read_header(archive: &mut impl Read, wanted: &'static str) -> Result<u64, ArchiveError> {
     let mut header = [0; BLOCK];
     read_exact(archive, &mut header)?;

@@ -13,8 +13,8 @@ pub(crate) const BLOCK_LEN: usize = 4096;
 /// The content of one block.
 pub(crate) type Block = [u8; BLOCK_LEN];
 
-/// Splits the `len` bytes from `offset` into blocks. Returns the index of each block, and the byte
-/// range within it.
+/// Splits the `len` bytes from `offset` at the block boundaries of a file. Returns the index of
+/// each block, and the range of the bytes within that block.
 pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let block_len = u64::try_from(BLOCK_LEN).expect("small");
     let mut at = offset;
@@ -68,8 +68,8 @@ pub(crate) trait BlockFile: Debug + Send + Sync {
     /// Syncs the file. Every block written so far survives a power loss once this method returns.
     ///
     /// # Errors
-    /// Returns any error of the disk. The trait's documentation describes the state after a
-    /// failure.
+    /// Returns any error of the disk. After a failure, the content of the blocks written since the
+    /// last sync is unknown.
     fn sync(&self) -> io::Result<()>;
 }
 

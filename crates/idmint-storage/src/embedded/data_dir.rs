@@ -15,15 +15,17 @@ use crate::files::{FolderLock, FolderLockError};
 /// The file name of the database.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";
 
-/// The state files that exist in a folder. The two state files are the horizon and the database.
+/// The state files of a node that exist in its data folder. The two state files are the horizon and
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFiles {
     /// Neither file exists, as at a first start.
     Nothing,
-    /// Only the horizon exists, because a first start ended before it created the database.
+    /// Only the horizon file exists, because the first start of the node ended before it created
+    /// the database.
     HorizonOnly,
-    /// Only the database exists. The horizon was lost, because a first start creates it before the
-    /// database.
+    /// Only the database exists. The horizon file was lost, because a first start creates the
+    /// horizon file before the database.
     DatabaseOnly,
     /// Both files exist, as at every later start.
     Both,
@@ -58,7 +60,7 @@ impl DataDirError {
     }
 }
 
-/// A folder that is reserved for this process until the value is dropped.
+/// The data folder of a node, which is locked for this process until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
@@ -183,8 +185,8 @@ impl FoundFiles {
     }
 }
 
-/// Checks that a new file or folder has all permissions in `mode`. The umask may have removed some
-/// of them.
+/// Checks that a new file or folder has all permissions in `mode`. The umask of the process may
+/// have removed some of these permissions.
 fn check_owner(made: &Metadata, mode: u32) -> io::Result<()> {
     let left = made.mode() & 0o7777;
     if left & mode == mode {

@@ -10,8 +10,8 @@ use rustix::path::Arg;
 
 use crate::failure::{FailureKind, StoreError};
 
-/// The path and the inode of an open file. If the file is removed or replaced, writes to it still
-/// succeed, but the next start would not find them.
+/// The path and the inode of an open file. If the file is removed or replaced, writes to the open
+/// file still succeed, but the next start of the program would not find what was written.
 #[derive(Debug)]
 pub(crate) struct FilePlace {
     path: PathBuf,

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The mode of new folders: only the current user may read ids and records. An existing folder
-/// keeps its mode, because its creator may have shared it with a group on purpose.
+/// The permissions (mode) of new folders: only the current user may read ids and records. An
+/// existing folder keeps its permissions, because its creator may have shared it with a group on
+/// purpose.
 pub(super) const FOLDER_MODE: u32 = 0o700;
 
 /// The mode of every file in the data folder.

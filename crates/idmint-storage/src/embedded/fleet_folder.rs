@@ -28,14 +28,15 @@ use idmint_core::time::UnixNanos;
 /// horizons that its coordinator (etcd) has acknowledged.
 const HIGH_WATER: &str = "high-water-";
 
-/// The data folder of a fleet node, which stays locked until the value is dropped.
+/// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
+/// value and all clones of its lock are dropped.
 #[derive(Debug)]
 pub struct FleetFolder {
     lock: Option<Arc<FolderLock>>,
     adopted: Option<AdoptedNode>,
 }
 
-/// A single node that used this folder before a fleet adopted it.
+/// A single node that used this data folder before a fleet adopted the node (took over its ids).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdoptedNode {
     /// The folder that the node used.
@@ -70,8 +71,8 @@ impl FleetFolder {
         self.lock.clone()
     }
 
-    /// Returns the single node that minted in this folder, if a fleet of this namespace has adopted
-    /// it.
+    /// Returns the single node that minted ids in this folder, or `None` if there was no such node.
+    /// The fleet of this namespace has adopted the node.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }
@@ -161,14 +162,14 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Evidence that a fleet node has used a folder. A single node looks for it if the folder has no
-/// horizon file.
+/// Evidence that a node of a fleet has used a data folder. A single node looks for this evidence if
+/// its folder has no horizon file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
     /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
     pub(super) path: PathBuf,
-    /// The fleet had issued no id at or above this instant, according to all high-water files that
-    /// can be read. It may have issued later ids since it wrote these files.
+    /// The first instant for which the fleet had issued no id yet, according to all high-water
+    /// files that can be read. The fleet may have issued later ids since these files were written.
     pub(super) highest: Option<UnixNanos>,
 }
 
@@ -198,8 +199,9 @@ impl FormerFleet {
     }
 }
 
-/// Returns `true` for the name of a finished high-water file. The temporary file of a killed
-/// process does not count, because ids are minted only once the finished file exists.
+/// Returns `true` if `name` is the name of a finished high-water file. The temporary file of a
+/// killed process does not count, because a fleet node mints ids only once the finished file
+/// exists.
 fn is_high_water(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(HIGH_WATER))

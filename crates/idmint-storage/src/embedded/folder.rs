@@ -34,7 +34,8 @@ pub(crate) struct EmptyFolder {
     data_dir: DataDir,
 }
 
-/// A folder with a horizon file, whose formats were not compared yet.
+/// A data folder with a horizon file. The configured formats were not compared with the stored
+/// formats yet.
 pub(crate) struct ReservedFolder {
     // The fields are dropped in this order, so the lock is released last.
     /// `None` if a first start ended before the database was created.
@@ -43,8 +44,8 @@ pub(crate) struct ReservedFolder {
     data_dir: DataDir,
 }
 
-/// A folder with a horizon file and a database, after the configured formats were compared with the
-/// stored ones.
+/// A data folder with a horizon file and a database, after the configured formats were compared
+/// with the stored formats.
 struct ReadyFolder {
     // The fields are dropped in this order, so the lock is released last.
     database: Arc<Database>,
@@ -106,8 +107,8 @@ pub(crate) enum OpenError {
     /// The adoption note cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
-    /// A backup was restored to the folder, completely or in part, and this start lacks the floor
-    /// that it needs.
+    /// The state of a restore does not allow this start. For example, a backup was restored to the
+    /// folder, but the start was given no floor (time below which nothing is minted).
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
     /// The database cannot be used.
@@ -196,8 +197,8 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        // The horizon is durable, so the floor in the note is no longer needed. If this process is
-        // killed before the note is removed, the next start removes it.
+        // The horizon is durable, so the floor in the note of a restore is no longer needed. If
+        // this process is killed before the note is removed, the next start removes the note.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -436,8 +437,8 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // An intact file of another version is not lost, because a program of that version can read
-        // it.
+        // An intact horizon file of another version is not lost, because a program of that version
+        // can read the file.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -18,25 +18,26 @@ use crate::records::{NumberStore, TextChange};
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
 
-/// The number of attempts to read a folder. While a node runs, a file may change between two reads,
-/// so that it looks damaged.
+/// The maximum number of attempts to read a data folder. A running node may change a file between
+/// two reads, so that the file looks damaged.
 const ATTEMPTS: usize = 5;
 
 /// The kind of start for which a folder is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStart {
-    /// The folder is missing or has no horizon, so the next start is the first one.
+    /// The folder is missing or has no horizon file, so the next start is the first start of a node
+    /// in it.
     First,
-    /// The folder has this horizon, and its formats and series are those of the configuration. These
-    /// texts of numbers have changed since the last start.
+    /// The folder belongs to a node, and the configuration fits its stored formats and series. The
+    /// values are the stored horizon, and the changes to the texts of numbers since the last start.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,
 }
 
 impl NextStart {
-    /// Compares a configuration with the data in the folder `dir`, like the next start. Nothing is
-    /// locked or written, and a node may run on the folder.
+    /// Compares a configuration with the data in the folder `dir`, as the next start will do.
+    /// Nothing is locked or written, so a node may be running on the folder.
     ///
     /// # Errors
     /// Returns the [`FormatsError`] with which the next start would fail if no floor is stated.

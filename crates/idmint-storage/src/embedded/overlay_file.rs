@@ -48,8 +48,8 @@ impl BlockFile for OverlayFile {
 
     fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
         let mut written = self.written();
-        // If the file is cut and extended again, the new blocks contain zeros instead of their old
-        // content.
+        // If the file is shortened and later extended again, the new blocks must contain zeros
+        // instead of their old content.
         for index in written.len.min(len)..written.len {
             written.blocks.insert(index, Box::new([0; BLOCK_LEN]));
         }

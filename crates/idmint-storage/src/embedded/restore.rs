@@ -34,8 +34,8 @@ const NOTE_NAME: &str = "restored";
 /// a new ext4 volume, and what a killed start or restore has left.
 const NOT_CONTENT: [&str; 4] = ["lock", "lost+found", "probe", NOTE_NAME];
 
-/// The reason why a backup cannot be restored to a folder, or why the first start after a restore
-/// is refused.
+/// The reason why a backup cannot be restored to a folder, or why a start is refused because of a
+/// restore.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestoreError {
     /// The folder is not empty.
@@ -86,7 +86,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The environment has a floor for a restore, but the folder is empty.
+    /// The environment variable `IDMINT_FLOOR` sets a floor for the start after a restore, but the
+    /// folder is empty.
     #[error(
         "IDMINT_FLOOR is set for a restore, but {} is empty: run `idmint restore` first, or start without IDMINT_FLOOR",
         .folder.display()
@@ -155,7 +156,8 @@ pub fn restore(dir: &Path, archive: &mut impl Read, floor: UnixNanos) -> Result<
     let unfinished = data_dir.database_path().with_extension("new");
     let restored = put_database(archive, &unfinished, &data_dir.database_path());
     if restored.is_err() {
-        // The note is removed last. If a removal fails, the note stays and the start is refused.
+        // Remove the note last. If the removal of another file fails, the note stays, so the next
+        // start is refused.
         let is_removed = fs::remove_file(&unfinished)
             .map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true);
         if is_removed && data_dir.find().is_ok_and(|files| !files.has_database()) {
@@ -178,7 +180,8 @@ fn put_database(
         .sync_file(&file)
         .map_err(ArchiveError::NotWritten)?;
     drop(file);
-    // A backup of a later version is refused here and not by the next start.
+    // Open the database once, so that a backup of a later program version is refused now and not by
+    // the next start.
     drop(Database::open(unfinished, Arc::default())?);
     Ok(rename_durably(&MachineFiles, unfinished, path).map_err(ArchiveError::NotWritten)?)
 }
@@ -213,7 +216,8 @@ fn check_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// The note of a restore, with the floor that the next start needs.
+/// The note that a restore leaves in the data folder. It has the floor (time below which nothing is
+/// minted) that the next start needs.
 pub(super) struct RestoreNote {
     folder: PathBuf,
     file: CheckedFile,
@@ -285,7 +289,7 @@ impl RestoreNote {
         }
     }
 
-    /// Removes the note. If there is none, nothing changes.
+    /// Removes the note of the restore. If there is no note, nothing changes.
     ///
     /// # Errors
     /// Returns [`RestoreError::Note`] if the file system refuses.

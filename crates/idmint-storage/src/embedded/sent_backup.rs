@@ -8,7 +8,7 @@ use super::data_dir::DATABASE_NAME;
 use crate::failure::{FailureKind, StoreError};
 use crate::records::{BackedUp, RecordStore};
 
-/// The folder in the data folder in which the copy is made.
+/// The name of a temporary folder within the data folder. The copy of the database is made in it.
 const FOLDER: &str = "backup.new";
 
 /// A copy of the database that exists only as long as this value.
@@ -61,8 +61,8 @@ impl SentBackup {
     }
 }
 
-/// Checks that a second database fits on the disk. Otherwise the copy would fill the disk, and
-/// appends would fail until the copy fails.
+/// Checks that a second database fits on the disk. Otherwise the copy would fill the disk, and the
+/// running node could not append events until the copy fails and is removed.
 fn check_room(data_dir: &Path) -> Result<(), StoreError> {
     let failed = |cause: io::Error| StoreError::new(FailureKind::of_io(&cause), cause);
     let needed = fs::metadata(data_dir.join(DATABASE_NAME))

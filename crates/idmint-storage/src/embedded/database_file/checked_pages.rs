@@ -34,10 +34,11 @@ pub(super) struct CheckedPages {
 struct Sums {
     /// The number of pages in the file.
     len: u64,
-    /// The two checksums of the first page. Index 0 has the checksum of its synced content, and
-    /// index 1 the checksum of its current content.
+    /// The two checksums of the engine's first page. Index 0 has the checksum of the page as it was
+    /// last synced, and index 1 the checksum of its current content.
     first_page: [u32; 2],
-    /// The groups of checksums that were loaded from the file so far, by group index.
+    /// The groups of page checksums that were loaded from the file so far, by the index of the
+    /// group in the file.
     groups: BTreeMap<u64, Group>,
 }
 
@@ -49,7 +50,7 @@ struct Group {
 }
 
 impl CheckedPages {
-    /// Opens the pages in a file with this layout.
+    /// Opens the engine's pages in a database file with this layout.
     ///
     /// # Errors
     /// Returns any error of the disk.
@@ -80,9 +81,9 @@ impl CheckedPages {
         self.sums().len == 0
     }
 
-    /// Returns `true` if the first page matches one of its two checksums. A flipped bit makes it
-    /// match neither, and a power loss may do so too. If neither matches, the engine's own check
-    /// decides whether the database is intact.
+    /// Returns `true` if the first page matches one of its two checksums. After a flipped bit, the
+    /// page matches neither checksum. The same may be true after a power loss. If neither matches,
+    /// the engine's own check decides whether the database is intact.
     ///
     /// # Errors
     /// Returns any error of the disk.
@@ -92,8 +93,8 @@ impl CheckedPages {
     }
 
     fn sums(&self) -> MutexGuard<'_, Sums> {
-        // A panicking thread leaves the checksums consistent, so the lock can be used even if it is
-        // poisoned.
+        // A thread that panics while holding the lock leaves the checksums consistent, so the lock
+        // can be used even if it is poisoned.
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -228,9 +229,9 @@ impl StorageBackend for CheckedPages {
         self.file.sync()?;
         let mut sums = self.sums();
         let [before, now] = sums.first_page;
-        // Replace the old checksum. If it stayed valid, a change of the first page back to its old
-        // content would not be detected. A single flipped bit can be such a change, because one bit
-        // selects which of two commits is current.
+        // Replace the old checksum of the first page. If the old checksum stayed valid, a change of
+        // the page back to its old content would not be detected. A single flipped bit can be such
+        // a change, because one bit selects which of two commits is current.
         if before == now {
             Ok(())
         } else {

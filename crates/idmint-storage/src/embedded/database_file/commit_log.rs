@@ -16,8 +16,8 @@ use super::layout::Layout;
 use super::log_item::LogItem;
 use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 
-/// The number of blocks that are filled with zeros in advance. A commit then does not extend the
-/// file, which would make its sync take twice as long.
+/// The number of log blocks that are filled with zeros in advance. Then a commit does not extend
+/// the file. Extending the file would make the sync of the commit take twice as long.
 const FILLED_AHEAD: u64 = 256;
 
 /// The log of an open database.
@@ -28,7 +28,8 @@ pub(in crate::embedded) struct CommitLog {
     end: u64,
     /// The index of the block at which the next commit will begin.
     next: u64,
-    /// The index of the first block after all blocks that were written since the file was opened.
+    /// The end of the blocks that were written since the file was opened, as the index of the first
+    /// block after them.
     filled: u64,
 }
 
@@ -85,8 +86,8 @@ impl CommitLog {
         Ok(entries)
     }
 
-    /// Returns the commits that follow commit `number`, and the index of the block after the last
-    /// of them.
+    /// Returns the commits in the log that follow commit `number`, and the index of the first block
+    /// after the last returned commit.
     fn read_after(&self, number: u64) -> io::Result<(Vec<LogEntry>, u64)> {
         let (mut at, mut end, mut last) = (self.first, self.first, None::<u64>);
         let mut entries = Vec::new();
@@ -119,8 +120,8 @@ impl CommitLog {
         Ok((entries, end))
     }
 
-    /// Returns `true` if there is room for a commit of `content_len` bytes. If not, the engine must
-    /// sync first.
+    /// Returns `true` if the log has room for a commit of `content_len` bytes. If not, the engine
+    /// must sync its pages first, and the log must be restarted.
     pub(in crate::embedded) fn has_room(&self, content_len: usize) -> bool {
         // Keep one more block free for the note that says that this commit was synced.
         self.next + LogItem::blocks(content_len) < self.end
@@ -156,7 +157,8 @@ impl CommitLog {
         self.fill_to((self.next + 1).min(self.end - 1))
     }
 
-    /// Fills the unwritten blocks up to `block` with zeros, and usually many blocks after it.
+    /// Fills the unwritten blocks of the log up to `block` with zeros. To do this seldom, usually
+    /// fills many blocks after `block` as well.
     fn fill_to(&mut self, block: u64) -> io::Result<()> {
         while self.filled <= block {
             let filled = (self.filled + FILLED_AHEAD).min(self.end);
@@ -175,8 +177,8 @@ impl CommitLog {
     /// Returns any error of the disk.
     pub(in crate::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
-        // If nothing was written to the log, no note is needed. Writing one could fail on a full
-        // disk.
+        // If nothing was written to the log since it was opened, no note about synced commits is
+        // needed. Writing a note could fail on a full disk.
         if self.filled > self.first {
             self.note(self.first, number)
         } else {

@@ -40,8 +40,8 @@ impl FileView {
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
-        // A panicking thread leaves only complete blocks, so the lock can be used even if it is
-        // poisoned.
+        // A thread that panics while holding the lock leaves only complete blocks, so the lock can
+        // be used even if it is poisoned.
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

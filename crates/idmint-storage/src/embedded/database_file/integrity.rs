@@ -15,12 +15,13 @@ use tracing::warn;
 use super::file_view::FileView;
 use crate::embedded::block_file::BLOCK_LEN;
 
-/// The offset of the byte whose lowest bit selects one of the two commit slots as the current one.
+/// The file offset of a byte in the engine's first page. The lowest bit of this byte selects which
+/// of the two commit slots is current.
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
-/// The offset of the transaction number in each commit slot. The number has eight bytes in
-/// little-endian order.
+/// The file offset of the transaction number in each of the two commit slots. The number has eight
+/// bytes in little-endian order.
 const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 
 /// The result of a check in which every page was intact.
@@ -28,7 +29,8 @@ const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 pub(super) enum Soundness {
     /// The whole file is consistent.
     Sound,
-    /// The engine's list of free pages is out of date, as it may be after a crash.
+    /// The pages are intact, but the engine's list of free pages is out of date, as it may be after
+    /// a crash.
     NotesAreStale,
 }
 
@@ -67,7 +69,7 @@ pub(super) fn check(
     let view = FileView::of(Arc::clone(base))?;
     view.write(SLOT_CHOICE_AT, &[choice])?;
     // If the pages of the later commit are incomplete, that commit was never finished, and the
-    // current one is valid. The engine may panic on incomplete pages.
+    // current one is valid. The engine may panic when it reads incomplete pages.
     //
     // Unwind safety: a panic drops the view and its engine.
     let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else {
@@ -110,9 +112,9 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// The file has two commit slots, and the byte at [`SLOT_CHOICE_AT`] says which one is current. If
-/// the other slot has the later transaction, returns the byte that makes that slot current.
-/// Otherwise returns `None`.
+/// Checks whether the commit slot that is not current has the later transaction. If so, returns the
+/// byte that makes this slot current when it is written at [`SLOT_CHOICE_AT`]. Otherwise returns
+/// `None`.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);

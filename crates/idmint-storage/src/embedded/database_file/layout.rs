@@ -16,8 +16,8 @@ const MAGIC: [u8; 8] = *b"idmintdb";
 /// The first bytes of a file that the engine wrote directly, as it did before the log existed.
 const MAGIC_OF_ENGINE: [u8; 4] = *b"redb";
 const VERSION: u32 = 1;
-/// The length in bytes of the magic, the version and the log length together. A CRC-32C over these
-/// bytes follows.
+/// The length in bytes of the fields in the first block of the file: the magic, the version and the
+/// log length. A CRC-32C over these bytes follows.
 const HEAD_LEN: usize = 16;
 
 pub(super) const HEAD_BLOCK: u64 = 0;
@@ -27,7 +27,8 @@ const LOG_BLOCK: u64 = 2;
 /// The number of checksums in a block, which is also the number of pages that follow that block.
 pub(super) const GROUP_LEN: u64 = 1_024;
 
-/// The error of an intact file that this program cannot read, because another version wrote it.
+/// The error of a database file that is intact but cannot be read, because another version of this
+/// program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OtherLayout {
     /// A file of a build before commit a157b41. Its layout lacks the log or one of the tables.
@@ -96,7 +97,7 @@ impl Layout {
         head
     }
 
-    /// Returns the first block of the log, and the number of blocks in the log.
+    /// Returns the index of the first block of the log, and the number of blocks in the log.
     pub(super) fn log(self) -> (u64, u64) {
         (LOG_BLOCK, u64::from(self.log_len))
     }

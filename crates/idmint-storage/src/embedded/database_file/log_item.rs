@@ -31,8 +31,8 @@ impl LogItem {
         u64::try_from((HEAD_LEN + content_len).div_ceil(BLOCK_LEN)).expect("a length fits 64 bits")
     }
 
-    /// Encodes the commit `number` with this content. If the content is empty, encodes a note. The
-    /// length is a multiple of the block length.
+    /// Encodes the commit `number` with this content. If the content is empty, encodes a note that
+    /// commit `number` was synced. The length of the result is a multiple of the block length.
     pub(super) fn to_bytes(number: u64, content: &[u8]) -> Vec<u8> {
         let content_len = u32::try_from(content.len()).expect("it fits the log");
         let mut bytes = Vec::with_capacity((HEAD_LEN + content.len()).next_multiple_of(BLOCK_LEN));

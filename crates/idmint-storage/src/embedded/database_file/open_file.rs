@@ -22,7 +22,7 @@ pub(in crate::embedded) struct OpenFile {
     pub(in crate::embedded) log: CommitLog,
 }
 
-/// Opens a database. Its pages are verified when they are read.
+/// Opens a database, which then verifies the checksum of each page when it reads the page.
 ///
 /// # Errors
 /// Returns any error of the engine or the disk.

@@ -29,10 +29,12 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 const MAGIC: [u8; 8] = *b"idmint-c";
 const VERSION: u32 = 1;
 const CHECKSUM_AT: usize = BLOCK_LEN - 4;
-/// The index of the mark's block. The two copies of the horizon are before it.
+/// The index of the block with the commit mark in the horizon file. The blocks 0 and 1 are the two
+/// copies of the horizon.
 const BLOCK: u64 = 2;
 
-/// The number of the last commit of the database, in memory and in the horizon file.
+/// The commit mark: the number of the last commit of the database, stored in memory and in the
+/// horizon file.
 #[derive(Debug, Default)]
 pub(crate) struct CommitMark {
     /// The horizon file, or `None` if the store is only in memory.
@@ -49,7 +51,8 @@ pub(crate) struct CommitMark {
     /// Written by: `read`, `raise`. Read by: `raise`. Ordering: `Relaxed`, for the same reason as
     /// `number`. Tested by: `a_number_is_found_again_and_never_lowered`.
     is_wanting: AtomicBool,
-    /// `true` once a write of the mark has failed. Later failures are not logged.
+    /// `true` once a write of the commit mark has failed. The first failure is logged, and later
+    /// failures are not.
     has_failed: AtomicBool,
 }
 
@@ -74,7 +77,8 @@ impl CommitMark {
                 }
                 number
             }
-            // The file was written by an earlier version, whose files had two blocks.
+            // An earlier version of this program wrote the file. Its horizon files had two blocks
+            // and no commit mark.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 warn!(
@@ -131,14 +135,15 @@ pub(crate) fn to_block(number: u64) -> Block {
     block
 }
 
-/// Returns the number in a block, or `None` if the block is not a commit mark that [`to_block`] has
-/// made.
+/// Returns the commit number in a block, or `None` if the block is not an intact commit mark as
+/// [`to_block`] encodes it.
 fn number_in(block: &Block) -> Option<u64> {
     let number = u64::from_be_bytes(block[12..20].try_into().expect("eight bytes"));
     (*block == to_block(number)).then_some(number)
 }
 
-/// Returns the version of an intact block that a later version of this program has written.
+/// Returns the version number in a block if the block is an intact commit mark that a later version
+/// of this program has written, and otherwise `None`.
 fn later_version(block: &Block) -> Option<u32> {
     let (content, crc) = block.split_last_chunk()?;
     let version = u32::from_be_bytes(*block[8..].first_chunk()?);

@@ -32,15 +32,16 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 pub(crate) struct HorizonRecord {
     /// The slot to which the horizon applies.
     pub(crate) slot: u32,
-    /// The number of the write pass that wrote this copy. Once the pass is complete, both copies
-    /// have the same number.
+    /// The number of the pass that wrote this copy. A pass overwrites both copies, so both have the
+    /// same number once the pass is complete.
     pub(crate) sequence: u64,
     /// The horizon: the first instant for which no ids are reserved.
     pub(crate) horizon: UnixNanos,
-    /// The floor from which the node began to mint. Ids in the tick that contains the floor may
-    /// have been issued before.
+    /// The floor: the time from which the node began to mint. Ids in the tick (time unit of a
+    /// format) that contains the floor may have been issued before.
     pub(crate) floor: Option<UnixNanos>,
-    /// `true` once the database was created. If the database is missing then, it was lost.
+    /// `true` once the database next to the horizon file was created. If the database is missing
+    /// later, it was lost.
     pub(crate) has_records: bool,
     /// `true` if a fleet is adopting the node, or has adopted it. Nothing may be minted with this
     /// horizon any more.
@@ -65,8 +66,8 @@ pub(crate) enum CopyFault {
     /// The bytes are an intact horizon that another version of this program wrote.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
-    /// The copy is intact, but the other copy has a later pass. That pass wrote this copy first, so
-    /// its write to this copy was lost.
+    /// This copy is intact, but out of date. A later pass wrote this copy first and the other copy
+    /// second, and only the second write is on disk.
     #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
         /// The number of the pass that should have written the copy.

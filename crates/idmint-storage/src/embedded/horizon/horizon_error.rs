@@ -25,8 +25,8 @@ pub(crate) enum HorizonError {
         /// The fault of copy B.
         b: CopyFault,
     },
-    /// Both copies are intact, but no sequence of writes explains their content. Nothing was
-    /// written.
+    /// Both copies of the horizon are intact, but no sequence of writes explains their content.
+    /// Nothing was written.
     #[error(
         "the two copies of the horizon in {} contradict each other, as if parts of two files were mixed; start with \
          --floor and an instant at or above which no id was ever issued", .path.display()
@@ -58,8 +58,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// Another version of this program wrote the file. Nothing was written, and setting a floor
-    /// does not help.
+    /// Another version of this program wrote the horizon file. This start has written nothing, and
+    /// setting a floor does not help.
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()

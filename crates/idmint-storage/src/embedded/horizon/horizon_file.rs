@@ -52,7 +52,7 @@ impl fmt::Display for WhichCopy {
     }
 }
 
-/// Reports that one copy of the horizon was bad. The other copy was used, and the bad one was
+/// A report that one copy of the horizon was bad. The other copy was used, and the bad copy was
 /// repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
@@ -115,7 +115,8 @@ impl HorizonFile {
         }
     }
 
-    /// Opens the file. If one copy is bad, it is repaired from the other one.
+    /// Opens the horizon file. If one copy of the horizon is bad, it is repaired from the other
+    /// copy.
     ///
     /// # Errors
     /// Returns the errors of [`read_from`](HorizonFile::read_from), or [`HorizonError::NotOpened`]
@@ -202,8 +203,8 @@ impl<F: BlockFile> HorizonFile<F> {
             newest,
             is_poisoned: false,
         };
-        // Write both copies even if they look intact, because they may have been read from the page
-        // cache and not from the disk.
+        // Write both copies of the horizon even if they look intact, because they may have been
+        // read from the page cache and not from the disk.
         let sequence = next_pass_beginning_with(write_first, newest.sequence);
         horizon.write_pass(HorizonRecord { sequence, ..newest })?;
         Ok((horizon, damage))
@@ -214,13 +215,15 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.horizon
     }
 
-    /// Returns the floor from which the node began to mint, or `None` if it is not known.
+    /// Returns the floor, which is the time from which the node began to mint ids, or `None` if the
+    /// floor is not known.
     pub(crate) fn floor(&self) -> Option<UnixNanos> {
         self.newest.floor
     }
 
-    /// Returns the floor that an operator has set, if the horizon was not raised above it yet.
-    /// Returns `None` after a first start, because its horizon is above its floor.
+    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon was not
+    /// raised above this floor yet. Returns `None` after a first start, because a first start
+    /// writes a horizon above the floor.
     pub(crate) fn stated_floor(&self) -> Option<UnixNanos> {
         self.floor().filter(|floor| *floor == self.horizon())
     }
@@ -324,7 +327,8 @@ impl<F: BlockFile> HorizonFile<F> {
 }
 
 /// Returns the highest horizon in any intact copy of the file, whichever slot the copy belongs to.
-/// A start with an operator's floor must not set the new horizon below this one.
+/// A start with a floor that an operator has set must not write a new horizon below the returned
+/// one.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
@@ -334,7 +338,8 @@ pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
         .max()
 }
 
-/// Returns the slot in the file, for a command that does not know the slot.
+/// Returns the slot (place of the node among all nodes) that is stored in the file. Only for
+/// commands that do not know the slot.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
@@ -357,12 +362,12 @@ fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
         .collect()
 }
 
-/// The result of comparing the two copies: the newest horizon, the copy to write first, and the
-/// damage if one copy is bad.
+/// The result of comparing the two copies of the horizon. It has the newest horizon, the copy to
+/// write first, and the damage if one copy is bad.
 struct Choice {
     newest: HorizonRecord,
-    /// The copy to write first. If this write fails, the other copy is still intact, because it is
-    /// certainly on disk.
+    /// The copy to write first. If this write fails, the other copy is still intact, because the
+    /// other copy is certainly on disk.
     write_first: WhichCopy,
     damage: Option<Damage>,
 }
@@ -403,15 +408,16 @@ fn choose_copy(
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
-        // A crash interrupted the pass between its two copies, which can happen at any time.
+        // The newest pass has written its first copy only, because a crash interrupted it. This is
+        // no damage, because a crash can happen at any time.
         return Ok(Choice {
             newest: newer,
             write_first: newer_copy,
             damage: None,
         });
     }
-    // The latest pass wrote the older copy first, and its sync reported success. But the copy still
-    // has the content of an earlier pass, so that write was lost.
+    // The latest pass has written both copies, and the sync of its first copy reported success. But
+    // this first copy still has the content of an earlier pass, so its write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,
@@ -461,8 +467,8 @@ fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, Co
     }
 }
 
-/// Returns the two copies in the order in which pass `sequence` writes them. Even passes begin with
-/// A, odd ones with B.
+/// Returns the two copies of the horizon in the order in which pass number `sequence` writes them.
+/// Passes with even numbers begin with copy A, and all others with copy B.
 fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     if sequence.is_multiple_of(2) {
         [A, B]
@@ -471,7 +477,8 @@ fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     }
 }
 
-/// Returns the number of the next pass after `sequence` that begins with `copy`.
+/// Returns the number of the next pass after pass `sequence` that writes `copy` before the other
+/// copy.
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
     if writing_order(next)[0] == copy {

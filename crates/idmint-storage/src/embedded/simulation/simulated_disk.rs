@@ -46,7 +46,8 @@ pub struct SimulatedDisk {
     each_sync: Option<Pause>,
 }
 
-/// A function that each sync of the simulated disk calls. The sync is slow if the function is slow.
+/// A function that each sync of the simulated disk calls, so that the sync takes as long as the
+/// function.
 type Pause = Box<dyn Fn() + Send + Sync>;
 
 /// A gate that each sync has to pass before it begins.
@@ -282,7 +283,8 @@ impl Drop for HeldSyncs<'_> {
 }
 
 impl State {
-    /// Counts one write or sync. Returns the fault that it fails with, if any.
+    /// Counts one write or sync of the disk. Returns the fault with which this operation fails, or
+    /// `None` if it succeeds.
     fn next_fault(&mut self) -> Option<Fault> {
         self.operations += 1;
         match &mut self.plan {
@@ -381,7 +383,8 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // If a write fails before its first byte, the block does not change.
+        // If a write fails before it has changed a byte, the block keeps its content and no write
+        // is waiting for a sync.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);
             state.waiting.push(Change::Block(index, Box::new(written)));
@@ -419,8 +422,8 @@ impl State {
     }
 }
 
-/// Returns the content of a block after a write of `new` over `old` was interrupted. Returns `None`
-/// if the block did not change.
+/// Returns the content of a block after a power loss interrupted a write of `new` over `old`.
+/// Returns `None` if the block did not change.
 fn mixture(
     random: &mut StdRng,
     old: Option<Block>,

@@ -12,7 +12,8 @@ use crate::embedded::file_system::FileSystem;
 pub(crate) enum Unsynced {
     /// No unsynced change survives.
     Lost,
-    /// Unsynced names survive, but files only have the bytes that were synced.
+    /// The names of files and folders survive without a sync, but files have only the bytes that
+    /// were synced.
     NamesLanded,
     /// Unsynced bytes survive, but only synced names do.
     BytesLanded,

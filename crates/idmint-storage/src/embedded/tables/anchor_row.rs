@@ -9,7 +9,8 @@ const VERSION: u8 = 1;
 /// The length of a row, in bytes.
 pub(super) const LEN: usize = 9;
 
-/// The name of a row: the format, the two objects, and the anchor's time in microseconds.
+/// The name (key) of an anchor's row: the format, the two objects, and the time of the anchor in
+/// microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
 /// Returns the row name of the anchor of this pair of objects at the time `tca`.

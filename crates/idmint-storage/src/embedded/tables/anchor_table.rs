@@ -14,7 +14,7 @@ use idmint_records::conjunction::{Anchor, Pair, Tca};
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 
-/// Returns the anchors of a pair of objects with times in this range.
+/// Returns the stored anchors of a pair of objects whose times are in this range.
 pub(super) fn anchors_within(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     format: &str,

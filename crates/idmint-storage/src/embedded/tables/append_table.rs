@@ -106,8 +106,9 @@ impl LedgerStore for RecordTables {
 }
 
 impl RecordTables {
-    /// Returns up to `count_max` appends of a ledger, oldest first. The list begins after the
-    /// append whose last event is `after`, or with the first append if `after` is `None`.
+    /// Returns up to `count_max` appends (groups of events that were written together) of a ledger,
+    /// oldest first. The list begins after the append whose last event is `after`, or with the
+    /// first append if `after` is `None`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -181,7 +182,7 @@ fn rows_behind(
     Ok(appends.range((ledger.bits(), from)..=(ledger.bits(), u128::MAX))?)
 }
 
-/// Returns all chunks of an append except `last`, which is its last chunk.
+/// Returns the chunks (rows) of a long append that come before `last`, which is its last chunk.
 fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
     let name = append_row::name(last.head().id);
     let (mut pieces, mut next_place) = (Vec::new(), last.first_place);
@@ -200,7 +201,7 @@ fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredApp
     Ok(pieces)
 }
 
-/// Joins the chunks of an append. `pieces` are all chunks except the last one, in order.
+/// Joins the chunks (rows) of a long append. `pieces` are all chunks except `last`, in order.
 fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     let first_place = pieces
         .first()
@@ -214,7 +215,7 @@ fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     }
 }
 
-/// Returns the events of an append, each with the id of the event before it.
+/// Returns the events of an append, each with the id of the event before it in the ledger.
 fn links_of(
     appends: &Appends,
     append: &StoredAppend,
@@ -241,8 +242,8 @@ type Row<'a> = (
     AccessGuard<'a, &'static [u8]>,
 );
 
-/// Parses a row with `read`. Returns an error if `read` returns `None`, because the row is then
-/// damaged or written by a later version.
+/// Parses a row with the function `read`. If `read` returns `None`, the row is damaged or written
+/// by a later version, so the result is an error.
 fn read<T>(
     (name, bytes): &Row<'_>,
     read: impl FnOnce(append_row::AppendName, &[u8]) -> Option<T>,

@@ -1,4 +1,4 @@
-//! Copies a database row by row while it is in use. The copy is a snapshot of one moment.
+//! Copies a database row by row while a node uses it. The copy is a snapshot of one moment.
 
 use std::fs;
 use std::io;
@@ -42,8 +42,9 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     }
     let copy = Database::create(&path, Arc::default())?;
     database.attempt(|engine| {
-        // Continue the commit numbers in the copy. If an even older file later replaces the
-        // restored copy, the lower commit number in that file reveals it.
+        // Store the number of the last commit in the copy, so that the copy continues the
+        // numbering. If someone later replaces the restored copy by an even older file, its lower
+        // commit number reveals that.
         let last = engine.last_commit()?;
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {
@@ -73,8 +74,8 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     })?
 }
 
-/// Copies the rows of a table, and returns the sum of `counts` over all rows. If the table does not
-/// exist, there is nothing to copy.
+/// Copies the rows of a table, and returns the total number of records. `counts` returns the number
+/// of records in one row. If the table does not exist, nothing is copied.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,

@@ -1,5 +1,4 @@
-//! The transactional database. If a file is damaged, that is reported as an error and never as a
-//! panic.
+//! The transactional database of a node. A damaged database file causes an error and never a panic.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,8 +31,8 @@ pub(in crate::embedded) const LOG_LEN: u32 = 512;
 /// The error of a database that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
-    /// The file is damaged and was not repaired. A good copy is needed. The horizon next to it is
-    /// not affected.
+    /// The database file is damaged and was not repaired. A good copy is needed. The horizon file
+    /// next to it is not affected.
     #[error(
         "the database {} is damaged ({what}); restore a good copy, and leave the horizon beside it as it is", .path.display()
     )]
@@ -43,8 +42,8 @@ pub(crate) enum DatabaseError {
         /// A description of the damage.
         what: String,
     },
-    /// The file is intact, but another version wrote it and this program cannot read it. No record
-    /// was changed.
+    /// The database file is intact, but this program cannot read it because another version wrote
+    /// it. No record was changed.
     #[error("the database {} {layout}; never delete this folder: it is the record that keeps ids unique", .path.display())]
     OtherLayout {
         /// The path of the database file.
@@ -52,7 +51,8 @@ pub(crate) enum DatabaseError {
         /// The layout of the file.
         layout: OtherLayout,
     },
-    /// The file is intact, but it lacks acknowledged commits. The file was not changed.
+    /// The database file is intact, but it lacks commits that were already acknowledged to callers.
+    /// The file was not changed.
     #[error(
         "the database {} {lost}: it is an older copy, or its end was lost; restore the newest copy; if there is none, \
          those commits are lost: start with --floor and an instant at or above which no id was ever issued",
@@ -70,10 +70,12 @@ pub(crate) enum DatabaseError {
         /// The path of the database file.
         path: PathBuf,
     },
-    /// The file was removed or replaced, so the next start would not find later writes.
+    /// The database file was removed or replaced while it was open, so the next start would not
+    /// find later writes.
     #[error(transparent)]
     Displaced(#[from] Displaced),
-    /// The disk refused an operation. An interrupted write is either complete or absent.
+    /// The disk refused an operation on the database. If a write was interrupted, either all of it
+    /// is stored or none of it.
     #[error("cannot read or write the database {}; check the disk, start again", .path.display())]
     NotUsable {
         /// The path of the database file.
@@ -124,16 +126,19 @@ pub(crate) struct Database {
     /// `true` if the disk was full at the last write. The database can still be read.
     ///
     /// Written by: `attempt`, and by `reopen` after a successful write. Read by: `obstacle`,
-    /// `attempt_read`, `attempt_write`. Ordering: `Relaxed`, as for `has_failed`.
+    /// `attempt_read`, `attempt_write`, `reopen`. Ordering: `Relaxed`, for the same reason as
+    /// `has_failed`.
     is_full: AtomicBool,
-    /// The lock on the folder. The lock must be released only after the file is closed.
+    /// The lock on the data folder. The lock must be released only after the database file is
+    /// closed.
     _folder: Option<Arc<DataDir>>,
 }
 
 type Opener = dyn Fn() -> Result<Engine, redb::Error> + Send + Sync;
 
 impl Database {
-    /// Opens an existing database file. The file must have every commit up to the number in `mark`.
+    /// Opens an existing database file. The file must contain every commit up to the number in the
+    /// commit mark `mark`.
     ///
     /// # Errors
     /// Returns any variant of [`DatabaseError`].
@@ -160,8 +165,8 @@ impl Database {
         Ok(Database::with_engine(engine, None, path))
     }
 
-    /// Creates a database file, which is durable when this function returns. Later commits raise
-    /// `mark`.
+    /// Creates a database file, which is durable when this function returns. Later commits store
+    /// their number in the commit mark `mark`.
     ///
     /// The file is created under a temporary name and then renamed. So a crash does not leave an
     /// incomplete file, which would look damaged.
@@ -201,7 +206,7 @@ impl Database {
         Ok(Database::with_engine(engine, None, path))
     }
 
-    /// Creates a database on a simulated disk of its own.
+    /// Creates a database for tests on a new simulated disk.
     ///
     /// # Errors
     /// Returns [`DatabaseError::NotUsable`] if the engine cannot be created.
@@ -248,8 +253,8 @@ impl Database {
         }
     }
 
-    /// Remembers the path and inode of the file. All later operations check that the file was not
-    /// replaced.
+    /// Remembers the path and inode of the database file, so that all later operations check that
+    /// the file was not replaced.
     fn in_place(mut self) -> Result<Database, DatabaseError> {
         let place = FilePlace::at(&self.path);
         self.place = Some(place.map_err(|cause| DatabaseError::NotUsable {
@@ -259,8 +264,8 @@ impl Database {
         Ok(self)
     }
 
-    /// Attaches the lock on the folder. As long as this database exists, no other process may use
-    /// the folder.
+    /// Attaches the lock on the data folder to this database. As long as the database exists, no
+    /// other process may use the folder.
     pub(crate) fn locked_by(mut self, folder: Arc<DataDir>) -> Database {
         self._folder = Some(folder);
         self
@@ -370,7 +375,7 @@ impl Database {
                 if !self.is_full.load(Ordering::Relaxed) {
                     return Err(error);
                 }
-                // Another reader may have opened the engine again while this one waited for the
+                // Another thread may have opened the engine again while this thread waited for the
                 // lock.
                 if self.has_failed.load(Ordering::Relaxed) {
                     self.open_again(&mut engine)?;
@@ -409,8 +414,8 @@ impl fmt::Debug for Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Closing the database writes to the file, and may panic if the file is damaged. There is
-        // no caller left to handle an error.
+        // Closing the database writes to the file, and may panic if the file is damaged. An error
+        // is ignored, because no caller is left to handle it.
         let _ = catch_panic(&self.path, || {
             drop(
                 self.engine
@@ -496,7 +501,8 @@ fn is_about_the_bytes(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the error of type `E` that this crate has wrapped in an I/O error, if there is one.
+/// Returns the error of type `E` inside this I/O error, or `None` if this crate has not wrapped
+/// such an error in it.
 fn reason<E: std::error::Error + Clone + 'static>(error: &io::Error) -> Option<E> {
     error.get_ref()?.downcast_ref().cloned()
 }
@@ -512,9 +518,9 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     )
 }
 
-/// Returns the error of a row that cannot be decoded. If `is_whole` is `true`, the checksum of the
-/// row is right, so a later version has written it. `what` begins the message with a subject and a
-/// verb, such as `the numbers of acme up to 7 are`.
+/// Returns the error for a row that cannot be decoded. If `is_whole` is `true`, the checksum of the
+/// row is right, so a later version has written the row. `what` begins the message with a subject
+/// and a verb, such as `the numbers of acme up to 7 are`.
 pub(super) fn unreadable(is_whole: bool, what: &str) -> redb::Error {
     match is_whole {
         true => {

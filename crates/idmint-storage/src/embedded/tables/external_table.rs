@@ -1,5 +1,5 @@
-//! The two tables of external ids, which other originators gave to conjunctions. One table maps
-//! anchors to ids, and the other maps ids to anchors.
+//! The two tables of external ids, which are ids that other originators gave to conjunctions. One
+//! table maps anchors (first reports of conjunctions) to ids, and the other maps ids to anchors.
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -9,11 +9,11 @@ use crate::records::rows::externals_row;
 use crate::records::{AnchorKey, ListPlace, ListRange};
 use idmint_records::conjunction::{ExternalId, Pair, Tca};
 
-/// The name of a row: the format, time and pair of objects of an anchor.
+/// The name (key) of a row: the format, the time and the pair of objects of an anchor.
 type Name<'a> = (&'a str, i64, u64, u64);
 
-/// The name of a row: a format and an external id, then the time and pair of objects of an anchor
-/// that has this id.
+/// The name (key) of a row: a format and an external id, followed by the time and the pair of
+/// objects of an anchor that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
 /// Maps the anchor of each conjunction with external ids to these ids.
@@ -24,8 +24,8 @@ pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
 pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
     TableDefinition::new("anchors-by-external");
 
-/// Attaches external ids to the anchors of their conjunctions. If an anchor is not stored, its
-/// external ids are skipped.
+/// Attaches external ids to the anchors (first reports) of their conjunctions. The external ids for
+/// an anchor that is not stored are skipped.
 pub(super) fn add(
     transaction: &WriteTransaction,
     externals: &[(AnchorKey, ExternalId)],

@@ -16,14 +16,15 @@ use crate::records::RecordPlan;
 use crate::records::rows::number_rows::{self, NumberName};
 use idmint_records::ledger::{FormChange, GivenNumbers, NumberForm, SeriesName};
 
-/// Maps a series and a number to the form that applies from this number on.
+/// Maps a series and a number to the form in which the series writes its numbers from this number
+/// on.
 pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form that was stored with a number. The read uses the open write transaction, so
-    /// that the response to a repeated request need not wait until earlier commits are in the
-    /// tables.
+    /// Returns the form (rule for writing it as text) that was stored with a number. The read uses
+    /// the open write transaction, so that the response to a repeated request need not wait until
+    /// earlier commits are in the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -35,9 +36,9 @@ impl RecordTables {
         })
     }
 
-    /// Returns the changes of form that apply to these numbers of a series, in ascending order. The
-    /// first change may have a lower number, whose form still applies to the first of these
-    /// numbers.
+    /// Returns the forms in which these numbers of a series are written, in ascending order. Each
+    /// is returned with the first number in this form. For the first form, that number may be below
+    /// `numbers`.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,
@@ -63,8 +64,8 @@ impl RecordTables {
     }
 }
 
-/// Returns the changes of form that these plans have to write, because their numbers are written
-/// differently from the number before them.
+/// Returns the changes of form that must be stored together with these plans. A change is needed
+/// where a plan writes its numbers in another form than the number before them.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -90,7 +91,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the forms of wrong first numbers, which a plan has replaced.
+/// Removes the stored forms of the numbers `wrong`. They were the wrong first numbers of their
+/// series, and a plan has replaced them.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
@@ -102,7 +104,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the last change of form at or below a number, or `None` if there is none.
+/// Returns the last change of form at or below a number of a series, or `None` if no form was
+/// stored up to this number.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

@@ -94,8 +94,8 @@ impl FormatsTable<'_> {
         Ok(kinds.map(NumberKinds))
     }
 
-    /// Stores the kinds of series, so that the next start can compare them. The kinds are durable
-    /// when this method returns.
+    /// Stores the kinds of series (`gapless` or `blocks`), so that the next start can compare them
+    /// with its configuration. The kinds are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.
@@ -103,7 +103,8 @@ impl FormatsTable<'_> {
         self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
     }
 
-    /// Returns the templates of all starts. The history is empty if no start has stored any.
+    /// Returns the templates for the texts of numbers that were configured at all starts. The
+    /// history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -116,7 +117,8 @@ impl FormatsTable<'_> {
         })
     }
 
-    /// Stores the templates of all starts. They are durable when this method returns.
+    /// Stores the templates for the texts of numbers that were configured at all starts. They are
+    /// durable when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.
@@ -210,8 +212,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks that every row is intact, including its name. Otherwise, a format whose row has a
-    /// damaged name would look new, and any definition of it would be accepted.
+    /// Checks that every stored row is intact, including its name. Otherwise, a format whose row
+    /// has a damaged name would look new, and any definition of the format would be accepted.
     fn check_all(&self) -> Result<Result<(), DatabaseError>, redb::Error> {
         for row in self.table.iter()? {
             let (row, kept) = row?;

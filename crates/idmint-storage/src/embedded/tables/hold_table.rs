@@ -23,8 +23,8 @@ const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
-/// Sets a hold on the numbers of every series, because acknowledged numbers may be missing. If a
-/// hold with this floor was already set, nothing changes, whether it is still in force or has
+/// Sets a hold, so that no series issues numbers, because acknowledged numbers may be missing. If a
+/// hold with this floor was set before, nothing changes, whether that hold is still in force or has
 /// ended.
 ///
 /// # Errors
@@ -74,7 +74,8 @@ impl RecordTables {
     }
 }
 
-/// `true` if a hold was set and did not end for all series at once. Some series may still be held.
+/// `true` if a hold was set and was not ended for all series at once. Some series may then still
+/// issue no numbers.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);
