@@ -13,14 +13,14 @@ use idmint_core::time::UnixNanos;
 pub enum OwnEngine {
     /// A store in memory, which is lost when the process ends.
     Memory,
-    /// A store in the files of a folder, which one process may use at a time.
+    /// A store in the files of a folder. Only one process may use the folder at a time.
     Embedded {
         /// The folder, which is created if it is missing.
         data_dir: PathBuf,
     },
 }
 
-/// An operator's assertion that no id at or above an instant was ever issued.
+/// An operator's assertion that no id was ever issued for a time at or above an instant, the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// Nothing is asserted.

@@ -12,8 +12,8 @@ pub struct EtcdSettings {
     pub namespace: Namespace,
     /// The user name and password, if etcd requires authentication.
     pub access: Option<EtcdAccess>,
-    /// The quota, in bytes, to assume for a member that does not report its own. A member refuses
-    /// writes once its database reaches the quota.
+    /// The storage quota in bytes to assume for an etcd member that does not report its quota. A
+    /// member refuses writes once its database reaches the quota.
     pub quota: u64,
     /// The files for TLS, or `None` to connect without TLS.
     pub tls: Option<EtcdTls>,
@@ -82,7 +82,8 @@ impl fmt::Display for EtcdEndpoint {
     }
 }
 
-/// The name of a fleet. Nodes in one namespace of one etcd never mint the same id.
+/// The namespace in etcd, which is also the name of a fleet. Nodes in one namespace of one etcd
+/// never mint the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace(String);
 

@@ -20,7 +20,8 @@ impl StoreError {
         StoreError::because(Obstacle::of_kind(kind), error)
     }
 
-    /// Wraps an error of an engine, and adds an obstacle whose text may be shown to callers.
+    /// Wraps the error of a storage engine, and adds an obstacle, which is a reason whose text may
+    /// be shown to callers.
     pub fn because(
         obstacle: Obstacle,
         error: impl Into<Box<dyn Error + Send + Sync>>,
@@ -36,8 +37,8 @@ impl StoreError {
         self.obstacle.kind
     }
 
-    /// Returns the obstacle, whose text may be shown to callers. The engine's own text must not be
-    /// shown to them, because it may contain paths.
+    /// Returns the obstacle, whose text may be shown to callers. The text of the engine's error
+    /// must not be shown to callers, because it may contain paths.
     pub fn obstacle(&self) -> Obstacle {
         self.obstacle
     }
@@ -52,7 +53,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Creates an obstacle of this kind. `text` says what is wrong and what to do.
+    /// Creates an obstacle from its kind and its text, which says what is wrong and what to do.
     pub const fn new(kind: FailureKind, text: &'static str) -> Obstacle {
         Obstacle { kind, text }
     }

@@ -15,10 +15,11 @@ use super::failure::{FailureKind, StoreError};
 /// character.
 const OF_ENCODING: char = '/';
 
-/// The properties that are stored for one format, or for one of its encodings.
+/// The properties that a store keeps for one format of ids, or for one encoding of a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFormat {
-    /// The name of the format. For an encoding, it is followed by `/` and the name of the encoding.
+    /// The name of the format. For the properties of an encoding, `/` and the name of the encoding
+    /// follow.
     pub name: String,
     /// The properties as readable texts. For example, `tick` is `1ms` and `epoch` is
     /// `2015-01-01T00:00:00Z`.
@@ -42,7 +43,7 @@ impl KeptFormat {
         }
     }
 
-    /// `true` if `name` is the name of a format, and not of an encoding.
+    /// `true` if `name` is the name of a format, and not the name of an encoding of a format.
     pub fn is_name_of_format(name: &str) -> bool {
         !name.contains(OF_ENCODING)
     }
@@ -64,7 +65,7 @@ impl KeptFormat {
     }
 }
 
-/// A property of a format whose stored text differs from the configured text.
+/// One property of a format for which the stored text differs from the configured text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The name of the property.

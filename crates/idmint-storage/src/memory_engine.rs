@@ -49,8 +49,8 @@ impl MemoryEngine {
     }
 
     fn horizon(&self) -> MutexGuard<'_, Option<Horizon>> {
-        // The horizon is always replaced as a whole. So it is valid even if a thread panicked while
-        // holding the lock.
+        // The horizon is always replaced as a whole. So its value is valid even if a thread
+        // panicked while holding the lock.
         self.horizon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,14 +20,15 @@ pub trait Reserver: Debug + Send + Sync {
     /// Returns `true` if the caller should try to mint again, and `false` if the store failed.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool>;
 
-    /// Stops reserving time. If the slot is leased, releases it for other nodes.
+    /// Stops reserving time for minting. If this node leases its slot, releases the slot for other
+    /// nodes.
     fn release(&self) -> Waiting<'_, ()>;
 
     /// Returns the slot that this node leases, or `None` if it leases none at the moment. A node
     /// with a configured slot never leases one.
     fn leased_slot(&self) -> Option<u32>;
 
-    /// Returns the counts of this reserver since the start of the process.
+    /// Returns the counts that this reserver has kept since the start of the process.
     fn counts(&self) -> ReserverCounts;
 }
 
@@ -41,10 +42,11 @@ pub struct ReserverCounts {
     pub failed: u64,
     /// The number of times that another node took over the slot that this node had leased.
     pub fenced: u64,
-    /// `true` while the coordinator lacks data that it had acknowledged to this node.
+    /// `true` while the coordinator of the fleet lacks data that it had acknowledged to this node
+    /// earlier.
     pub is_regressed: bool,
-    /// The clock is ahead of the median of the fleet's clocks by at least this many seconds.
-    /// Negative if the clock is behind.
+    /// The proven difference between this node's clock and the median of the fleet's clocks, in
+    /// seconds. The actual difference may be larger. The value is negative if the clock is behind.
     pub peer_skew_seconds: f64,
     /// The number of requests to the coordinator with each outcome, in the order of
     /// [`RequestOutcome::ALL`].

@@ -64,7 +64,8 @@ pub fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     }
 }
 
-/// Returns the plan to append the events of a request, made at `micros` microseconds since 1970.
+/// Returns the plan to append the events of a request. The recorded time is `micros`, in
+/// microseconds since 1970.
 pub fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
 }
@@ -74,8 +75,8 @@ pub fn absent(ledger: LedgerId) -> EventId {
     EventId::before_genesis(at(NOW + 77), ledger)
 }
 
-/// Returns reports on two objects. Each delta is the time of a report in microseconds, relative to
-/// a fixed instant.
+/// Returns a request to group reports on two objects. Each delta is the time of one report in
+/// microseconds, relative to a fixed instant.
 pub fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
     let preset = PRESETS
         .iter()
@@ -126,14 +127,14 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor of the default pair of objects. Its time is `delta`, in
+/// Returns a plan to store an anchor of the objects 1 and 2. The time of the anchor is `delta`, in
 /// microseconds relative to a fixed instant.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
 
-/// Returns a plan to store an anchor of this pair of objects. Its time is `delta`, in microseconds
-/// relative to a fixed instant.
+/// Returns a plan to store an anchor of this pair of objects. The time of the anchor is `delta`, in
+/// microseconds relative to a fixed instant.
 pub fn anchor_of(
     format: &str,
     (primary, secondary): (u64, u64),
@@ -211,7 +212,7 @@ pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPla
     RecordPlan::Number(plan.expect("it is the only number"))
 }
 
-/// Issues `first` as the first number of a series. The request states this number.
+/// Issues `first` as the first number of a series, with a request that asks for this number.
 pub fn begin(records: &dyn RecordStore, name: &SeriesName, first: u64, key: &str) -> GivenNumbers {
     let request = number_request(name, 1, key).beginning_with(first);
     let plan = NumberPlan::make(&request, None, at(NOW)).expect("it begins");
@@ -290,8 +291,8 @@ pub fn void_plan(name: &SeriesName, number: u64, reason: &str) -> RecordPlan {
     )
 }
 
-/// Starts a store with one slot, these formats and this horizon, in the order that the store
-/// requires.
+/// Starts a store with one slot, these formats and this horizon. Runs the steps of a start in the
+/// order that the store requires.
 pub fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) -> Store {
     let plan = HorizonPlan::at(horizon);
     match opened {

@@ -22,7 +22,7 @@ pub struct SlotRange {
     last: u32,
 }
 
-/// The slots that one coordinator hands out. Each of them is below the number of slots in the
+/// The slots that one coordinator hands out to nodes. Each slot is below the number of slots in the
 /// namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShare {
@@ -82,7 +82,8 @@ impl SlotShare {
         (!self.is_whole()).then_some(self.range)
     }
 
-    /// Returns the slots that are in both shares, or `None` if there are none.
+    /// Returns the range of slots that both shares contain, or `None` if they have no slot in
+    /// common.
     pub fn common_with(&self, other: SlotShare) -> Option<SlotRange> {
         let (first, last) = (
             self.range.first.max(other.range.first),

@@ -45,7 +45,7 @@ use idmint_core::time::UnixNanos;
 /// }
 /// ```
 pub enum Opened {
-    /// The store has no horizon, so it knows of no earlier ids.
+    /// The store has no horizon, so this is its first start, and it knows of no earlier ids.
     First(FirstStart),
     /// The store has a horizon from an earlier start.
     Again(Restart),
@@ -66,8 +66,8 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// Wraps an engine that has the horizon `horizon`. `floor` is the time from which its node
-    /// began to mint, if that time is known.
+    /// Wraps an engine that has stored the horizon `horizon` at an earlier start. `floor` is the
+    /// time from which the node began to mint, if this time is known.
     pub(super) fn again(
         horizon: UnixNanos,
         floor: Option<UnixNanos>,
@@ -168,7 +168,7 @@ pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
     /// Returns the records. Access to records does not need a new horizon, because ledgers,
-    /// conjunctions and series store where they continue.
+    /// conjunctions and series continue after their stored data and not by the clock.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.

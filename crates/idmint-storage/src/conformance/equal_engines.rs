@@ -21,7 +21,7 @@ const STEPS: u64 = 60;
 const STEP_MICROS: u64 = 7_200_000_000;
 
 /// Returns a few random plans to write records, based on the content of `records`. Some plans are
-/// stale (based on data that another plan changes first), so a store must refuse them.
+/// stale (they do not fit the stored data), so a store must refuse them.
 fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let ledgers = records.ledgers(None, 9).expect("reads");
     let micros = NOW + step * STEP_MICROS;
@@ -70,7 +70,7 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
 }
 
 /// Returns a few random plans to issue or void numbers, or to close a series. Some plans are stale
-/// (based on data that another plan changes first), so a store must refuse them.
+/// (they do not fit the stored data), so a store must refuse them.
 fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let mut plans = Vec::new();
     for number in 0..random.random_range(1..4) {
@@ -138,7 +138,7 @@ fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool
     false
 }
 
-/// Writes the same random plans to issue or void numbers to several empty stores, and checks that
+/// Writes the same random plans about numbers of series to several empty stores, and checks that
 /// all stores have the same data afterwards.
 ///
 /// `open` takes a seed and returns the empty stores.

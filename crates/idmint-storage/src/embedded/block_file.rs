@@ -68,8 +68,8 @@ pub(crate) trait BlockFile: Debug + Send + Sync {
     /// Syncs the file. Every block written so far survives a power loss once this method returns.
     ///
     /// # Errors
-    /// Returns any error of the disk. After a failure, the content of the blocks written since the
-    /// last sync is unknown.
+    /// Returns any error of the disk. After a failure, the content of the written blocks is
+    /// unknown, even if a later sync succeeds.
     fn sync(&self) -> io::Result<()>;
 }
 

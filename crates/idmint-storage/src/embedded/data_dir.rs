@@ -60,7 +60,7 @@ impl DataDirError {
     }
 }
 
-/// The data folder of a node, which is locked for this process until this value is dropped.
+/// A data folder that is locked for this process until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,

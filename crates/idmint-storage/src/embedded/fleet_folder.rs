@@ -168,8 +168,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 pub(super) struct FormerFleet {
     /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
     pub(super) path: PathBuf,
-    /// The first instant for which the fleet had issued no id yet, according to all high-water
-    /// files that can be read. The fleet may have issued later ids since these files were written.
+    /// An instant at or above which the fleet had issued no id, according to all high-water files
+    /// that can be read. The fleet may have issued later ids since these files were written.
     pub(super) highest: Option<UnixNanos>,
 }
 

@@ -28,8 +28,8 @@ pub enum NextStart {
     /// The folder is missing or has no horizon file, so the next start is the first start of a node
     /// in it.
     First,
-    /// The folder belongs to a node, and the configuration fits its stored formats and series. The
-    /// values are the stored horizon, and the changes to the texts of numbers since the last start.
+    /// The folder has a horizon, and the configuration fits the stored formats and series. The
+    /// values are the horizon, and the changes to the texts of numbers since the last start.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,

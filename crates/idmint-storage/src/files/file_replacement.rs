@@ -39,8 +39,8 @@ fn swap_in(
     let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".idmint-{}", std::process::id()));
     let unfinished = path.with_file_name(name);
-    // A killed process with the same process id may have left this file. In a container, the
-    // process id is always 1.
+    // A killed process with the same process id may have left a temporary file with this name. In a
+    // container, the process id is often the same at each start, usually 1.
     let _ = fs::remove_file(&unfinished);
     let written = (|| {
         let mut file = File::create_new(&unfinished)?;

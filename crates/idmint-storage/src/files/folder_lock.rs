@@ -26,7 +26,8 @@ pub(crate) enum FolderLockError {
     Held {
         /// The path of the locked folder.
         folder: PathBuf,
-        /// The process id that the holder has written to the lock file, if it could be read.
+        /// The process id of the lock's holder, if it could be read. The holder has written it to
+        /// the lock file.
         holder: Option<String>,
     },
     /// The lock file cannot be opened or locked.

@@ -9,8 +9,8 @@ use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 /// A store of anchors (the first reports of conjunctions), with the report counts and external ids
 /// of their conjunctions.
 pub trait ConjunctionStore {
-    /// For each given pair of objects and time, returns the pair's anchors in the
-    /// [neighbourhood](Tca::neighbourhood) of that time, sorted by time.
+    /// Returns one list of anchors for each item of `times`, sorted by time. The list has the
+    /// anchors of the pair of objects that are [near](Tca::neighbourhood) the given time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -25,8 +25,8 @@ pub trait ConjunctionStore {
         )
     }
 
-    /// For each given pair of objects and time span, returns the pair's anchors within that span,
-    /// sorted by time.
+    /// Returns one list of anchors for each item of `spans`, sorted by time. The list has the
+    /// anchors of the pair of objects within the given span of time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -46,8 +46,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<StoredConjunction>, StoreError>;
 
-    /// Adds new reports to the stored report counts of anchors. If an anchor is not stored, its new
-    /// count is dropped.
+    /// Adds the counts of new reports to the stored report counts of anchors. The counts for an
+    /// anchor that is not stored are dropped.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some counts may have been stored
@@ -65,14 +65,15 @@ pub trait ConjunctionStore {
     /// nevertheless.
     fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
 
-    /// Returns the external ids of each anchor, in the order in which they were attached.
+    /// Returns the external ids (ids from other originators) of each anchor, in the order in which
+    /// the ids were attached.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors of a format that have this external id, the latest
-    /// first.
+    /// Returns at most `count_max` anchors of a format to which this external id is attached, from
+    /// the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -94,8 +95,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
-    /// Removes these anchors with their report counts and external ids. If the report count of an
-    /// anchor has changed since it was read, that anchor is kept.
+    /// Removes these anchors together with their report counts and external ids. An anchor is kept
+    /// if its report count has changed since the count was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

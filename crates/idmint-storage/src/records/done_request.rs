@@ -1,4 +1,5 @@
-//! A completed request with an idempotency key, and the rules for how long the key is kept.
+//! A completed request that has an idempotency key, and the rules that decide how long a store
+//! keeps the key.
 
 use super::record_store::RecordPlan;
 use super::written_day::{LAST_DAYS, LastDays, WrittenDay};
@@ -13,14 +14,15 @@ pub struct DoneRequest {
     pub key: KeyHash,
     /// The time at which the request was recorded.
     pub recorded: EventTime,
-    /// The last event that the request appended. This event identifies the append.
+    /// The last event that the request appended. This event identifies the stored append of the
+    /// request.
     pub last: EventId,
 }
 
 impl DoneRequest {
     /// Returns the completed request of a plan that appends events under a request key, and `None`
-    /// for any other plan. Plans about numbers are left out because the store never removes the
-    /// keys of numbers.
+    /// for any other plan. Plans about numbers are left out, because the store does not remove the
+    /// keys of numbers when they are old.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

@@ -43,14 +43,16 @@ pub trait LedgerStore {
         count_max: usize,
     ) -> Result<Vec<Link>, StoreError>;
 
-    /// Returns an event with the id of the event before it, or `None` if the event is not stored.
+    /// Returns the event `id` together with the id of the event before it in its ledger, or `None`
+    /// if the event is not stored.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn link(&self, id: EventId) -> Result<Option<Link>, StoreError>;
 
-    /// Returns the append whose last event is `last`, and its events, each with the id of the event
-    /// before it. Returns `None` if no append ends with that event.
+    /// Returns the append (group of events that were written together) that ends with the event
+    /// `last`. Also returns its events, each with the id of the event before it. Returns `None` if
+    /// no append ends with `last`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -71,11 +73,11 @@ pub struct LedgerSummary {
 pub struct StoredAppend {
     /// The position in the ledger of the first event of this append, counted from 1.
     pub first_place: u64,
-    /// The time at which the append was recorded, according to the node's clock.
+    /// The time at which the append was recorded, by the clock of the node that recorded it.
     pub recorded: EventTime,
-    /// The key and the digest of the request, if the request has a key.
+    /// The idempotency key and the digest of the request, or `None` if the request has no key.
     pub mark: Option<RequestMark>,
-    /// `true` if the append is part of an import and more parts follow.
+    /// `true` if the append is one part of an imported ledger and more parts will follow.
     pub is_importing: bool,
     /// The events. There is at least one.
     pub entries: Vec<Entry>,

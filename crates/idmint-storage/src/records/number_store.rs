@@ -12,14 +12,14 @@ use idmint_records::ledger::{
     TemplateHistory, VoidedNumber,
 };
 
-/// The number of series that are read at a time while a start checks its rules.
+/// The number of series that are read at a time while a start checks the configured number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series that the message about a changed text names.
+/// The maximum number of series that are named in a message about changed texts of numbers.
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
-/// removed.
+/// removed, except that a plan can replace the wrong first number of a series.
 pub trait NumberStore {
     /// Returns the last number of a series, and whether the series is closed.
     ///
@@ -59,8 +59,8 @@ pub trait NumberStore {
         count_max: usize,
     ) -> Result<Vec<GivenNumbers>, StoreError>;
 
-    /// Returns the numbers that were issued to the request with each of these keys, or `None` if
-    /// there was no such request.
+    /// Returns, for each of these keys, the numbers that were issued to the request with this key,
+    /// or `None` if no request had the key.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -97,9 +97,9 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError>;
 
-    /// Returns the changes of form that apply to `numbers` of a series, in ascending order. The
-    /// first change may have a number below `numbers`, because its form still applies at their
-    /// start.
+    /// Returns the changes of form (how numbers are written as text) that apply to `numbers` of a
+    /// series, in ascending order. The first change may be at a number below `numbers`, if its form
+    /// still applies at the start of `numbers`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -109,8 +109,8 @@ pub trait NumberStore {
         numbers: RangeInclusive<u64>,
     ) -> Result<Vec<FormChange>, StoreError>;
 
-    /// Returns the form that was stored with a number, or `None` if an earlier version issued the
-    /// number.
+    /// Returns the form (how the number is written as text) that was stored for a number. Returns
+    /// `None` if no form was stored, for example because an earlier version issued the number.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -142,20 +142,23 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError>;
 
-    /// Stores the kinds of series at this start. The kinds are durable when this method returns.
+    /// Stores the kinds of series (`gapless` or `blocks`) that are configured at this start. The
+    /// kinds are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Returns the templates of all starts. The history is empty if no start has stored any.
+    /// Returns the templates for the texts of numbers that were configured at all starts. The
+    /// history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn templates(&self) -> Result<TemplateHistory, StoreError>;
 
-    /// Replaces the templates of all starts, if they are still `before`. Returns `false` if another
-    /// node has replaced them. The change is durable when this method returns.
+    /// Replaces the stored templates of all starts by `history`, if the stored templates are still
+    /// `before`. Returns `false` if another node has replaced them. The change is durable when this
+    /// method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the templates are possibly not stored.
@@ -190,7 +193,8 @@ pub trait NumberStore {
         self.agree_on_templates(rules)
     }
 
-    /// Compares the templates at this start with those at earlier starts, and stores the new ones.
+    /// Compares the templates for the texts of numbers at this start with the templates at earlier
+    /// starts, and stores the new templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a new template writes a text that
@@ -215,8 +219,8 @@ pub trait NumberStore {
         }
     }
 
-    /// Checks that the rules write no text that a template of an earlier start has written for another
-    /// number.
+    /// Checks that the configured rules write no text that a template of an earlier start has
+    /// written for another number.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if there is such a text, and another
@@ -234,7 +238,8 @@ pub trait NumberStore {
         let conflicting = all.into_iter().zip(conflicts);
         let mut suspects = Vec::new();
         for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
-            // Reading the numbers takes longer than comparing templates, so it comes second.
+            // Read the stored numbers only if the comparison of templates has found a conflict,
+            // because reading takes longer.
             if let Some(written) = self.written_by(&former, history)? {
                 suspects.push((former, written));
             }
@@ -271,7 +276,7 @@ pub trait NumberStore {
         Ok(())
     }
 
-    /// `true` if other processes can give numbers in this store at the same time.
+    /// `true` if other processes can issue numbers in this store at the same time as this process.
     fn is_shared(&self) -> bool {
         false
     }
@@ -331,8 +336,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the series whose next number is written in another form than by the templates of the
-    /// last start, by rule.
+    /// Returns the series whose next number is written in another form than the templates of the
+    /// last start would give it. The series are grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -373,7 +378,7 @@ pub trait NumberStore {
         }
     }
 
-    /// `true` if a series to which the rule applies has numbers.
+    /// `true` if at least one series to which the number rule applies has numbers.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -382,8 +387,8 @@ pub trait NumberStore {
         self.any_series(&rule.pattern, &is_of_rule)
     }
 
-    /// `true` if `condition` is true for a series that has numbers. Only series whose names can
-    /// match `pattern` are read.
+    /// `true` if at least one series has numbers and fulfils `condition`. Series whose names cannot
+    /// match `pattern` may be left out.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -400,8 +405,8 @@ pub trait NumberStore {
         Ok(is_found)
     }
 
-    /// Calls `visit` for each series that can match `pattern`, and maybe for others, until it returns
-    /// `false`.
+    /// Calls `visit` for each series whose name can match `pattern`, and possibly for other series,
+    /// until `visit` returns `false`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read, and the errors of `visit`.
@@ -463,21 +468,22 @@ pub trait NumberStore {
 /// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
-    /// The templates of the first start that stored them. Numbers without a stored form are written
-    /// by these templates.
+    /// The templates of the first start that stored templates. Numbers without a stored form are
+    /// written as text by these templates.
     pub first: KeptTemplates,
-    /// The series whose texts have changed since the last start, by rule.
+    /// The series whose numbers are written as other texts than at the last start, grouped by rule.
     pub changes: Vec<TextChange>,
 }
 
-/// The series of one rule whose texts have changed since the last start.
+/// The series of one number rule whose new numbers are written as other texts than at the last
+/// start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
     /// The name of the rule, or `None` if no rule matches the series any more.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,
-    /// The first few series, each with the first number that has the new form.
+    /// The first few changed series, each with the first number that is written in the new form.
     series: Vec<(SeriesName, u64)>,
     /// The number of all such series.
     count: usize,
@@ -515,7 +521,7 @@ pub struct NumberRecord {
     pub number: u64,
     /// The numbers of the request that received this number.
     pub given: GivenNumbers,
-    /// The time of and the reason for voiding the number, or `None` if the number is not void.
+    /// The time and the reason of voiding the number, or `None` if the number is not void.
     pub void: Option<VoidedNumber>,
 }
 
@@ -524,7 +530,8 @@ pub struct NumberRecord {
 pub struct SeriesState {
     /// The last number of the series and its time, or `None` if it has no number yet.
     pub head: Option<SeriesHead>,
-    /// The record of closing the series, or `None` if the series is open.
+    /// The data about how the series was closed, such as the time and the caller. `None` if the
+    /// series is open.
     pub closed: Option<ClosedSeries>,
 }
 
@@ -533,14 +540,17 @@ pub struct SeriesState {
 pub struct SeriesSummary {
     /// The name of the series.
     pub series: SeriesName,
-    /// The first number that the series has issued, or 1 if it was closed before that.
+    /// The first number that the series has issued, or 1 if the series was closed before it issued
+    /// a number.
     pub first: u64,
-    /// The last number that the series has issued, or 0 if it was closed before the first one.
+    /// The last number that the series has issued, or 0 if the series was closed before it issued a
+    /// number.
     pub last: u64,
-    /// The time at which the last number was issued. If the series has no number, the time at which
-    /// it was closed.
+    /// The time at which the last number was issued. If the series was closed before it issued a
+    /// number, the time of closing.
     pub updated: EventTime,
-    /// The record of closing the series, or `None` if the series is open.
+    /// The data about how the series was closed, such as the time and the caller. `None` if the
+    /// series is open.
     pub closed: Option<ClosedSeries>,
 }
 

@@ -1,5 +1,5 @@
-//! The operations that a store supports for records. These operations are the interface between the
-//! code that decides what to write and the code that stores it.
+//! The operations that a store supports for records. They are the interface between the code that
+//! decides which records to write and the code that stores the records.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -49,8 +49,8 @@ pub trait RecordStore:
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Does the work that [`write`](Self::write) has postponed so that its callers get their
-    /// responses sooner. A read also does that work before it returns data.
+    /// Does the work that [`write`](Self::write) has postponed, so that callers get their responses
+    /// sooner. A read does the postponed work before it returns data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.
@@ -89,14 +89,15 @@ pub trait RecordStore:
     /// Returns [`StoreError`] if the obstacle remains.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Returns the reason why the store takes no more plans at the moment, or `None` if it takes
-    /// them. The store can still be read, and old records can still be removed, which frees space.
+    /// Returns the reason why the store accepts no plans (decisions to write records) at the
+    /// moment, or `None` if it accepts plans. The store can still be read, and old records can
+    /// still be removed, which frees space.
     fn write_obstacle(&self) -> Option<Obstacle> {
         None
     }
 
-    /// `true` if the store was restored and numbers are on hold until an operator resumes them.
-    /// Does not send a request to another machine, so the result may be out of date.
+    /// `true` if series are on hold: after a restore, they issue no numbers until an operator
+    /// resumes them. Does not ask another machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }
@@ -110,15 +111,15 @@ pub trait RecordStore:
         Ok(())
     }
 
-    /// `true` if reads wait for another machine. Such reads must not run on a thread that serves
-    /// connections.
+    /// `true` if reading a record waits for another machine. Then reads must not run on a thread
+    /// that serves connections.
     fn is_remote(&self) -> bool {
         false
     }
 }
 
-/// A decision to write a record. The record is stored only if the data behind the decision has not
-/// changed at the time of the write.
+/// A decision to write a record. The record is stored only if the data on which the decision is
+/// based has not changed until the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordPlan {
     /// Append events to a ledger.
@@ -134,7 +135,8 @@ pub enum RecordPlan {
 }
 
 impl RecordPlan {
-    /// `true` if this plan issues numbers that have a text, whose form the store keeps.
+    /// `true` if this plan issues numbers that are also written as texts. The store then keeps the
+    /// form of these texts.
     pub fn has_form(&self) -> bool {
         matches!(self, RecordPlan::Number(plan) if plan.form.is_some())
     }
@@ -162,7 +164,8 @@ pub enum WriteError {
     /// The store refused the write. None of the plans was written.
     #[error(transparent)]
     NotWritten(StoreError),
-    /// The store is damaged, or failed during the write. The plans may have been stored.
+    /// The store is damaged, or failed during the write. It is unknown whether the plans were
+    /// stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,4 +1,5 @@
-//! Types for listing stored conjunctions, and for the sweep that removes old ones.
+//! Types for listing stored conjunctions, and for the background task that removes old
+//! conjunctions.
 
 use std::ops::RangeInclusive;
 
@@ -74,7 +75,8 @@ pub struct ListRange {
 }
 
 impl ListRange {
-    /// The position before all conjunctions in a list. `LAST` is the position after all of them.
+    /// The list position before all conjunctions. `LAST` is the list position after all
+    /// conjunctions.
     pub(crate) const FIRST: ListPlace = (
         Tca(i64::MIN),
         Pair {
@@ -90,16 +92,16 @@ impl ListRange {
         },
     );
 
-    /// Returns the first and the last position to list, or `None` if the range contains no
-    /// position.
+    /// Returns the first and the last list position in this range, or `None` if there is nothing to
+    /// list.
     pub fn places(&self) -> Option<(ListPlace, ListPlace)> {
         let (mut from, mut to) = (
             (*self.times.start(), ListRange::FIRST.1),
             (*self.times.end(), ListRange::LAST.1),
         );
         match self.after {
-            // No object has the number 0 or `u64::MAX`. So the position next to `after` differs
-            // only in `secondary`, and no carry into `primary` is necessary.
+            // No object has the number 0 or `u64::MAX`. So the position before or after the cursor
+            // `after` differs only in `secondary`, and no carry into `primary` is necessary.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {
                 to = to.min((
                     tca,

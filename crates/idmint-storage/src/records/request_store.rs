@@ -5,7 +5,8 @@ use super::written_day::WrittenDay;
 use crate::failure::StoreError;
 use idmint_records::ledger::{EventTime, KeyHash};
 
-/// A store of ledger requests by their idempotency keys, until the keys are removed.
+/// A store that finds completed ledger requests by their idempotency keys, until old keys are
+/// removed.
 pub trait RequestStore {
     /// Returns the latest request with this key, or `None` if the key is not stored.
     ///
@@ -30,8 +31,8 @@ pub trait RequestStore {
     /// Returns [`StoreError`] if the store cannot be written.
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
 
-    /// Returns days on which request keys were recorded, in ascending order. Some of these days may
-    /// be missing, but the last three are always included.
+    /// Returns the days on which request keys were recorded, in ascending order. Some days may be
+    /// missing, but the last three of these days are always included.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -53,12 +53,12 @@ impl WrittenDay {
     }
 }
 
-/// The last three days of all days that were added so far.
+/// The latest three of the days that were added so far.
 #[derive(Debug, Default)]
 pub(crate) struct LastDays(BTreeSet<WrittenDay>);
 
 impl LastDays {
-    /// Adds a day on which a record was written. Keeps only the last three days.
+    /// Adds a day on which a record was written. Keeps only the latest three of all added days.
     pub(crate) fn add(&mut self, day: WrittenDay) {
         self.0.insert(day);
         if self.0.len() > LAST_DAYS {
@@ -66,7 +66,8 @@ impl LastDays {
         }
     }
 
-    /// Returns the third-last day, or `None` if fewer than three days were added.
+    /// Returns the earliest of the latest three days, or `None` if fewer than three different days
+    /// were added.
     pub(crate) fn third_last(&self) -> Option<WrittenDay> {
         self.0
             .first()

@@ -27,18 +27,21 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The number of anchors that are checked in one step. A step takes some milliseconds.
+/// The maximum number of anchors that one step of the sweep checks. A step takes some milliseconds.
 const STEP_LEN: usize = 10_000;
 
-/// The state of the sweep that removes anchors older than the retention.
+/// The state of the sweep, which removes anchors (first reports of conjunctions) that are older
+/// than the configured retention.
 #[derive(Debug)]
 pub(super) struct AnchorSweep {
     retention: Duration,
-    /// The last anchor that the previous step checked, or `None` at the start of a sweep.
+    /// The last anchor that the previous step of the sweep checked, or `None` at the start of a
+    /// sweep.
     after: Option<AnchorKey>,
-    /// The last three of the days on which the sweeps so far have found records.
+    /// The latest three days on which records were written, according to all records that the
+    /// sweeps have read so far.
     days: LastDays,
-    /// The time at which the next step is due, on the scale of [`Clock::runs_for`].
+    /// The time at which the next step of the sweep is due, measured like [`Clock::runs_for`].
     due: Duration,
 }
 
@@ -58,7 +61,7 @@ impl AnchorSweep {
         clock.runs_for() >= self.due
     }
 
-    /// Checks the next few thousand anchors, and removes the old ones.
+    /// Checks the next few thousand stored anchors, and removes the old anchors among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.
@@ -128,8 +131,8 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors are old. Returns `None` if the sweeps have found
-    /// records on fewer than three days. Nothing is removed then.
+    /// Returns the time before which anchors are old enough to be removed. Returns `None`, so that
+    /// nothing is removed, if the sweeps have found records of fewer than three days.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =

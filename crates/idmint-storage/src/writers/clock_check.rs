@@ -5,8 +5,8 @@ use std::time::Duration;
 use idmint_core::minting::Refusal;
 use idmint_core::time::Clock;
 
-/// The time after its start during which a process removes no records. This time gives the fleet,
-/// or an operator who reads the log, the chance to notice a wrong clock.
+/// The duration after the start of a process during which it removes no records. In this time, the
+/// fleet or an operator who reads the log can notice that the clock is wrong.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the
@@ -27,8 +27,8 @@ pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
     }
 }
 
-/// `true` if the clock may decide which records are old enough to be removed. Records that were
-/// removed because of a wrong clock do not come back when the clock is corrected.
+/// `true` if the clock may be used to decide which records are old enough to be removed. Records
+/// that were removed because of a wrong clock cannot be restored by correcting the clock.
 pub(super) fn may_forget(clock: &Clock) -> bool {
     clock.runs_for() >= NOTHING_FORGOTTEN_FOR && check_clock(clock).is_ok()
 }

@@ -24,13 +24,13 @@ pub struct HorizonWriterHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The progress of the writer thread: the last durable horizon, or a failure.
+/// The progress of the thread that raises the horizon: the last durable horizon, or a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterState {
     /// The horizon at this instant is durable.
     Durable(UnixNanos),
-    /// The disk failed. No later horizon is written, because a retry could report success although
-    /// nothing was written.
+    /// The disk failed while the horizon was written. No later horizon is written, because a retry
+    /// could report success although nothing was written.
     Failed,
 }
 
@@ -41,7 +41,7 @@ struct ExtensionCounts {
     failed: AtomicU64,
 }
 
-/// The next extension of the horizon that callers have requested from the thread.
+/// The next extension of the horizon that callers have requested from the writer thread.
 #[derive(Debug, Default)]
 struct Wanted {
     next: Mutex<Option<Extension>>,
@@ -101,7 +101,8 @@ impl Reserver for HorizonWriterHandle {
         self.wanted.ask(UnixNanos::default());
     }
 
-    /// Dropping the future only ends the wait. The horizon is raised nevertheless.
+    /// Dropping the returned future only ends the wait of the caller. The horizon is raised
+    /// nevertheless.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.wanted.ask(needed);
         let mut state = self.state.clone();

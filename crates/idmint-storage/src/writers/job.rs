@@ -10,10 +10,10 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request that the record writer decides on. Several requests are decided in one round and
-/// written together.
+/// A request about records that the writer thread decides on. Several requests are decided in one
+/// round and written together.
 pub(super) trait Request: Debug + Send + 'static {
-    /// The result that the caller receives if the request is not refused.
+    /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
 
     /// Returns the number of events, reports or ids in the request. The requests of one round are
@@ -33,7 +33,7 @@ pub(super) trait Request: Debug + Send + 'static {
     }
 
     /// Decides on the request, as if the plans of the earlier requests in the round were already
-    /// written. Adds the plans for this request to the round.
+    /// written. Adds the plans (decisions to write records) for this request to the round.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the request is refused. In that case the round has no plan for
@@ -65,7 +65,7 @@ pub(super) fn job<R: Request>(request: R, caller: Caller<R::Outcome>) -> AnyJob 
     })
 }
 
-/// The operations on jobs that do not depend on the type of the request.
+/// The operations on a job (a request and the caller that waits for it), for requests of any type.
 pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::item_count`] of the job's request.
     fn item_count(&self) -> usize;
@@ -83,7 +83,7 @@ pub(super) trait Work: Debug + Send {
     /// `true` if the last decision did not refuse the request.
     fn is_granted(&self) -> bool;
 
-    /// Sends the outcome of the last decision to the caller.
+    /// Sends the outcome of the last decision on the request to the caller.
     ///
     /// # Panics
     /// Panics if there was no decision on the request.
@@ -129,8 +129,8 @@ impl<R: Request> Work for Job<R> {
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The reply is sent once this many plans of the round, counted from the first one, are
-    /// durable.
+    /// The number of plans in the round that must be durable before the reply is sent, counted from
+    /// the first plan.
     rests_on: usize,
 }
 
@@ -172,8 +172,8 @@ impl Reply {
         self.job.send();
     }
 
-    /// Returns the job so that it can be decided again, because its plans may not have been
-    /// written.
+    /// Returns the job without sending its outcome, so that the job can be decided again. This is
+    /// necessary if its plans were possibly not written.
     pub(super) fn into_job(self) -> AnyJob {
         self.job
     }

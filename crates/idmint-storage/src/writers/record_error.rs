@@ -29,7 +29,8 @@ pub enum RecordError {
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
-    /// The clock is certainly wrong. Appended events would keep the wrong time forever.
+    /// The node's clock is certainly wrong, so nothing was written. Appended events would keep the
+    /// wrong time forever.
     #[error("records cannot be written now: {0}")]
     Clock(Refusal),
     /// The queue of the writer thread is full.

@@ -43,15 +43,16 @@ const OVERTAKEN: Obstacle = Obstacle::new(
     "nothing was written, because other nodes kept changing the same records; retry",
 );
 
-/// The maximum pause before requests are decided again because another writer was first. All pauses
-/// together take at most 0.3 seconds, and callers wait for up to 10 seconds.
+/// The maximum pause before requests are decided again, after another writer has changed the same
+/// records. All pauses together take at most 0.3 seconds, and callers wait for up to 10 seconds.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct RecordWriter {
     records: Records,
     clock: Arc<Clock>,
     waiting: Receiver<AnyJob>,
-    /// The earliest time of the next attempt to reopen the store after a failed write.
+    /// The earliest time at which the thread may try again to reopen the store after a failed
+    /// write.
     reopen_at: UnixNanos,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,
@@ -65,8 +66,9 @@ pub(super) struct RecordWriter {
 impl RecordWriter {
     /// Creates a writer, which takes its jobs from the queue `waiting` once it [runs](Self::run).
     ///
-    /// The anchor of a conjunction is kept for `retention` after its time. If `retention` is
-    /// `None`, it is kept forever.
+    /// The anchor (first report) of a conjunction is kept for at least `retention` after its time
+    /// of closest approach and after its last report. If `retention` is `None`, the anchor is kept
+    /// forever.
     pub(super) fn new(
         records: Records,
         clock: Arc<Clock>,
@@ -164,7 +166,8 @@ impl RecordWriter {
         else {
             return Ok(());
         };
-        // Write the report counts first, so that the sweep judges each anchor by its latest report.
+        // Write the collected report counts first, so that the sweep that removes old anchors sees
+        // the latest report of each anchor.
         let written = self.report_counts.write(&*self.records);
         let swept = written.and_then(|()| sweep.step(&*self.records, &self.clock));
         swept.or_else(|error| self.could_not_write(error))
@@ -229,8 +232,8 @@ impl RecordWriter {
                     return self.give_up(replies, &RecordError::Unknown, error);
                 }
                 Err(WriteError::Stale) => {
-                    // Look up each key again. Callers may have sent the same request to both
-                    // writers, so the other writer may have done it.
+                    // Look up each idempotency key again. A caller may have sent its request to the
+                    // other writer as well, so that writer may have done the request.
                     jobs = replies.into_iter().map(Reply::into_job).collect();
                     if decisions < DECISIONS_MAX {
                         thread::sleep(pause_after(decisions));
@@ -342,8 +345,8 @@ impl RecordWriter {
     }
 }
 
-/// Returns a random pause before the requests are decided again, so that two writers do not collide
-/// a second time. The maximum pause doubles with each decision, up to [`PAUSE_MAX`].
+/// Returns a random pause to make before the requests are decided again, so that two writers do not
+/// collide a second time. The maximum of the pause doubles with each decision, up to [`PAUSE_MAX`].
 fn pause_after(decisions: u32) -> Duration {
     let pause_max = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
     rand::random_range(Duration::ZERO..=pause_max)

@@ -24,11 +24,12 @@ use idmint_records::ledger::{
     SeriesName, VoidRequest, VoidedNumber,
 };
 
-/// The maximum number of reports whose stored anchors are looked up on the caller's thread. That
-/// lookup takes about a millisecond.
+/// The maximum number of reports in a request for which the stored anchors are looked up on the
+/// caller's thread. The lookup for this many reports takes about a millisecond.
 const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
-/// The maximum wait of a caller for the reply. After that, the outcome is reported as unknown.
+/// The maximum time for which a caller waits for the reply of the writer thread. After this time,
+/// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
 /// A handle to the writer thread that writes records durably.
@@ -38,7 +39,7 @@ pub struct RecordWriterHandle {
     clock: Arc<Clock>,
     /// The report counts that are not stored yet.
     report_counts: Arc<ReportTallies>,
-    /// The queue of jobs for the thread, or `None` once this handle is being dropped.
+    /// The queue of jobs for the writer thread, or `None` once this handle is being dropped.
     jobs: Option<SyncSender<AnyJob>>,
     /// The kind of the failure that has ended all writing of records, or `None` if there was none.
     failed: watch::Receiver<Option<FailureKind>>,
@@ -48,8 +49,9 @@ pub struct RecordWriterHandle {
 impl RecordWriterHandle {
     /// Starts the writer thread for `records`.
     ///
-    /// The anchor of a conjunction is kept for `retention` after its time. If `retention` is
-    /// `None`, it is kept forever.
+    /// The anchor (first report) of a conjunction is kept for at least `retention` after its time
+    /// of closest approach and after its last report. If `retention` is `None`, the anchor is kept
+    /// forever.
     pub fn start(
         records: Records,
         clock: Arc<Clock>,
@@ -197,8 +199,8 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Groups reports into conjunctions. The anchors of new conjunctions are durable when this
-    /// method returns.
+    /// Groups reports into conjunctions (close approaches of two objects). The anchors of new
+    /// conjunctions are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the reports were not grouped, or if the outcome is unknown.
@@ -220,7 +222,8 @@ impl RecordWriterHandle {
         Ok(grouped)
     }
 
-    /// Attaches external ids to stored anchors. The new ids are durable when this method returns.
+    /// Attaches external ids (ids that other originators gave to conjunctions) to stored anchors.
+    /// The attached ids are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the ids are possibly not stored. The call may be repeated.
@@ -274,8 +277,8 @@ impl RecordWriterHandle {
             })?;
         match tokio::time::timeout(REPLY_MAX, reply).await {
             Ok(Ok(outcome)) => outcome,
-            // The writer thread has ended or is too slow. The thread may have started to write the
-            // records.
+            // The writer thread has ended or is too slow. It is unknown whether the thread has
+            // written the records.
             Ok(Err(_)) | Err(_) => Err(RecordError::Unknown),
         }
     }
@@ -295,8 +298,8 @@ impl RecordWriterHandle {
     }
 }
 
-/// Returns the external ids that can still be attached. An id is left out if its anchor already has
-/// it, or already has the maximum number of ids.
+/// Returns only those external ids that can be attached to their anchors. An id is left out if the
+/// anchor already has the id, or already has the maximum number of ids.
 fn new_externals(
     records: &dyn RecordStore,
     externals: Vec<(AnchorKey, ExternalId)>,

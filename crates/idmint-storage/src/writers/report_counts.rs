@@ -13,8 +13,8 @@ use crate::records::{AnchorKey, RecordStore, StoredConjunction};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
 
-/// The maximum number of conjunctions whose counts are collected in memory. Until the next write,
-/// reports of further conjunctions are not counted.
+/// The maximum number of conjunctions whose report counts are collected in memory. If it is
+/// reached, reports of further conjunctions are not counted until the next write.
 const WAITING_MAX: usize = 20_000;
 
 /// The interval at which collected counts are written.
@@ -35,7 +35,8 @@ struct Gathered {
 }
 
 impl ReportTallies {
-    /// Counts one report that joined the conjunction whose anchor is at the time `anchor`.
+    /// Counts one report that was assigned to a stored conjunction. `anchor` is the time of the
+    /// conjunction's anchor (first report).
     pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) {
         let waiting = &mut self.gathered().waiting;
         let key = AnchorKey {
@@ -51,8 +52,8 @@ impl ReportTallies {
         }
     }
 
-    /// Adds the reports that are not stored yet to the report count of `stored`, a conjunction that
-    /// was read from the store.
+    /// Adds the reports that were counted in memory but not stored yet to the report count of
+    /// `stored`, a conjunction that was read from the store.
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {
             format: format.to_owned(),
@@ -72,7 +73,7 @@ impl ReportTallies {
         }
     }
 
-    /// Writes the collected counts to the store.
+    /// Writes the report counts that were collected in memory to the store.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The counts are then lost.
@@ -96,8 +97,8 @@ impl ReportTallies {
     }
 
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
-        // A thread that panicked while holding the lock leaves only complete entries, so the lock
-        // can be used even if it is poisoned.
+        // A thread that panics while holding the lock leaves only complete entries, so the lock can
+        // be used even if it is poisoned.
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! The sweep that removes old request keys, a few thousand at a time.
+//! The background task (sweep) that removes old idempotency keys of requests, a few thousand keys
+//! at a time.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use crate::records::{RecordStore, remembered_since};
 use idmint_core::time::Clock;
 use idmint_records::ledger::EventTime;
 
-/// The pause between two sweeps that remove old request keys. A sweep removes the keys of whole
-/// days.
+/// The pause between two sweeps that remove old request keys. A sweep removes all keys of the days
+/// that are old enough.
 const PAUSE: Duration = Duration::from_hours(1);
 
 /// The pause between two steps of a sweep. Requests are written during the pause.
@@ -21,12 +22,12 @@ const STEP_LEN: usize = 5_000;
 /// The state of the sweep that removes old request keys.
 #[derive(Debug, Default)]
 pub(super) struct RequestSweep {
-    /// The time at which the next step is due, on the scale of [`Clock::runs_for`].
+    /// The time at which the next step of the sweep is due, measured like [`Clock::runs_for`].
     due: Duration,
 }
 
 impl RequestSweep {
-    /// Removes the next few thousand keys, if a step is due.
+    /// Removes the next few thousand old request keys, if a step of the sweep is due.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.

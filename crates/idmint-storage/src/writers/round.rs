@@ -36,7 +36,7 @@ pub struct Numbered<T> {
     pub form: Option<NumberForm>,
 }
 
-/// External ids, each with the key of the anchor to which it is attached.
+/// External ids, each with the key of the anchor to which the id is to be attached.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
 /// The plans for the requests of a round, and the replies to send once these plans are durable.
@@ -92,8 +92,9 @@ pub(super) fn answer_without_writing(
     }
 }
 
-/// Returns the earlier requests with the keys of these jobs. Returns `None` if reading all of them
-/// at once fails. Each job then reads its own key, and reports the error if that fails.
+/// Returns the earlier requests with the same keys as these jobs. Returns `None` if reading all of
+/// them at once fails. Each job then looks up its own key, and reports the error if the lookup
+/// fails.
 fn known_requests(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -112,8 +113,8 @@ fn known_requests(
     )
 }
 
-/// Returns the numbers that were issued earlier to the keys of these jobs. Returns `None` if
-/// reading all of them at once fails.
+/// Returns the numbers that were issued earlier to the request keys of these jobs. Returns `None`
+/// if reading the numbers of all keys at once fails.
 fn known_numbers(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -135,19 +136,20 @@ fn known_numbers(
 /// The decisions made so far on the requests of one transaction.
 pub(super) struct Round<'a> {
     records: &'a dyn RecordStore,
-    /// The earlier requests with the keys of this round, or `None` if reading all of them at once
-    /// failed.
+    /// The earlier requests with the same keys as the requests of this round, or `None` if reading
+    /// all of them at once failed.
     known: Option<HashMap<KeyHash, DoneRequest>>,
     now: Result<EventTime, Refusal>,
     plans: Vec<RecordPlan>,
-    /// The last event of each ledger that was looked up so far, including the planned appends.
+    /// The last event of each ledger that was looked up so far, as if the planned appends were
+    /// already written.
     heads: HashMap<LedgerId, Option<Head>>,
     /// The appends that are planned in this round, by request key.
     done: HashMap<KeyHash, AppendPlan>,
     /// The anchors of new conjunctions that are planned in this round.
     anchors: NewAnchors,
-    /// The numbers that were issued earlier to the keys of this round, or `None` if reading all of
-    /// them at once failed.
+    /// The numbers that were issued earlier to the request keys of this round, or `None` if reading
+    /// all of them at once failed.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
     /// The numbers that the plans of this round issue and their form, by request key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
@@ -231,7 +233,8 @@ impl Request for LedgerRequest {
 }
 
 impl Round<'_> {
-    /// Returns the events that the same request has appended, or `None` if it was not done before.
+    /// Returns the events that the same request has appended earlier, or `None` if the request was
+    /// not done before.
     fn replay(&self, mark: RequestMark) -> Result<Option<Appended>, RecordError> {
         let replayed = |done: Option<RequestMark>, links| match done == Some(mark) {
             true => Ok(Some(Appended {
@@ -255,8 +258,7 @@ impl Round<'_> {
     }
 
     /// Returns the time to record for the request, and its ledger. The id of a new ledger may
-    /// depend on the time. If it does, and a ledger with that id exists, the time is advanced until
-    /// the id is free.
+    /// depend on the time. In this case, the time is advanced until no ledger has the id yet.
     fn time_and_ledger(
         &mut self,
         request: &LedgerRequest,
@@ -307,8 +309,8 @@ impl Request for Externals {
         self.len()
     }
 
-    /// Writes the external ids at once instead of planning them, because no other decision depends
-    /// on them.
+    /// Writes the external ids of the request at once instead of planning the write, because no
+    /// other decision depends on external ids.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -405,8 +407,8 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the request that received this number, or `None` if the number is void or is not
-    /// stored.
+    /// Returns all numbers of the request that received this number, or `None` if the number is
+    /// void or is not stored.
     fn not_void(
         &self,
         series: &SeriesName,
@@ -419,7 +421,7 @@ impl Round<'_> {
             .map(|found| found.given))
     }
 
-    /// `true` if a plan of this round removes the number, because it was the wrong first number of
+    /// `true` if a plan of this round removes the number because it is the wrong first number of
     /// its series.
     fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
         let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
@@ -428,11 +430,11 @@ impl Round<'_> {
 }
 
 impl Request for ResumeRequest {
-    /// The numbers that were skipped, or `None` if no number was skipped.
+    /// The numbers that the resumed series skips, or `None` if it skips no number.
     type Outcome = Option<GivenNumbers>;
 
-    /// Plans to skip the numbers below the one at which the series continues. The caller ends the
-    /// hold on the series once the plan is durable.
+    /// Plans to skip all numbers below the number with which the series continues after a restore.
+    /// The caller ends the hold on the series once the plan is durable.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.now.clone().map_err(RecordError::Clock)?;
         let SeriesState { head, closed } = round.series_state(&self.series)?;
@@ -460,8 +462,8 @@ impl Request for ResumeRequest {
 impl Request for VoidRequest {
     type Outcome = Numbered<VoidedNumber>;
 
-    /// Looks up the number only among the stored numbers. No caller can mean a number of this
-    /// round, because such a number was not sent to a caller yet.
+    /// Looks up the number only among the stored numbers. The request cannot mean a number that is
+    /// issued in this round, because no caller has received such a number yet.
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
         let found = read(round.records.number(&self.series, self.number))?;
         let found = found.filter(|_| !round.is_removed(&self.series, self.number));
@@ -505,8 +507,8 @@ impl Request for CloseRequest {
                 form: None,
             });
         }
-        // Numbers after the last stored one may have been given before the restore, and the record
-        // of a closed series names its last number.
+        // Refuse to close a series that is on hold after a restore. It may have issued numbers that
+        // the store has lost, so its last number, which closing records, is not known.
         if read(round.records.is_held(&self.series))? {
             return Err(RecordError::Number(NumberRefusal::Held {
                 series: self.series.clone(),

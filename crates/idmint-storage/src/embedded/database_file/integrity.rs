@@ -15,13 +15,13 @@ use tracing::warn;
 use super::file_view::FileView;
 use crate::embedded::block_file::BLOCK_LEN;
 
-/// The file offset of a byte in the engine's first page. The lowest bit of this byte selects which
-/// of the two commit slots is current.
+/// The offset of a byte in the engine's first page. The lowest bit of this byte selects which of
+/// the two commit slots is current.
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
-/// The file offset of the transaction number in each of the two commit slots. The number has eight
-/// bytes in little-endian order.
+/// The offset in the engine's first page of the transaction number of each commit slot. The number
+/// has eight bytes in little-endian order.
 const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 
 /// The result of a check in which every page was intact.

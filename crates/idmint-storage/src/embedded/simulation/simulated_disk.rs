@@ -383,8 +383,8 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // If a write fails before it has changed a byte, the block keeps its content and no write
-        // is waiting for a sync.
+        // If a write fails before it has changed a byte, the block does not change, and nothing
+        // waits for a sync.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);
             state.waiting.push(Change::Block(index, Box::new(written)));

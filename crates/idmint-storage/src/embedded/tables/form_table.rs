@@ -36,9 +36,9 @@ impl RecordTables {
         })
     }
 
-    /// Returns the forms in which these numbers of a series are written, in ascending order. Each
-    /// is returned with the first number in this form. For the first form, that number may be below
-    /// `numbers`.
+    /// Returns the changes of form (how numbers are written as text) that apply to these numbers of
+    /// a series, in ascending order. The first change may be at a lower number, if its form still
+    /// applies to the first of these numbers.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,

@@ -20,16 +20,18 @@ use idmint_records::ledger::{
     SeriesName, TemplateHistory, VoidedNumber,
 };
 
-/// Maps a series and a number to the row of the request that received this number as its last one.
+/// Maps a series and the last number that a request received to the row with all numbers of this
+/// request.
 pub(super) const NUMBERS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("numbers");
 /// Maps a series and a request key to the last number that was issued to the key.
 pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
     TableDefinition::new("number-keys");
-/// Maps a series and a void number to the reason and time of voiding the number.
+/// Maps a series and a void number to the time and the reason of voiding the number.
 pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-voids");
-/// Maps a closed series and its last number, or 0 if it has none, to the time and the caller.
+/// Maps a closed series and its last number, or 0 if it has no number, to the time of closing and
+/// the caller who closed the series.
 pub(super) const CLOSED: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-closed");
 
@@ -203,7 +205,8 @@ impl NumberStore for RecordTables {
 }
 
 impl RecordTables {
-    /// Reads one of the tables of numbers. If the table does not exist, the result is empty.
+    /// Reads one of the tables about the numbers of series. If the table does not exist, the result
+    /// is empty.
     fn read_numbers<T>(
         &self,
         table: TableDefinition<'static, NumberName<'static>, &'static [u8]>,
@@ -255,7 +258,7 @@ fn span_of(
     Ok(head_of(numbers, series)?.map(|head| (first, head)))
 }
 
-/// Returns the record of closing a series, or `None` if the series is open.
+/// Returns when and by which caller a series was closed, or `None` if the series is open.
 pub(super) fn closing_of(
     closed: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,
@@ -272,7 +275,8 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes wrong first numbers, which a plan has replaced, and the keys of their requests.
+/// Removes the numbers `wrong` and the keys of their requests. They were the wrong first numbers of
+/// their series, and a plan has replaced them.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -57,7 +57,7 @@ impl RecordTables {
             .attempt_read(|engine| read(&engine.begin_read()?))?)
     }
 
-    /// Reads durable data through the open write transaction, which the next write also uses. Other
+    /// Reads durable data through the write transaction that is kept open for the next write. Other
     /// readers and writers have to wait.
     pub(super) fn look<T>(
         &self,
@@ -66,8 +66,8 @@ impl RecordTables {
         Ok(self.database.attempt_read(|engine| engine.look(&look))?)
     }
 
-    /// Changes tables through `change`, in one transaction. The change is durable when this method
-    /// returns.
+    /// Changes tables with the function `change`, in one transaction. The change is durable when
+    /// this method returns.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,

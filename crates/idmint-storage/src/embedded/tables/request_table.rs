@@ -13,14 +13,15 @@ use crate::failure::StoreError;
 use crate::records::{DoneRequest, RequestStore, WrittenDay, days_to_forget};
 use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
-/// Maps a day and a request key to the request that was recorded on that day.
+/// Maps a day and an idempotency key to the request with this key that was recorded on the day.
 pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
 
 /// The name of a row: the day and the request key.
 pub(super) type Name = (u32, u128);
 
 /// The maximum number of keys that are looked up in the open write transaction. Other writers and
-/// readers have to wait for that lookup. So a longer list is looked up in a transaction of its own.
+/// readers have to wait for that lookup. So a longer list of keys is looked up in a read
+/// transaction.
 const LOOKED_AT_MAX: usize = 100;
 
 impl RequestStore for RecordTables {
@@ -33,8 +34,8 @@ impl RequestStore for RecordTables {
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
-        // Check without a write transaction first. Most calls find nothing to remove, and then they
-        // do not have to wait for another writer.
+        // Check in a read transaction first. Most calls find nothing to remove, so they do not have
+        // to wait for another writer.
         if days_to_forget(&self.request_days()?, since).is_empty() {
             return Ok(false);
         }
@@ -71,8 +72,8 @@ pub(super) fn write_request(
     Ok(())
 }
 
-/// Returns the latest request with each of these keys. Looks up each key in one day after another,
-/// latest first. There are only a few days, because old days are removed.
+/// Returns the latest request with each of these keys. Looks up each key in all stored days, from
+/// the latest to the earliest. There are only a few days, because the keys of old days are removed.
 fn find(
     requests: &impl ReadableTable<Name, &'static [u8]>,
     keys: &[KeyHash],

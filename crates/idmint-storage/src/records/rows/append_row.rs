@@ -46,7 +46,7 @@ pub fn name(last: EventId) -> AppendName {
 pub(crate) enum Extent {
     /// The row contains the whole append.
     Whole,
-    /// The row contains a chunk, and more chunks of the same append follow.
+    /// The row contains one chunk of a long append, and more chunks of this append follow.
     Piece,
     /// The row contains the last of several chunks of an append.
     LastPiece,
@@ -97,8 +97,8 @@ pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
 }
 
 /// Returns the last event of a ledger, given the name and the bytes of the ledger's last row.
-/// Returns `None` if the row is damaged or of a later version, or is a chunk that more chunks must
-/// follow.
+/// Returns `None` if the row is damaged or of a later version, or is a chunk that is not the last
+/// chunk of its append.
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
@@ -119,8 +119,8 @@ pub(crate) fn is_last(bytes: &[u8]) -> bool {
     bytes.first() != Some(&PIECE)
 }
 
-/// Returns when the append in the row was recorded, and its request if the request has a key.
-/// Returns `None` if the row is damaged or of a later version.
+/// Returns the time at which the append in the row was recorded, and the request if it has an
+/// idempotency key. Returns `None` if the row is damaged or of a later version.
 pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (_, StoredAppend { recorded, mark, .. }, _) = split(name, bytes)?;
     let last = EventId::from_value(name.1)?;
@@ -134,7 +134,8 @@ pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<D
     ))
 }
 
-/// Encodes a row with these entries of an append. Only the last chunk contains the request key.
+/// Encodes a row with these entries (events) of an append. If the row is a chunk before the last
+/// one, it does not contain the request key.
 fn row_to_bytes(
     extent: Extent,
     append: &StoredAppend,
@@ -173,8 +174,8 @@ pub(crate) fn is_whole(name: AppendName, bytes: &[u8]) -> bool {
         .is_some_and(|(content, crc)| crc_of(name, content) == u32::from_be_bytes(*crc))
 }
 
-/// Splits the row with this name into its fixed fields and its entries. The fixed fields are
-/// returned as an append without entries. Returns `None` if the row is damaged or of a later
+/// Splits the row with this name into its fixed fields and its entries (events). The fixed fields
+/// are returned as an append without entries. Returns `None` if the row is damaged or of a later
 /// version. [`is_whole`] tells these two cases apart.
 fn split(name: AppendName, bytes: &[u8]) -> Option<(Extent, StoredAppend, &[[u8; ENTRY_LEN]])> {
     let (content, _) = bytes

@@ -1,4 +1,4 @@
-//! The byte formats of records, with checksums, for engines that store bytes.
+//! The byte formats of stored records, with checksums, for storage engines that store bytes.
 
 pub mod append_row;
 pub mod externals_row;

@@ -26,10 +26,11 @@ use idmint_records::ledger::{
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
 
-/// The name of a row for issued numbers or a void number: the series and a number.
+/// The name (key) of a row about numbers: the name of the series and a number.
 pub type NumberName<'a> = (&'a str, u64);
 
-/// The name of a row for a request key: the series and the hash of the key.
+/// The name (key) of a row for a request key: the name of the series and the hash of the request
+/// key.
 pub type KeyName<'a> = (&'a str, u128);
 
 /// Returns the name of the row for these issued numbers.
@@ -127,7 +128,8 @@ pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
     sealed(name_of_form(change), bytes)
 }
 
-/// Decodes the row for the change of form with this name. Returns `None` if the row is damaged.
+/// Decodes the row with this name, which stores a change of form (how numbers are written as text).
+/// Returns `None` if the row is damaged.
 pub fn form_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<FormChange> {
     let mut rest = Rest(opened(name, bytes)?);
     let of = KeyHash(u128::from_be_bytes(rest.array()?));
@@ -165,7 +167,8 @@ pub fn closed_to_bytes(closed: &ClosedSeries) -> Vec<u8> {
     sealed(name_of_closed(closed), bytes)
 }
 
-/// Decodes the row for the closed series with this name. Returns `None` if the row is damaged.
+/// Decodes the row with this name, which stores that a series was closed. Returns `None` if the row
+/// is damaged.
 pub fn closed_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<ClosedSeries> {
     let mut rest = Rest(opened(name, bytes)?);
     let recorded = EventTime::from_micros(u64::from_be_bytes(rest.array()?))?;
@@ -208,7 +211,7 @@ fn push_caller(bytes: &mut Vec<u8>, by: Option<&str>) {
     by.into_iter().for_each(|by| push_text(bytes, by));
 }
 
-/// Appends the checksum to the content of the row with this name.
+/// Completes the row with this name: appends a checksum over the name and the content.
 fn sealed((series, number): NumberName<'_>, mut content: Vec<u8>) -> Vec<u8> {
     let crc = crc_of(series, &number.to_be_bytes(), &content);
     content.extend(crc.to_be_bytes());

@@ -25,8 +25,8 @@ pub fn to_bytes(report_count: &ReportCount) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a row. Returns `None` if the row is empty, damaged or of a later version. This need not
-/// be an error, because counting can start again.
+/// Decodes the row with a report count. Returns `None` if the row is empty, damaged or of a later
+/// version. A missing count need not be an error, because counting can start again.
 pub fn from_bytes(bytes: &[u8]) -> Option<ReportCount> {
     let content = bytes.get(1..LEN - 4)?;
     let [count, first_at, first_tca, last_at, last_tca] = content.as_chunks::<8>().0 else {

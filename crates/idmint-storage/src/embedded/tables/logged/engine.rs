@@ -55,22 +55,22 @@ const OPEN_MAX: usize = 64 << 10;
 
 /// The engine, with a log of the commits that the engine has not synced yet.
 pub(crate) struct Engine {
-    /// The commits that are not in the tables yet. Declared first, so that it is dropped before the
-    /// engine.
+    /// The commits that are not in the tables yet. This field is declared first, so that it is
+    /// dropped before the engine.
     pending: Mutex<Pending>,
     engine: redb::Database,
-    /// The log, and the numbers of its commits. A thread that locks both must lock `log` before
-    /// `pending`.
+    /// The log, and the numbers of its commits. A thread that needs both locks must lock `log`
+    /// before `pending`.
     log: Mutex<NumberedLog>,
 }
 
 struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
-    /// The commit mark. The mark is raised after a commit is synced and before the commit is
-    /// acknowledged.
+    /// The commit mark: the number of the last commit, outside the database. The mark is raised
+    /// after a commit is synced and before the commit is acknowledged.
     mark: Arc<CommitMark>,
-    /// The number of the last commit, whether or not it is in the tables.
+    /// The number of the last commit, which may be only in the log and not in the tables yet.
     last: u64,
     /// The commit number that the table `COMMITS` stores.
     noted: u64,
@@ -167,18 +167,20 @@ impl Engine {
         Ok(self.engine.begin_read()?)
     }
 
-    /// Reads durable data through the open write transaction, which the next write also uses. Other
+    /// Reads durable data through the write transaction that is kept open for the next write. Other
     /// readers and writers have to wait, so the read must be short.
     pub(in crate::embedded::tables) fn look<T>(
         &self,
         look: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, redb::Error> {
-        // Hold the log's lock, so that no other thread begins a write transaction meanwhile.
+        // Hold the lock of the log, so that no other thread begins a write transaction during the
+        // read.
         let _log = self.log()?;
         look(self.pending()?.take(&self.engine)?)
     }
 
-    /// Waits until no other thread is writing, and begins a write transaction on all durable data.
+    /// Waits until no other thread is writing, and begins a write transaction that sees all durable
+    /// data.
     pub(in crate::embedded::tables) fn begin_write(&self) -> Result<Writing<'_>, redb::Error> {
         self.begin_write_with(self.log()?)
     }
@@ -242,8 +244,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Adds the pending commits to the tables. Their callers have already received the
-    /// acknowledgement.
+    /// Adds the pending commits, which are only in the log, to the tables. The callers of these
+    /// commits have already received the acknowledgement.
     ///
     /// # Errors
     /// Returns the error that the tables reported. Later calls return this error as well, because a
@@ -388,8 +390,8 @@ impl<'a> Writing<'a> {
         Ok(self.transaction.abort()?)
     }
 
-    /// Commits this transaction and all earlier ones with a sync. Also stores `number` in the
-    /// tables, as the number of the last commit.
+    /// Commits this transaction and all earlier transactions with a sync. Also stores `number` in
+    /// the tables, as the number of the last commit.
     fn sync(self, number: u64) -> Result<MutexGuard<'a, NumberedLog>, redb::Error> {
         let Writing {
             transaction,

@@ -38,8 +38,8 @@ const VOID: u8 = b'v';
 const FORM: u8 = b'f';
 const CLOSE: u8 = b'c';
 
-/// Encodes the rows that these plans write, in the format of the log. `forms` has the changes of
-/// form that the plans need.
+/// Encodes the rows that these plans write, in the byte format of the log. `forms` has the changes
+/// of form (how numbers are written as text) to store with the plans.
 pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan], forms: &[FormChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for plan in plans {
@@ -136,8 +136,8 @@ fn push_number(
     bytes.extend(row);
 }
 
-/// Writes the rows of a commit, and their index entries, to the tables. Rows that already exist are
-/// skipped.
+/// Writes the rows of a commit and their index entries to the tables. Rows that already exist there
+/// are skipped.
 pub(super) fn write(transaction: &WriteTransaction, rows: &[u8]) -> Result<(), redb::Error> {
     let mut tables = Tables::of(transaction);
     let mut rest = rows;
@@ -258,7 +258,7 @@ impl<'a> Tables<'a> {
         .map(drop)
     }
 
-    /// Writes a row to one of the tables of numbers that have no index.
+    /// Writes a row about a number or a series to a table that has no index.
     fn write_named(
         table: &mut Option<NumberTable<'a>>,
         transaction: &'a WriteTransaction,
@@ -271,7 +271,7 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// The numbers that a request received, with the key of that request.
+    /// The row of the numbers that a request received, and the idempotency key of this request.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
@@ -281,7 +281,7 @@ enum Row<'a> {
     Anchor(anchor_row::Name<'a>, &'a [u8]),
 }
 
-/// Splits off the first row, and returns it with the remaining bytes.
+/// Splits off the first row of a commit, and returns the row and the remaining bytes.
 ///
 /// # Errors
 /// Returns [`OtherLayout::LaterContent`] for a row that a later version has written, and
@@ -312,8 +312,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     }
 }
 
-/// A row and the bytes that follow it. `Some((None, rest))` is a row that cannot be decoded
-/// although its checksum is right. `None` means that the bytes are not a valid row.
+/// A row of the log and the bytes that follow it. `Some((None, rest))` stands for a row that cannot
+/// be decoded although its checksum is right. `None` means that the bytes are not a valid row.
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {

@@ -1,4 +1,5 @@
-//! The log in front of the engine: how commits are written to it, and how they get into the tables.
+//! The log in front of the database engine: how commits are written to the log, and how they get
+//! into the engine's tables.
 
 mod engine;
 mod logged_rows;

@@ -11,7 +11,8 @@ use redb::{Durability, WriteTransaction};
 
 use super::logged_rows;
 
-/// The commits that readers cannot see yet, or the error after which nothing may be read.
+/// The commits in the log that readers of the tables cannot see yet, or the error after which
+/// nothing may be read.
 #[derive(Default)]
 pub(super) struct Pending {
     rows: Rows,
@@ -22,7 +23,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct Rows {
     open: Option<Box<WriteTransaction>>,
-    /// The number of bytes from the log that were added to the open transaction.
+    /// The number of bytes of log rows that were added to the open transaction.
     taken: usize,
     /// The rows in the log that were not added to the open transaction yet.
     waiting: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Checks whether plans may be written. The data that a plan is based on must be unchanged, both in
-//! the tables and by the earlier plans of the same commit.
+//! Checks whether plans (decisions to write records) may be written. Neither the tables nor an
+//! earlier plan of the same commit may have changed the data on which a plan is based.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -19,8 +19,8 @@ use idmint_records::ledger::{
     AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
-/// Returns `true` if all plans may be written in this order, on top of the data that the
-/// transaction reads.
+/// Returns `true` if all plans may be written in this order, based on the data that the transaction
+/// reads.
 pub(in crate::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -45,14 +45,14 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event of each ledger, after the plans that were checked so far.
+    /// The last event that each ledger has if the plans checked so far are written.
     heads: HashMap<LedgerId, Option<Head>>,
     /// The anchors (first reports) of new conjunctions in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number of each series, after the plans that were checked so far.
+    /// The last number that each series has if the plans checked so far are written.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that are voided by the plans that were checked so far.
     new_voids: HashSet<(SeriesName, u64)>,
