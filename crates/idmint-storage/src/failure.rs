@@ -114,15 +114,16 @@ impl Error for StoreError {
 /// Every error of a store has a method `failure_kind()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// Another process is using the store. Stop one of the two. The exit code is 75, `EX_TEMPFAIL`.
+    /// Another process is using the store. Stop one of the two processes. The exit code is 75,
+    /// `EX_TEMPFAIL`.
     Locked,
     /// The folder or the disk cannot be used, because of the path, its permissions or a disk error.
     /// The exit code is 74, `EX_IOERR`.
     NotUsable,
     /// The disk is full, but no data was lost. Free some space. The exit code is 74, `EX_IOERR`.
     Full,
-    /// The store that the nodes share does not respond. Wait until it does. The exit code is 75,
-    /// `EX_TEMPFAIL`.
+    /// The store that all nodes of the fleet share does not respond. Wait until it responds. The
+    /// exit code is 75, `EX_TEMPFAIL`.
     Unreachable,
     /// The stored data cannot be trusted. Restore a backup, or set a floor. The exit code is 65,
     /// `EX_DATAERR`.

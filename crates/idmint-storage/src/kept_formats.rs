@@ -21,7 +21,7 @@ pub struct KeptFormat {
     /// The name of the format. For the properties of an encoding, `/` and the name of the encoding
     /// follow.
     pub name: String,
-    /// The properties as readable texts. For example, `tick` is `1ms` and `epoch` is
+    /// The properties of the format as readable texts. For example, `tick` is `1ms` and `epoch` is
     /// `2015-01-01T00:00:00Z`.
     pub description: BTreeMap<String, String>,
     /// `true` if ids of the format are minted. The properties of a format that is only decoded are
@@ -92,8 +92,8 @@ impl fmt::Display for Difference {
 /// The reason why the configured formats are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
-    /// The new definition of this format could repeat ids that the stored definition has minted.
-    /// Nothing was written.
+    /// The definition of a format has changed, so that it could repeat ids that were minted by the
+    /// stored definition. Nothing was written.
     #[error("{}", changed(.name, .differences))]
     Changed {
         /// The name under which the format is stored.
@@ -142,7 +142,8 @@ impl FormatsError {
     }
 }
 
-/// Returns the properties that differ between two descriptions of a format, sorted by property.
+/// Returns the differences between two descriptions of a format, sorted by the name of the
+/// property.
 pub fn differences(
     kept: &BTreeMap<String, String>,
     now: &BTreeMap<String, String>,

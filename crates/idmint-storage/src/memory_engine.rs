@@ -13,8 +13,8 @@ use idmint_core::time::UnixNanos;
 /// A store with the tables of the embedded engine, in redb's in-memory backend. All clones share
 /// one store.
 ///
-/// Ids from this engine are unique within one run of the process. Across runs, only the clock keeps
-/// them unique.
+/// Ids that are minted with this store are unique within one run of the process. Across runs, they
+/// are unique only because the clock has advanced.
 #[derive(Debug, Clone)]
 pub struct MemoryEngine {
     horizon: Arc<Mutex<Option<Horizon>>>,

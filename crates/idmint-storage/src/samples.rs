@@ -128,13 +128,13 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
 }
 
 /// Returns a plan to store an anchor of the objects 1 and 2. The time of the anchor is `delta`, in
-/// microseconds relative to a fixed instant.
+/// microseconds since 1970.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
 
 /// Returns a plan to store an anchor of this pair of objects. The time of the anchor is `delta`, in
-/// microseconds relative to a fixed instant.
+/// microseconds since 1970.
 pub fn anchor_of(
     format: &str,
     (primary, secondary): (u64, u64),
@@ -152,8 +152,9 @@ pub fn anchor_of(
     ))
 }
 
-/// Returns the stored conjunctions of the objects 1 and 2 near the time `delta`, in microseconds.
-/// Each is returned as its time in microseconds and its rank, which is higher for newer anchors.
+/// Returns the stored conjunctions of the objects 1 and 2 near the time `delta`, in microseconds
+/// since 1970. Each conjunction is returned as its time and its rank, which is higher for newer
+/// anchors.
 pub fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
     let key = (
         Pair {
@@ -199,7 +200,7 @@ pub fn given_plan(
     RecordPlan::Number(plan.expect("a series is long"))
 }
 
-/// Returns the plan to replace the first number `wrong` of a series by another one.
+/// Returns the plan to replace `wrong`, a wrong first number of a series, by the number `first`.
 pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPlan {
     let request = number_request(&wrong.series, 1, key).beginning_with(first);
     let plan = NumberPlan::correct(

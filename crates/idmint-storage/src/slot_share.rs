@@ -55,8 +55,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the part of a namespace's slots that is in `range`. Returns `None` if `range`
-    /// exceeds the number of slots.
+    /// Returns the share that consists of the slots in `range`, in a namespace with `slots` slots.
+    /// Returns `None` if `range` exceeds the number of slots.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }

@@ -109,7 +109,8 @@ impl FirstStart {
     }
 }
 
-/// A store that has its first horizon, and no other data yet.
+/// A store after the first step of its first start. It has its first horizon, and no other data
+/// yet.
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
@@ -192,7 +193,8 @@ impl AgreedRestart {
 pub struct Store(Box<dyn ReadyEngine>);
 
 impl Store {
-    /// Writes a new horizon. The horizon is then as durable as the engine can make it.
+    /// Writes a new horizon. When this method returns, the horizon is as durable as the engine can
+    /// make it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the horizon cannot be written. All later calls then fail as well,

@@ -37,8 +37,8 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
             1..4 if !ledgers.is_empty() => {
                 let head = ledgers[random.random_range(0..ledgers.len())].head;
                 let names = &["a", "b", "c"][..random.random_range(1..4)];
-                // If one call plans two appends to the same ledger, the second plan is stale,
-                // because it does not take the first append into account.
+                // If one call of this function plans two appends to the same ledger, the second
+                // plan is stale, because it does not take the first append into account.
                 RecordPlan::Append(plan(
                     &append(head.id.ledger(), names, key),
                     Some(head),
@@ -86,8 +86,8 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
                 &format!("reason {number}"),
             ),
             head if random.random_bool(0.02) => close_plan(&name, head),
-            // If one call has two plans for the same series, the second plan is stale, because it
-            // does not take the first plan into account.
+            // If one call of this function plans to issue numbers of the same series twice, the
+            // second plan is stale, because it does not take the first plan into account.
             head => {
                 let key = format!("{step}-{number}");
                 let plan = given_plan(&name, random.random_range(1..5), &key, head);

@@ -428,8 +428,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     );
     assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
 
-    // Two nodes with different templates plan one number each, and both plans are written in one
-    // call.
+    // Two nodes that write numbers by different templates plan one number each, and both plans are
+    // written in one call.
     let head = |plan: &RecordPlan| match plan {
         RecordPlan::Number(plan) => plan.given.head(),
         _ => unreachable!("made"),

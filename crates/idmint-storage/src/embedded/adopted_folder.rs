@@ -107,9 +107,9 @@ impl AdoptedFolder {
         self.horizon.horizon()
     }
 
-    /// Returns the slot that has this node's worker numbers in a fleet with `slots` slots. Returns
-    /// `None` if the node had another number of slots, because its worker numbers may then belong
-    /// to several slots of the fleet.
+    /// Returns the slot whose worker numbers are those of this node, in a fleet with `slots` slots.
+    /// Returns `None` if the node was configured with another number of slots, because several
+    /// slots of the fleet may then share its worker numbers.
     pub fn slot_of(&self, slots: u32) -> Option<u32> {
         let kept = self.tables.as_ref().and_then(|tables| tables.slots);
         (kept == Some(slots)).then_some(self.slot)

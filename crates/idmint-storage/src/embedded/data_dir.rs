@@ -1,4 +1,5 @@
-//! The folder that has all state of one process, and the lock that keeps other processes out.
+//! The data folder, which has all state of one process, and the lock that keeps other processes out
+//! of the folder.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};

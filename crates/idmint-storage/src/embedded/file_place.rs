@@ -24,7 +24,8 @@ struct Inode {
     number: u64,
 }
 
-/// The error for an open file whose path now has another file, or no file.
+/// The error of an open file that was removed or replaced: its path now has another file, or no
+/// file.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} was removed or replaced while in use, so the next start would miss what was written; put the original back \

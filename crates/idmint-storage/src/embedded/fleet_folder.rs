@@ -166,7 +166,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 /// its folder has no horizon file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
+    /// A high-water file, in which the fleet node stored the floor and the horizons that its
+    /// coordinator (etcd) had acknowledged.
     pub(super) path: PathBuf,
     /// An instant at or above which the fleet had issued no id, according to all high-water files
     /// that can be read. The fleet may have issued later ids since these files were written.
@@ -174,7 +175,8 @@ pub(super) struct FormerFleet {
 }
 
 impl FormerFleet {
-    /// Returns evidence of a fleet node in the folder, or `None` if no fleet node has minted there.
+    /// Returns evidence that a fleet node has used the folder, or `None` if no fleet node has
+    /// minted ids there.
     ///
     /// # Errors
     /// Returns any error of the file system while listing the folder.

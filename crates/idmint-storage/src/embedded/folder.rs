@@ -54,7 +54,7 @@ struct ReadyFolder {
     data_dir: Arc<DataDir>,
 }
 
-/// The error of a folder that cannot be opened as a store.
+/// The reason why a data folder cannot be opened as the store of a node.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// The folder cannot be used.
@@ -63,8 +63,8 @@ pub(crate) enum OpenError {
     /// The horizon cannot be used.
     #[error(transparent)]
     Horizon(#[from] HorizonError),
-    /// There is a database but no horizon. The horizon was lost, because it is always created
-    /// first.
+    /// The folder has a database but no horizon file. The horizon was lost, because it is always
+    /// created before the database.
     #[error(
         "{} is missing, although a database exists that is created after it; move it back, or start with --floor \
          and an instant at or above which no id was ever issued", .path.display()
@@ -73,8 +73,8 @@ pub(crate) enum OpenError {
         /// The path where the horizon should be.
         path: PathBuf,
     },
-    /// According to the horizon, a database was created, but there is none. The database was lost,
-    /// together with its formats, ledgers and anchors.
+    /// According to the horizon file, a database was created, but the folder has none. The database
+    /// was lost, together with its formats, ledgers and anchors.
     #[error(
         "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
          changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
@@ -334,7 +334,7 @@ impl ReadyFolder {
     }
 }
 
-/// Opens the horizon in the folder. Returns `None` at a first start.
+/// Opens the horizon file in the folder. Returns `None` at a first start, which has no horizon yet.
 fn open_horizon(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -407,9 +407,9 @@ fn open_horizon(
     }
 }
 
-/// Writes a new horizon file at the floor that the operator set, or at the horizon `found` if that
-/// is higher. The new file has no commit mark, so this start cannot detect that the last commits
-/// were lost.
+/// Writes a new horizon file. Its horizon is the floor that the operator has set, or the horizon
+/// `found` if that is higher. The new file has no commit mark, so this start cannot detect that the
+/// last commits were lost.
 fn written_anew(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -430,8 +430,8 @@ fn written_anew(
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
-/// Returns `true` if the operator's floor may replace a horizon that cannot be used because of this
-/// error.
+/// Returns `true` if the horizon cannot be used because of this error, and a floor set by an
+/// operator may replace it.
 fn yields_to_a_floor(error: &HorizonError) -> bool {
     match error {
         HorizonError::BothCopiesDamaged { .. }

@@ -30,8 +30,9 @@ use idmint_core::time::UnixNanos;
 /// The file name of the note.
 const NOTE_NAME: &str = "restored";
 
-/// The files that a folder may have and still count as empty: the lock, the folder `lost+found` of
-/// a new ext4 volume, and what a killed start or restore has left.
+/// The names that do not count as content, so that a folder with only these names is empty: the
+/// lock, the folder `lost+found` of a new ext4 volume, and the files that a killed start or restore
+/// leaves.
 const NOT_CONTENT: [&str; 4] = ["lock", "lost+found", "probe", NOTE_NAME];
 
 /// The reason why a backup cannot be restored to a folder, or why a start is refused because of a
@@ -147,7 +148,7 @@ impl From<RestoreError> for StoreError {
 /// Returns [`StoreError`] if the folder is not empty or in use, or if the archive is incomplete,
 /// damaged or not a backup. The folder is then as empty as before.
 pub fn restore(dir: &Path, archive: &mut impl Read, floor: UnixNanos) -> Result<(), StoreError> {
-    // Check before the lock file is created, because the folder may belong to another program.
+    // Check before the lock file is created, so that a folder of another program stays unchanged.
     check_empty(dir)?;
     let data_dir = DataDir::open(dir).map_err(RestoreError::from)?;
     check_empty(dir)?;

@@ -27,7 +27,7 @@ pub struct SentBackup {
 }
 
 impl SentBackup {
-    /// Copies the records of the node that uses the folder `data_dir`.
+    /// Copies the records of the node that uses the data folder `data_dir`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the disk has no room for a second database, or if the copy failed.

@@ -36,7 +36,8 @@ pub trait ConjunctionStore {
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError>;
 
-    /// Returns at most `count_max` conjunctions in the requested range, sorted by time.
+    /// Returns at most `count_max` conjunctions in `range`, sorted by time in the direction that
+    /// `range` requests.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -35,8 +35,8 @@ pub trait NumberStore {
         Ok(self.series_state(series)?.head)
     }
 
-    /// Returns at most `count_max` series whose names follow `after`, sorted by name. A series
-    /// without numbers is listed if it is closed.
+    /// Returns at most `count_max` series whose names follow `after`, sorted by name. A series that
+    /// has no numbers is listed only if it is closed.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -87,7 +87,7 @@ pub trait NumberStore {
         }))
     }
 
-    /// Returns the void numbers within `numbers`, in ascending order.
+    /// Returns the numbers of a series within `numbers` that were voided, in ascending order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -479,7 +479,7 @@ pub struct AgreedRules {
 /// start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
-    /// The name of the rule, or `None` if no rule matches the series any more.
+    /// The name of the number rule, or `None` if no configured rule matches the series any more.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,

@@ -14,7 +14,7 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::AnchorPlan;
 use idmint_records::ledger::{AppendPlan, ClosePlan, GivenNumbers, NumberPlan, VoidPlan};
 
-/// A shared handle to the records of a store, with any engine.
+/// A shared handle to the records of a store, for any storage engine.
 pub type Records = Arc<dyn RecordStore>;
 
 /// A store of ledgers, conjunctions, numbers and request keys.
@@ -29,8 +29,9 @@ pub type Records = Arc<dyn RecordStore>;
 pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
-    /// Returns how many of `plans`, counted from the first one, fit into one write. A plan is a
-    /// decision to write a record. The result is at least one, unless there are no plans.
+    /// Returns the number of plans, counted from the first plan in `plans`, that fit into one
+    /// write. A plan is a decision to write a record. The result is at least one, unless there are
+    /// no plans.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }

@@ -12,7 +12,8 @@ pub struct StoredConjunction {
     pub pair: Pair,
     /// The anchor, which is the first report of the conjunction.
     pub anchor: Anchor,
-    /// The number of reports and when they arrived, or `None` if no report was counted.
+    /// The number of reports of the conjunction, with the first and the last report. `None` if no
+    /// report was counted.
     pub report_count: Option<ReportCount>,
 }
 
@@ -32,7 +33,8 @@ pub struct AnchorKey {
 pub struct CountedAnchor {
     /// The key of the anchor.
     pub key: AnchorKey,
-    /// The number of reports and when they arrived, or `None` if no report was counted.
+    /// The number of reports of the conjunction, with the first and the last report. `None` if no
+    /// report was counted.
     pub report_count: Option<ReportCount>,
 }
 
@@ -52,13 +54,15 @@ pub struct StoredPair {
 pub struct StoredAnchor {
     /// The anchor itself: its time and rank.
     pub anchor: Anchor,
-    /// The number of reports and when they arrived, or `None` if no report was counted.
+    /// The number of reports of the conjunction, with the first and the last report. `None` if no
+    /// report was counted.
     pub report_count: Option<ReportCount>,
     /// The external ids attached to the conjunction.
     pub externals: Vec<ExternalId>,
 }
 
-/// The position of a conjunction in a list that is ordered by time, and then by objects.
+/// The position of a conjunction in a list. Lists are ordered by the time of the conjunction, and
+/// then by its two objects.
 pub type ListPlace = (Tca, Pair);
 
 /// Selects the conjunctions to list.
@@ -68,7 +72,8 @@ pub struct ListRange {
     pub format: String,
     /// The times of the anchors to list.
     pub times: RangeInclusive<Tca>,
-    /// The cursor: the list continues after this conjunction. `None` lists from the beginning.
+    /// The cursor: the list continues after this conjunction. With `None`, the list starts at the
+    /// beginning of the range.
     pub after: Option<ListPlace>,
     /// `true` if the list goes from the latest to the earliest time.
     pub latest_first: bool,

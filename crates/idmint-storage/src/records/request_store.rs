@@ -23,7 +23,7 @@ pub trait RequestStore {
     fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError>;
 
     /// Removes about `count_max` request keys of the oldest day that is completely before `since`.
-    /// Returns `true` if such a day existed.
+    /// Returns `false` if no keys of such a day are stored.
     ///
     /// The keys of the last three days are always kept.
     ///

@@ -30,7 +30,7 @@ impl WrittenDay {
         WrittenDay(u32::try_from(number).expect("2^63 microseconds are fewer days"))
     }
 
-    /// Returns the day that contains `shown`, a time that a clock showed.
+    /// Returns the day that contains the time `shown`, which was read from a clock.
     pub fn of_clock(shown: UnixNanos) -> WrittenDay {
         let number = shown.get() / (DAY_SECONDS * 1_000_000_000);
         WrittenDay(u32::try_from(number).expect("64 bits of nanoseconds are fewer days"))

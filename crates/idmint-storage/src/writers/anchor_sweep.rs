@@ -1,5 +1,5 @@
 //! The sweep that removes old anchors, the first reports of conjunctions. The sweep runs once a day
-//! while the writer thread is idle, and checks a few thousand anchors at a time.
+//! while the writer thread is idle, and checks up to 10 000 anchors at a time.
 //!
 //! The age of an anchor is judged by times that nodes have written. The anchor's time of closest
 //! approach (TCA) alone is not enough, because any caller can choose it. A single clock is not
@@ -61,7 +61,7 @@ impl AnchorSweep {
         clock.runs_for() >= self.due
     }
 
-    /// Checks the next few thousand stored anchors, and removes the old anchors among them.
+    /// Checks the next stored anchors (at most 10 000), and removes the old anchors among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.

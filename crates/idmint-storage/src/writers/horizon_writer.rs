@@ -14,8 +14,9 @@ use crate::start::Store;
 use idmint_core::minting::Session;
 use idmint_core::time::{Clock, UnixNanos};
 
-/// A handle to the thread that raises the horizon of one minting session when callers request it.
-/// Dropping the handle ends the thread, and blocks until the thread has closed the store.
+/// A handle to the writer thread of one minting session, which raises the horizon when callers
+/// request it. Dropping the handle ends the thread, and blocks until the thread has closed the
+/// store.
 #[derive(Debug)]
 pub struct HorizonWriterHandle {
     wanted: Arc<Wanted>,
@@ -83,7 +84,8 @@ impl HorizonWriterHandle {
         }
     }
 
-    /// Waits until the disk has refused to store a horizon. Never returns while the disk works.
+    /// Waits until the disk has refused to store a horizon. As long as the disk works, this method
+    /// does not return.
     pub async fn failed(&self) {
         let mut state = self.state.clone();
         if state

@@ -41,7 +41,7 @@ pub(super) trait Request: Debug + Send + 'static {
     fn decide(&self, round: &mut Round<'_>) -> Result<Self::Outcome, RecordError>;
 }
 
-/// A request, the caller that waits for it, and the outcome once it is decided.
+/// A request, the caller that waits for the outcome, and the outcome once the request is decided.
 #[derive(Debug)]
 struct Job<R: Request> {
     request: R,
@@ -76,8 +76,8 @@ pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::number_key`] of the job's request.
     fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
 
-    /// Decides on the request and stores the outcome. If the job was decided before, the new
-    /// outcome replaces the old one.
+    /// Decides on the request of this job and stores the outcome. If the request was decided
+    /// before, the new outcome replaces the old outcome.
     fn decide(&mut self, round: &mut Round<'_>);
 
     /// `true` if the last decision did not refuse the request.
@@ -135,7 +135,7 @@ pub(super) struct Reply {
 }
 
 /// The plans of a round that are already durable. A round consists of requests that are written
-/// together. Its plans become durable in order.
+/// together, and its plans become durable one after another.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 

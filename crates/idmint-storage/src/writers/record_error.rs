@@ -36,7 +36,7 @@ pub enum RecordError {
     /// The queue of the writer thread is full.
     #[error("the queue for writes is full: {WAITING_MAX} requests are waiting; retry")]
     Busy,
-    /// The store that the nodes share does not respond. Nothing was written.
+    /// The store that all nodes of the fleet share does not respond. Nothing was written.
     #[error("{0}")]
     Unreachable(Obstacle),
     /// The store cannot be read or written. Nothing was written.
@@ -49,7 +49,7 @@ pub enum RecordError {
     Unknown,
 }
 
-/// Logs why the store could not be read. Returns the error to send to the caller.
+/// Logs the reason why the store could not be read. Returns the error to send to the caller.
 pub fn log_unreadable(error: &StoreError) -> RecordError {
     error!(
         "a request failed, because records cannot be read: {}",
@@ -69,7 +69,8 @@ pub(super) fn log_unwritten(error: &StoreError) -> RecordError {
 }
 
 impl From<Obstacle> for RecordError {
-    /// Returns the error to send to the caller if the store did nothing because of this obstacle.
+    /// Converts the obstacle that kept the store from doing a request into the error for the
+    /// caller.
     fn from(obstacle: Obstacle) -> RecordError {
         match obstacle.failure_kind() {
             FailureKind::Unreachable => RecordError::Unreachable(obstacle),

@@ -1,5 +1,6 @@
-//! The thread that writes records durably. The thread makes plans for the queued requests, writes
-//! all plans in one transaction, and only then sends the replies.
+//! The thread that writes records durably. The thread makes plans for the queued requests, and
+//! writes the plans in as few transactions as possible. Each reply is sent only once its plans are
+//! durable.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,15 +27,15 @@ use idmint_records::ledger::EventTime;
 /// single request may have more.
 const ROUND_LEN_MAX: usize = 50_000;
 
-/// The time without a request after which the thread does background work.
+/// The time for which no request must have arrived before the thread does background work.
 const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// The interval at which the thread tries to write again after a failed write.
 pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The maximum number of times that the thread decides on the same requests. The thread decides
-/// again if another writer has changed the records before the plans could be written. After the
-/// last attempt, the requests are refused.
+/// again if another writer has changed the records first, so that the plans could not be written.
+/// After the last attempt, the requests are refused.
 const DECISIONS_MAX: u32 = 16;
 
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
@@ -192,7 +193,7 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Replies to the jobs that need no write, and refuses the others. If the refusal is
+    /// Replies to the jobs that need no write, and refuses the jobs that do. If the refusal is
     /// [`RecordError::Unknown`], only granted jobs get their outcome. If the store has an obstacle
     /// other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
@@ -266,15 +267,15 @@ impl RecordWriter {
         self.could_not_write(error)
     }
 
-    /// Returns `Ok` to keep the process running if the failure may be temporary: the disk is full,
-    /// or the store does not respond.
+    /// Returns `Ok`, so that the process keeps running, if the failed write may succeed later
+    /// because the disk is full or the store does not respond.
     ///
     /// # Errors
     /// Returns `error` if the process has to end because of it.
     fn could_not_write(&self, error: StoreError) -> Result<(), StoreError> {
         match error.failure_kind() {
-            // A full disk has lost no data and may have space later. A store that does not respond
-            // may respond later.
+            // Keep the process running. A full disk has lost no data and may have space later, and
+            // a store that does not respond may respond later.
             FailureKind::Full | FailureKind::Unreachable => {
                 warn!(
                     "records cannot be written, so requests that need a write get 503 until that is \

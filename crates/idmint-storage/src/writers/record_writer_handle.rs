@@ -41,7 +41,8 @@ pub struct RecordWriterHandle {
     report_counts: Arc<ReportTallies>,
     /// The queue of jobs for the writer thread, or `None` once this handle is being dropped.
     jobs: Option<SyncSender<AnyJob>>,
-    /// The kind of the failure that has ended all writing of records, or `None` if there was none.
+    /// The kind of the failure after which no more records are written, or `None` if there was no
+    /// such failure.
     failed: watch::Receiver<Option<FailureKind>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -123,7 +124,8 @@ impl RecordWriterHandle {
         }
     }
 
-    /// Creates a ledger or appends to one. The events are durable when this method returns.
+    /// Creates a ledger, or appends events to an existing one. The events are durable when this
+    /// method returns.
     ///
     /// Dropping the future only ends the wait. The append may be done nevertheless.
     ///
@@ -175,8 +177,8 @@ impl RecordWriterHandle {
             .map_err(|error| log_unwritten(&error))
     }
 
-    /// Voids a number. The change is durable when this method returns. Dropping the future only
-    /// ends the wait.
+    /// Voids a number of a series. The change is durable when this method returns. Dropping the
+    /// future only ends the wait.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the number was not voided, or if the outcome is unknown.
@@ -292,8 +294,8 @@ impl RecordWriterHandle {
             .await
             .ok()
             .and_then(|kind| *kind);
-        // If the thread has sent no kind of failure, it has panicked, and the panic was already
-        // reported.
+        // If the writer thread has ended without sending a kind of failure, it has panicked, and
+        // the panic was already reported.
         kind.unwrap_or(FailureKind::NotUsable)
     }
 }
@@ -319,8 +321,8 @@ fn new_externals(
 
 impl Drop for RecordWriterHandle {
     fn drop(&mut self) {
-        // The thread still processes the queued jobs, because it ends only when the queue is closed
-        // and empty.
+        // Close the queue. The writer thread still processes the queued jobs, because it ends only
+        // when the queue is closed and empty.
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

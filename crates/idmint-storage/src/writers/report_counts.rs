@@ -29,8 +29,8 @@ pub struct ReportTallies {
 #[derive(Debug, Default)]
 struct Gathered {
     waiting: HashMap<AnchorKey, ReportCount>,
-    /// The counts that are being written. These counts may already be stored, so a concurrent
-    /// reader may count them twice.
+    /// The report counts that are being written to the store. They may already be stored, so a
+    /// concurrent reader may count them twice.
     writing: HashMap<AnchorKey, ReportCount>,
 }
 
@@ -108,8 +108,8 @@ impl ReportTallies {
 pub(super) struct WriteTime(UnixNanos);
 
 impl WriteTime {
-    /// `true` if the write is due at `now`. In that case, the next write becomes due ten seconds
-    /// later.
+    /// `true` if the write of the collected counts is due at `now`. In that case, the next write
+    /// becomes due ten seconds later.
     pub(super) fn has_come(&mut self, now: UnixNanos) -> bool {
         let has_come = now >= self.0;
         if has_come {

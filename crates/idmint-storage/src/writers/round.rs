@@ -1,5 +1,5 @@
-//! Decides on the requests that are written in one transaction. The jobs are decided in the order
-//! in which they arrived, and each decision takes the earlier ones into account.
+//! Decides on the requests of one round, which are written together. The requests are decided in
+//! the order in which they arrived, and each decision takes the earlier decisions into account.
 
 use std::collections::HashMap;
 
@@ -31,8 +31,8 @@ pub struct Numbered<T> {
     pub is_replayed: bool,
     /// The numbers that were issued, the number that is void, or the series that is closed.
     pub stored: T,
-    /// The form that was stored with the numbers, or `None` if an earlier version issued them or
-    /// they have no text.
+    /// The form (how the numbers are written as text) that was stored with the numbers. `None` if
+    /// an earlier version issued them, or if they have no text.
     pub form: Option<NumberForm>,
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Round<'a> {
     /// The numbers that were issued earlier to the request keys of this round, or `None` if reading
     /// all of them at once failed.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers that the plans of this round issue and their form, by request key.
+    /// The numbers that the plans of this round issue, together with their form, by request key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
     /// The last number of each series that gets new numbers in this round.
     series: HashMap<SeriesName, SeriesHead>,
@@ -159,8 +159,8 @@ pub(super) struct Round<'a> {
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for jobs that need a write while nothing can be written. `None` if the plans will
-    /// be written.
+    /// The error for requests that need a write, if nothing can be written at the moment. `None` if
+    /// the plans of this round will be written.
     refusal: Option<RecordError>,
 }
 
@@ -527,7 +527,7 @@ impl Request for CloseRequest {
     }
 }
 
-/// Logs the error of a read, and converts it to the error for the caller.
+/// Logs the error if reading the store has failed, and converts it to the error for the caller.
 fn read<T>(found: Result<T, StoreError>) -> Result<T, RecordError> {
     found.map_err(|error| log_unreadable(&error))
 }

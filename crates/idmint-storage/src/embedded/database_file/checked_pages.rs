@@ -45,7 +45,8 @@ struct Sums {
 #[derive(Debug)]
 struct Group {
     sums: Box<[u32]>,
-    /// `true` if the checksums in this group differ from those in the file.
+    /// `true` if the checksums in this group have changed since they were read from the file or
+    /// written to it.
     is_changed: bool,
 }
 
@@ -214,7 +215,8 @@ impl StorageBackend for CheckedPages {
         let pages = len / PAGE_BYTES;
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
-        // If the file grows again, the engine expects zeros in the pages that were cut off.
+        // If the file grows again later, the engine expects zeros in the pages that this truncation
+        // removes.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

@@ -123,7 +123,7 @@ impl CommitLog {
     /// Returns `true` if the log has room for a commit of `content_len` bytes. If not, the engine
     /// must sync its pages first, and the log must be restarted.
     pub(in crate::embedded) fn has_room(&self, content_len: usize) -> bool {
-        // Keep one more block free for the note that says that this commit was synced.
+        // Keep one more block free, for the note which says that this commit was synced.
         self.next + LogItem::blocks(content_len) < self.end
     }
 

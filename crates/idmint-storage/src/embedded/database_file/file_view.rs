@@ -11,8 +11,8 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, blocks};
 /// [`BLOCK_LEN`], the size of a block in bytes, as a `u64` for file lengths.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The content of the file `base`, except for the blocks that were written to this view. The
-/// written blocks exist only in memory.
+/// A view of the file `base`. Blocks that are written to the view exist only in memory. All other
+/// blocks are read from the file.
 pub(super) struct FileView {
     base: Arc<dyn StorageBackend>,
     base_len: u64,

@@ -1,4 +1,4 @@
-//! A file that refuses all writes after one of them has failed.
+//! A file that refuses all later writes and syncs after a write or sync has failed.
 
 use std::io;
 use std::sync::Arc;

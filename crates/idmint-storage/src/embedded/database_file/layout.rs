@@ -13,7 +13,8 @@ use crate::embedded::block_file::{BLOCK_LEN, Block};
 
 /// The first bytes of a database file.
 const MAGIC: [u8; 8] = *b"idmintdb";
-/// The first bytes of a file that the engine wrote directly, as it did before the log existed.
+/// The first bytes of an old database file, which the engine (redb) wrote directly because the
+/// commit log did not exist yet.
 const MAGIC_OF_ENGINE: [u8; 4] = *b"redb";
 const VERSION: u32 = 1;
 /// The length in bytes of the fields in the first block of the file: the magic, the version and the
@@ -24,14 +25,16 @@ pub(super) const HEAD_BLOCK: u64 = 0;
 pub(super) const FIRST_PAGE_SUMS_BLOCK: u64 = 1;
 const LOG_BLOCK: u64 = 2;
 
-/// The number of checksums in a block, which is also the number of pages that follow that block.
+/// The number of checksums in one block of checksums. This is also the number of pages that follow
+/// the block.
 pub(super) const GROUP_LEN: u64 = 1_024;
 
 /// The error of a database file that is intact but cannot be read, because another version of this
 /// program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OtherLayout {
-    /// A file of a build before commit a157b41. Its layout lacks the log or one of the tables.
+    /// A build before commit a157b41 wrote the file. The layout of such files lacks the log or one
+    /// of the tables.
     #[error(
         "was last written by a build before a157b41: start a build of a157b41 once, which converts the database, then \
          start this build"
@@ -42,7 +45,7 @@ pub(crate) enum OtherLayout {
         "has layout {0}, but this program reads layout {VERSION}: start the version that wrote it, or a later one"
     )]
     Later(u32),
-    /// A later version of this program wrote a table or a row that this one does not know.
+    /// A later version of this program wrote a table or a row that this version does not know.
     #[error(
         "was written by a later version of this program ({0}): start that version and end it with SIGTERM, then start \
          this one; if this version still ends with 78, use only that version or a later one with the folder"

@@ -45,8 +45,8 @@ pub(crate) struct CommitMark {
     /// because a thread that opens the records again has written to them itself, or has waited for
     /// the thread that did. Tested by: `records_that_lost_their_end_are_refused`.
     number: AtomicU64,
-    /// `true` if the mark in the file must be written again, because its block was damaged or
-    /// missing.
+    /// `true` if the commit mark must be written again with the next commit, because its block in
+    /// the file was damaged or missing.
     ///
     /// Written by: `read`, `raise`. Read by: `raise`. Ordering: `Relaxed`, for the same reason as
     /// `number`. Tested by: `a_number_is_found_again_and_never_lowered`.

@@ -63,7 +63,8 @@ pub(crate) enum CopyFault {
     /// The bytes are intact, but they are not a horizon.
     #[error("it is not a horizon")]
     NotAHorizon,
-    /// The bytes are an intact horizon that another version of this program wrote.
+    /// The copy is an intact horizon that another version of this program wrote, so it cannot be
+    /// decoded.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
     /// This copy is intact, but out of date. A later pass wrote this copy first and the other copy

@@ -9,7 +9,8 @@ use crate::failure::{FailureKind, StoreError};
 /// The error of a horizon that cannot be read or raised.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HorizonError {
-    /// Both copies are damaged. Nothing was written, and the operator has to set a floor.
+    /// Both copies of the horizon are damaged. Nothing was written, and the operator has to set a
+    /// floor.
     ///
     /// No message about this file suggests restoring a backup. A backup has an older horizon that
     /// looks valid, so ids could be minted twice.
@@ -89,8 +90,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// An earlier write has failed, so even a successful write would prove nothing. Nothing was
-    /// written.
+    /// Nothing was written, because an earlier write of the horizon has failed. After that, even a
+    /// successful write would prove nothing.
     #[error(
         "the horizon in {} is no longer written, because a write failed; check the disk, start again",
         .path.display()

@@ -233,7 +233,7 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.has_records
     }
 
-    /// Records in both copies that the database was created.
+    /// Records in both copies of the horizon that the database was created.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -306,8 +306,8 @@ impl<F: BlockFile> HorizonFile<F> {
                 path: self.path.clone(),
             });
         }
-        // Poison the file until both copies are synced, so that an early return cannot leave a
-        // half-written file in use.
+        // Refuse all further writes until both copies are synced, so that an early return cannot
+        // leave a half-written file in use.
         self.is_poisoned = true;
         let block = record.to_block();
         for copy in writing_order(record.sequence) {

@@ -1,7 +1,7 @@
 //! A database on a simulated disk, for tests of power loss.
 //!
 //! Each block of the file is written, torn and lost independently. After an interrupted write, each
-//! byte is either the old one or the new one. The engine requires this guarantee from a disk.
+//! byte has either its old value or its new value. The engine requires this guarantee from a disk.
 
 use std::sync::Arc;
 

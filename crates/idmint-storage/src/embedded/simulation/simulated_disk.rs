@@ -69,7 +69,8 @@ struct State {
     cache: Image,
     /// The writes and length changes since the last sync, oldest first.
     waiting: Vec<Change>,
-    /// The planned fault, and the number of writes and syncs that succeed before it occurs.
+    /// The planned fault, after the number of writes and syncs that succeed before the fault
+    /// occurs.
     plan: Option<(u64, Fault)>,
     /// `true` if an interrupted write may leave bytes that are neither old nor new.
     leaves_garbage: bool,
@@ -79,8 +80,8 @@ struct State {
     is_halted: bool,
 }
 
-/// The content of the file: its length in blocks, and the blocks that were written. All other
-/// blocks contain zeros.
+/// The content of a file on the disk: its length in blocks, and the blocks that were written. All
+/// other blocks contain zeros.
 #[derive(Debug, Clone)]
 struct Image {
     len: u64,
@@ -162,8 +163,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// Returns this disk without garbage in interrupted writes. Each byte of such a write is either
-    /// the old one or the new one.
+    /// Returns this disk without garbage in interrupted writes. After an interrupted write, each
+    /// byte of the block has either its old value or its new value.
     #[must_use]
     pub fn without_garbage(self) -> SimulatedDisk {
         self.state().leaves_garbage = false;
@@ -289,7 +290,8 @@ impl State {
         self.operations += 1;
         match &mut self.plan {
             Some((0, Fault::Full)) => {
-                // From now on the disk is full, so each write checks whether its block is new.
+                // The disk is full from now on, so each later write checks whether it needs a new
+                // block.
                 self.plan = None;
                 self.is_full = true;
                 None
@@ -378,7 +380,8 @@ impl BlockFile for SimulatedDisk {
         }
         let mut written = *block;
         if let Some(Fault::Error(_)) = fault {
-            // Only the beginning of the block was written to the cache before the error.
+            // The write to the page cache stops with an error, so only the beginning of the block
+            // has the new content.
             let old = state.cache.block(index).unwrap_or([0; BLOCK_LEN]);
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
@@ -422,7 +425,7 @@ impl State {
     }
 }
 
-/// Returns the content of a block after a power loss interrupted a write of `new` over `old`.
+/// Returns the content of a block after a write of `new` over `old` was interrupted at random.
 /// Returns `None` if the block did not change.
 fn mixture(
     random: &mut StdRng,

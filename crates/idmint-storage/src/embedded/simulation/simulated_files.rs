@@ -1,4 +1,5 @@
-//! A simulated tree of files and folders. A test chooses what a power loss keeps.
+//! A simulated tree of files and folders for tests. A test chooses which unsynced changes survive a
+//! power loss.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::{io, iter};
 
 use crate::embedded::file_system::FileSystem;
 
-/// The outcome of a power loss for changes that are not synced.
+/// The outcome of a simulated power loss for changes that are not synced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unsynced {
     /// No unsynced change survives.

@@ -1,4 +1,5 @@
-//! A store whose horizon is on a simulated disk, for tests of code that waits for the horizon.
+//! A store for tests of code that waits for the horizon. The horizon (time up to which ids may be
+//! minted) is on a simulated disk.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A simulated disk on which the horizon of slot 0 will be created. The records are in memory.
+/// A store in memory, except that the horizon of slot 0 will be created on this simulated disk.
 #[derive(Debug)]
 pub struct SimulatedHorizon(SimulatedDisk);
 

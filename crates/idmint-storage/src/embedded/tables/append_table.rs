@@ -1,4 +1,5 @@
-//! The table of the events of every ledger. Each row contains events that were appended together.
+//! The database table with the events of all ledgers. Each row contains events that were appended
+//! together.
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
@@ -171,8 +172,8 @@ fn summary_of(appends: &Appends, ledger: LedgerId) -> Result<Option<LedgerSummar
     }))
 }
 
-/// Returns the rows of a ledger that end after the event `after`, or all of its rows if `after` is
-/// `None`.
+/// Returns the rows of a ledger whose last event comes after the event `after`. Returns all rows of
+/// the ledger if `after` is `None`.
 fn rows_behind(
     appends: &Appends,
     ledger: LedgerId,

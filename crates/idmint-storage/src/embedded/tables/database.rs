@@ -108,10 +108,11 @@ impl From<DatabaseError> for StoreError {
 
 /// An open database, in a file or in memory.
 pub(crate) struct Database {
-    /// The engine. `None` while the database is being dropped, and after a reopen that failed.
+    /// The open engine, or `None` while the database is being dropped, and after an attempt to
+    /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// The function that opens the engine again, or `None` for a database in memory, which has no
-    /// file.
+    /// The function that opens the engine again after an error, or `None` for a database in memory,
+    /// which has no file.
     open: Option<Box<Opener>>,
     path: PathBuf,
     /// The path and inode of the file, or `None` for a database in memory.

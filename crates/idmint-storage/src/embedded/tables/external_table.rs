@@ -16,11 +16,12 @@ type Name<'a> = (&'a str, i64, u64, u64);
 /// objects of an anchor that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
-/// Maps the anchor of each conjunction with external ids to these ids.
+/// Maps the anchor (first report) of a conjunction to the external ids of this conjunction.
 pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("externals");
 
-/// Maps each external id to the anchors of the conjunctions that have this id.
+/// Maps an external id to the anchors (first reports) of all conjunctions that have this external
+/// id.
 pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
     TableDefinition::new("anchors-by-external");
 
@@ -65,7 +66,7 @@ pub(super) fn beside(
     })
 }
 
-/// Returns up to `count_max` anchors with this external id, the latest first.
+/// Returns up to `count_max` anchors that have this external id, from the latest to the earliest.
 pub(super) fn anchors_of(
     transaction: &ReadTransaction,
     format: &str,
@@ -100,7 +101,8 @@ pub(super) fn anchors_of(
     .collect()
 }
 
-/// The two tables of external ids, opened for writing to remove the ids of anchors.
+/// The two tables of external ids, opened for writing so that the external ids of removed anchors
+/// can be removed.
 pub(super) struct Externals<'a> {
     table: Table<'a, Name<'static>, &'static [u8]>,
     by_external: Table<'a, NameOfId<'static>, &'static [u8]>,

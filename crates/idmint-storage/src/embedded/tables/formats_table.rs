@@ -33,9 +33,9 @@ impl<'a> FormatsTable<'a> {
         FormatsTable { database }
     }
 
-    /// Compares `slots` and `formats` with the stored ones, in one transaction. Adds minted formats
-    /// that are not stored yet. A stored format that is missing in `formats` stays stored. If there
-    /// is nothing to add, nothing is written.
+    /// Compares the number of slots and the formats with the stored ones, in one transaction. Adds
+    /// minted formats that are not stored yet. A stored format that is missing in `formats` stays
+    /// stored. If there is nothing to add, nothing is written.
     ///
     /// # Errors
     /// Returns [`FormatsError::SlotsChanged`] if the number of slots differs, or
@@ -170,7 +170,7 @@ struct Compared {
     has_new: bool,
 }
 
-/// The result of a comparison, or the error from reading the database.
+/// The result of comparing formats with the stored ones, or the error from reading the database.
 type Comparison<T> = Result<Result<T, FormatsError>, redb::Error>;
 
 fn compare(rows: &mut Rows<'_>, slots: u32, formats: &[KeptFormat]) -> Comparison<Compared> {

@@ -18,8 +18,8 @@ use idmint_records::ledger::SeriesName;
 /// series whose hold has ended.
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
-/// The keys of the two rows about all series. All other keys of this table are names of series, which
-/// are never empty or `*`.
+/// The names of the two rows about all series. All other rows of this table have the name of a
+/// series, which is never empty or `*`.
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 

@@ -229,7 +229,8 @@ pub(super) fn head_of(
         .transpose()
 }
 
-/// Returns the name of the first series after `behind` that has a row in the table.
+/// Returns the name of the first series that has a row in the table and comes after the series
+/// `behind` in the order of names.
 fn next_name(
     rows: &ReadOnlyTable<NumberName<'static>, &'static [u8]>,
     behind: Option<&SeriesName>,
@@ -244,8 +245,8 @@ fn next_name(
     name.transpose()
 }
 
-/// Returns the first number of a series, and its last number with its time. Returns `None` if the
-/// series has no number.
+/// Returns the first number of a series, and the last number together with its time. Returns `None`
+/// if the series has no number.
 fn span_of(
     numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

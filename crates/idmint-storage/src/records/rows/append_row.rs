@@ -36,7 +36,7 @@ const PIECE_EVENTS: usize = 320;
 /// The name of a row: the ledger and the id of the last event in the row.
 pub type AppendName = (u32, u128);
 
-/// Returns the name of the row that ends with the event `last`.
+/// Returns the name (key) of the row whose last event is `last`.
 pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }

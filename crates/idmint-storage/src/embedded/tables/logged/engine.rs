@@ -320,7 +320,8 @@ fn panicked<T>(_: PoisonError<T>) -> io::Error {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // If the sync fails, the next start adds the commits in the log to the tables again.
+        // Ignore a failed sync, because the next start adds the commits in the log to the tables
+        // again.
         if !thread::panicking() {
             let _ = self.close();
         }
@@ -377,8 +378,8 @@ impl<'a> Writing<'a> {
         }
         self.log.append(rows)?;
         commit_unsynced(self.transaction).inspect_err(|error| {
-            // The commit is in the log but not in the tables. So all later reads must return this
-            // error.
+            // The commit is in the log but could not be written to the tables. So all later reads
+            // must return this error.
             if let Ok(mut pending) = self.engine.pending() {
                 pending.fail(error);
             }

@@ -19,7 +19,7 @@ pub(super) struct Pending {
     failure: Option<(io::ErrorKind, Cow<'static, str>)>,
 }
 
-/// Rows in the log that readers of the tables cannot see yet.
+/// The rows in the commit log that readers of the tables cannot see yet.
 #[derive(Default)]
 struct Rows {
     open: Option<Box<WriteTransaction>>,
@@ -30,7 +30,8 @@ struct Rows {
 }
 
 impl Pending {
-    /// Adds rows that were appended to the log, so that the next reader sees them.
+    /// Adds rows that were appended to the commit log, so that the next reader of the tables sees
+    /// these rows.
     pub(super) fn add(&mut self, logged: &[u8]) {
         self.rows.waiting.extend(logged);
     }

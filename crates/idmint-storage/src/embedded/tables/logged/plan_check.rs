@@ -79,8 +79,8 @@ impl<'a> PlanCheck<'a> {
         }
     }
 
-    /// Returns `true` if the series is open, and its last number is still the one that the plan is
-    /// based on.
+    /// Returns `true` if the series is open, and the plan is based on the current last number of
+    /// the series.
     fn number(
         &mut self,
         NumberPlan { before, given, .. }: &NumberPlan,
@@ -90,8 +90,8 @@ impl<'a> PlanCheck<'a> {
         Ok(may_give)
     }
 
-    /// Returns `true` if the series is still open, and its last number is still the one that the
-    /// plan is based on.
+    /// Returns `true` if the series is still open, and the plan is based on the current last number
+    /// of the series.
     fn close(&mut self, ClosePlan { before, closed }: &ClosePlan) -> Result<bool, redb::Error> {
         let may_close = self.is_open_after(&closed.series, *before)?;
         self.new_closed.insert(closed.series.clone());
@@ -123,7 +123,7 @@ impl<'a> PlanCheck<'a> {
         Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
     }
 
-    /// Returns `true` if the last event of the ledger is still the one that the plan is based on.
+    /// Returns `true` if the plan is based on the current last event of the ledger.
     fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
         let ledger = plan.ledger();
         let head = match self.heads.get(&ledger) {
@@ -137,8 +137,8 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if the anchors near the new anchor are still the ones that the plan is based
-    /// on.
+    /// Returns `true` if the plan is based on the anchors that are currently stored near the new
+    /// anchor.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let AnchorPlan {
             format,
