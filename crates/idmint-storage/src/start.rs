@@ -45,7 +45,8 @@ use idmint_core::time::UnixNanos;
 /// }
 /// ```
 pub enum Opened {
-    /// The store has no horizon, so this is its first start, and it knows of no earlier ids.
+    /// The store has no horizon. So the node starts for the first time, and the store knows of no
+    /// earlier ids.
     First(FirstStart),
     /// The store has a horizon from an earlier start.
     Again(Restart),

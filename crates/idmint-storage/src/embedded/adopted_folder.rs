@@ -83,8 +83,9 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold only before the first adoption note. After the
-        // note, no start can set a hold, so an adoption that has already begun may continue.
+        // A node whose series are on hold is refused only if there is no adoption note yet. Once
+        // there is a note, no start can set a hold, so an adoption that has already begun may
+        // continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \

@@ -72,7 +72,7 @@ impl FleetFolder {
     }
 
     /// Returns the single node that minted ids in this folder, or `None` if there was no such node.
-    /// The fleet of this namespace has adopted the node.
+    /// A returned node was adopted by the fleet of this namespace.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }

@@ -9,8 +9,8 @@ use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 /// A store of anchors (the first reports of conjunctions), with the report counts and external ids
 /// of their conjunctions.
 pub trait ConjunctionStore {
-    /// Returns one list of anchors for each item of `times`, sorted by time. The list has the
-    /// anchors of the pair of objects that are [near](Tca::neighbourhood) the given time.
+    /// Returns one list for each item of `times`, which is a pair of objects and a time. The list
+    /// has the pair's anchors that are [near](Tca::neighbourhood) this time, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -25,8 +25,8 @@ pub trait ConjunctionStore {
         )
     }
 
-    /// Returns one list of anchors for each item of `spans`, sorted by time. The list has the
-    /// anchors of the pair of objects within the given span of time.
+    /// Returns one list for each item of `spans`, which is a pair of objects and a span of time.
+    /// The list has the pair's anchors within this span, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -71,7 +71,8 @@ pub struct LedgerSummary {
 /// The events of one append, as they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAppend {
-    /// The position in the ledger of the first event of this append, counted from 1.
+    /// The position of the first event in this append, counted from 1 at the first event of the
+    /// ledger.
     pub first_place: u64,
     /// The time at which the append was recorded, by the clock of the node that recorded it.
     pub recorded: EventTime,

@@ -336,8 +336,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the series whose next number is written in another form than the templates of the
-    /// last start would give it. The series are grouped by rule.
+    /// Returns the series whose next number is written in another form than by the templates of the
+    /// last start. The series are grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -50,8 +50,8 @@ pub trait RecordStore:
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Does the work that [`write`](Self::write) has postponed, so that callers get their responses
-    /// sooner. A read does the postponed work before it returns data.
+    /// Does the work that [`write`](Self::write) has postponed to reply to its callers sooner. A
+    /// read also does the postponed work before it returns data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.

@@ -27,7 +27,7 @@ use idmint_records::ledger::EventTime;
 /// single request may have more.
 const ROUND_LEN_MAX: usize = 50_000;
 
-/// The time for which no request must have arrived before the thread does background work.
+/// The idle time after which the thread does background work: no request has arrived for this long.
 const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// The interval at which the thread tries to write again after a failed write.

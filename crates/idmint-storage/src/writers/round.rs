@@ -29,7 +29,7 @@ pub struct Appended {
 pub struct Numbered<T> {
     /// `true` if the same request was done before. In that case nothing was written this time.
     pub is_replayed: bool,
-    /// The numbers that were issued, the number that is void, or the series that is closed.
+    /// The stored result of the request: the issued numbers, the void number, or the closed series.
     pub stored: T,
     /// The form (how the numbers are written as text) that was stored with the numbers. `None` if
     /// an earlier version issued them, or if they have no text.
@@ -507,8 +507,8 @@ impl Request for CloseRequest {
                 form: None,
             });
         }
-        // Refuse to close a series that is on hold after a restore. It may have issued numbers that
-        // the store has lost, so its last number, which closing records, is not known.
+        // Refuse to close a series that is on hold after a restore. Closing records the last number
+        // of the series, but the store may have lost the latest numbers.
         if read(round.records.is_held(&self.series))? {
             return Err(RecordError::Number(NumberRefusal::Held {
                 series: self.series.clone(),

@@ -157,8 +157,8 @@ impl CommitLog {
         self.fill_to((self.next + 1).min(self.end - 1))
     }
 
-    /// Fills the unwritten blocks of the log up to `block` with zeros. To do this seldom, usually
-    /// fills many blocks after `block` as well.
+    /// Fills the unwritten blocks of the log up to `block` with zeros. Usually also fills many
+    /// blocks after `block`, so that filling is seldom necessary.
     fn fill_to(&mut self, block: u64) -> io::Result<()> {
         while self.filled <= block {
             let filled = (self.filled + FILLED_AHEAD).min(self.end);

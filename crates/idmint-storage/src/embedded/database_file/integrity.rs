@@ -20,8 +20,8 @@ use crate::embedded::block_file::BLOCK_LEN;
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
-/// The offset in the engine's first page of the transaction number of each commit slot. The number
-/// has eight bytes in little-endian order.
+/// The offsets of two numbers in the engine's first page: the transaction numbers of the two commit
+/// slots. Each number has eight bytes in little-endian order.
 const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 
 /// The result of a check in which every page was intact.

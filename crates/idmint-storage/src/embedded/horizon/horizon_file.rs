@@ -338,8 +338,8 @@ pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
         .max()
 }
 
-/// Returns the slot (place of the node among all nodes) that is stored in the file. Only for
-/// commands that do not know the slot.
+/// Returns the slot (place of the node among all nodes) that is stored in the file, for commands
+/// that do not know the slot.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn kept_slot(path: &Path) -> Option<u32> {

@@ -69,7 +69,7 @@ struct State {
     cache: Image,
     /// The writes and length changes since the last sync, oldest first.
     waiting: Vec<Change>,
-    /// The planned fault, after the number of writes and syncs that succeed before the fault
+    /// The planned fault. The number says how many writes and syncs succeed before the fault
     /// occurs.
     plan: Option<(u64, Fault)>,
     /// `true` if an interrupted write may leave bytes that are neither old nor new.

@@ -13,7 +13,7 @@ pub(super) const LEN: usize = 9;
 /// microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
-/// Returns the row name of the anchor of this pair of objects at the time `tca`.
+/// Returns the name (key) of the row for the anchor that these two objects have at the time `tca`.
 pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
     (format, pair.primary, pair.secondary, tca.0)
 }

@@ -74,8 +74,8 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     })?
 }
 
-/// Copies the rows of a table, and returns the total number of records. `counts` returns the number
-/// of records in one row. If the table does not exist, nothing is copied.
+/// Copies the rows of a table, and returns the sum of `counts`, which returns the number of records
+/// to count for one row. If the table does not exist, nothing is copied.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,

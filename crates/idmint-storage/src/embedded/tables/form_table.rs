@@ -22,9 +22,9 @@ pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form (rule for writing it as text) that was stored with a number. The read uses
-    /// the open write transaction, so that the response to a repeated request need not wait until
-    /// earlier commits are in the tables.
+    /// Returns the form that was stored with a number, which is the rule for writing the number as
+    /// text. The read uses the open write transaction, so that the response to a repeated request
+    /// need not wait until earlier commits are in the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -91,8 +91,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the stored forms of the numbers `wrong`. They were the wrong first numbers of their
-/// series, and a plan has replaced them.
+/// Removes the stored forms of the numbers `wrong`. Each was the wrong first number of a series,
+/// and a plan has replaced it.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

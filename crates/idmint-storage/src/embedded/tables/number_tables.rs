@@ -276,8 +276,8 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes the numbers `wrong` and the keys of their requests. They were the wrong first numbers of
-/// their series, and a plan has replaced them.
+/// Removes the numbers `wrong` and the keys of their requests. Each of these numbers was the wrong
+/// first number of a series, and a plan has replaced it.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
