@@ -16,14 +16,17 @@ use super::lines::{LineCounter, is_line_end, text_of};
 use super::outcomes::{Outcomes, ReadRule};
 use super::version::CdmVersion;
 
-/// The maximum number of columns. The cells of a row take many times the memory of the row.
+/// The maximum number of columns in a CSV document. It limits the use of memory, because the parsed
+/// cells of a row take many times the memory of the row's text.
 const COLUMNS_MAX: usize = 1_024;
 
-/// The accepted separators. If the first line fits several of them, the first one is used.
+/// The accepted separators of cells. If the first line of a document fits several separators, the
+/// first of them in this list is used.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// Returns `true` if the first line of a document has the form of a CSV heading: it contains a
-/// separator and no `=`. Every keyword line of KVN contains `=`.
+/// separator and no `=`. In KVN, the form with lines of `KEYWORD = value`, every such line contains
+/// `=`.
 pub(super) fn has_heading(document: &[u8]) -> bool {
     let mut lines = document.split(|byte| is_line_end(*byte));
     let first = lines.find(|line| !line.trim_ascii().is_empty());
@@ -41,7 +44,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let (mut columns, mut outcomes) = (None, Outcomes::new(rule));
     for Row { at, cells, count } in rows(text, separator) {
         let line = lines.line_at(text.as_bytes(), at);
-        // A quote that is not closed hides the end of its line, so no later line can be read.
+        // A quoted cell without a closing quote hides the end of its row, so no later row can be
+        // read.
         let cells = cells.ok_or_else(|| {
             let what = "a quoted value in the row that begins in this line has no closing quote; add it, and double \
                         each quote inside a value";
@@ -84,8 +88,9 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
-/// Returns the first of the [`SEPARATORS`] that splits the first line so that a cell is the name of
-/// an object's column, such as `SAT_1_ID`. Returns a comma if none of them does.
+/// Returns the separator of the cells in a CSV text. It is the first of the [`SEPARATORS`] with
+/// which the first line has a cell with the name of an object's column, such as `SAT_1_ID`. If no
+/// separator fits, it is the comma.
 fn separator_of(text: &str) -> u8 {
     let names_object = |separator: &u8| {
         let heading = rows(text, *separator).next();
@@ -96,8 +101,9 @@ fn separator_of(text: &str) -> u8 {
     found.unwrap_or(SEPARATORS[0])
 }
 
-/// Creates the insertion of a new cell at the end of a line. The new cell has quotes if another cell
-/// of the line has them, because a reader may take a cell without quotes for a number.
+/// Creates the insertion of a new cell at the end of a line. The new cell has quotes if another
+/// cell of the line has them, because a program that reads the CSV may take a cell without quotes
+/// for a number.
 fn new_cell(cells: &[Cell<'_>], separator: u8, begin: usize) -> Insertion {
     let end = cells.last().map_or(0, |cell| cell.range.end);
     Insertion::Cell {
@@ -111,7 +117,8 @@ fn new_cell(cells: &[Cell<'_>], separator: u8, begin: usize) -> Insertion {
 /// The columns of a document.
 struct Columns {
     kind: &'static FlatNames,
-    /// The part of a message that each column has, or `None` if the column is not read.
+    /// For each column, the part of a message that the column contains, or `None` if the column is
+    /// ignored.
     parts: Vec<Option<Part>>,
 }
 
@@ -149,8 +156,8 @@ impl Columns {
         self.parts.iter().position(|known| *known == Some(part))
     }
 
-    /// Reads the values of a message. `values` is the number of cells, including those that are not
-    /// kept.
+    /// Reads the values of a message from a row. `values` is the number of cells in the row,
+    /// including the cells beyond [`COLUMNS_MAX`], which are not in `cells`.
     fn draft<'a>(
         &self,
         cells: &[Cell<'_>],
@@ -207,7 +214,8 @@ impl Cell<'_> {
         self.text.trim_ascii()
     }
 
-    /// Creates the insertion of an id into this cell, which is empty.
+    /// Creates the insertion of a conjunction id into this cell. The insertion is used only if the
+    /// cell is empty.
     fn insertion(&self, begin: usize) -> Insertion {
         Insertion::Cell {
             at: begin + self.range.start + usize::from(self.is_quoted),
@@ -247,8 +255,8 @@ fn rows(text: &str, separator: u8) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Returns the byte offset of the first line from `next` on that has more than blanks. A tab is no
-/// blank if it is the separator.
+/// Returns the byte offset of the next line that is not blank, at or after the offset `next`. A tab
+/// does not count as blank if it is the separator.
 fn row_after(bytes: &[u8], mut next: usize, separator: u8) -> Option<usize> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t') && *byte != separator;
     loop {
@@ -261,7 +269,8 @@ fn row_after(bytes: &[u8], mut next: usize, separator: u8) -> Option<usize> {
     }
 }
 
-/// Reads the cell that begins at a byte offset. Returns `None` if its quote is not closed.
+/// Reads the cell that begins at a byte offset. Returns `None` if the cell begins with a quote that
+/// is not closed.
 fn cell_at(text: &str, begin: usize, separator: u8) -> Option<Cell<'_>> {
     let ends_at = |from: usize| {
         let mut rest = text.as_bytes()[from..].iter();
@@ -283,7 +292,8 @@ fn cell_at(text: &str, begin: usize, separator: u8) -> Option<Cell<'_>> {
         content += &text[from..quote];
         let is_doubled = text[quote + 1..].starts_with('"');
         if !is_doubled {
-            // Characters between the quote and the separator belong to the cell, as in other readers.
+            // Characters between the closing quote and the separator belong to the cell. Other
+            // programs that read CSV do the same.
             let end = ends_at(quote + 1);
             content += &text[quote + 1..end];
             return Some(Cell {

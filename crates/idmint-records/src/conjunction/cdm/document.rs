@@ -41,7 +41,8 @@ pub struct Document<B> {
     /// The document converted to UTF-8, or `None` if the original document is in UTF-8.
     decoded: Option<String>,
     origin: Origin,
-    /// The place to insert the heading of the column with the ids, if the document needs a new column.
+    /// The place to insert the heading of a new CSV column for the ids, or `None` if the document
+    /// needs no new column.
     heading: Option<Insertion>,
     messages: Vec<Message>,
     refused: Vec<(usize, CdmError)>,
@@ -130,10 +131,11 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// Returns the report of each message, together with its attached id: the conjunction id that
     /// idmint wrote into the message earlier, if any.
     ///
-    /// The id in a comment or JSON member is read in the encoding with the index `encoding`. If
-    /// that fails, it is read in the first encoding of the format that accepts it. The value of the
-    /// keyword CONJUNCTION_ID counts only if `minter` could have made it for the objects of the
-    /// message, because other originators write their own ids there.
+    /// The id in a comment, JSON member or CSV column is read in the encoding with the index
+    /// `encoding`. If that fails, it is read in the first encoding of the format that accepts it.
+    /// The value of the keyword CONJUNCTION_ID counts only in KVN and XML, and only if `minter`
+    /// could have made it for the objects of the message, because other originators write their own
+    /// ids there.
     ///
     /// # Errors
     /// Returns [`CdmError`] for the first message whose attached id is not an id of the format, or
@@ -166,9 +168,9 @@ impl<B: AsRef<[u8]>> Document<B> {
         })
     }
 
-    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error that
-    /// contains the line and the keyword of the cause. `encoding` is used to write ids in the error
-    /// message.
+    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error with
+    /// the line and the keyword that caused the refusal. Ids in the error message are written in
+    /// `encoding`.
     pub fn explain(
         &self,
         GroupRefusal { index, error }: &GroupRefusal,
@@ -212,7 +214,8 @@ impl<B: AsRef<[u8]>> Document<B> {
         if let Some(decoded) = &self.decoded {
             return self.annotate_decoded(decoded, insertions);
         }
-        // Reserve enough memory for a comment with its keyword and its id in each message.
+        // Reserve enough memory to insert a comment, with its keyword and its id, into each
+        // message.
         let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
         let mut out = Vec::with_capacity(source.len() + room);
         let mut written = 0;

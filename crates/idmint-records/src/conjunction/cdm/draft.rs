@@ -1,5 +1,5 @@
 //! Reads the values of one Conjunction Data Message into a draft, and completes the draft to a
-//! message. The readers of all forms (KVN, XML and JSON) share this code.
+//! message. The readers of all forms (KVN, XML, JSON and CSV) share this code.
 
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
@@ -38,8 +38,8 @@ pub struct ExistingId {
     pub text: String,
 }
 
-/// The names of the values in one form of messages, such as `SAT_1_ID` for an object in CSV. They
-/// also appear in error messages.
+/// The names that one form of messages uses for its values. For example, the first object is named
+/// `SAT_1_ID` in CSV. Error messages use the same names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) tca: &'static str,
@@ -65,8 +65,8 @@ impl Message {
         &self.version
     }
 
-    /// Returns the attached id, if the message has one. It is the conjunction id in the comment or
-    /// JSON member that only idmint writes.
+    /// Returns the attached id, if the message has one. It is the conjunction id in the comment,
+    /// JSON member or CSV column that only idmint writes.
     pub fn existing_id(&self) -> Option<&ExistingId> {
         self.existing_id.as_ref()
     }
@@ -78,8 +78,9 @@ impl Message {
     }
 
     /// Returns the attached id, which is the conjunction id that idmint wrote into the message
-    /// earlier. It is taken from the comment, or else from the keyword CONJUNCTION_ID. The keyword
-    /// is ignored if its value is not an id of idmint, or if the message is JSON or CSV.
+    /// earlier. It is taken from the comment, JSON member or CSV column of idmint, or else from the
+    /// keyword CONJUNCTION_ID. The keyword is ignored if its value is not an id of idmint, or if
+    /// the message is JSON or CSV.
     ///
     /// The encoding with the index `encoding` is tried first for the id in the comment.
     ///
@@ -122,7 +123,7 @@ impl Message {
         self.line
     }
 
-    /// Returns the error for a message that gets no id because of `error`. It contains the line and
+    /// Converts `error`, because of which this message gets no id, to an error with the line and
     /// the name of the invalid value.
     pub(super) fn refuse(&self, error: &ReportError) -> CdmError {
         let at = match error {
@@ -145,7 +146,7 @@ impl Message {
     /// Returns the error for a message that contains a conjunction id which does not belong to it.
     ///
     /// # Panics
-    /// Panics if the message has no attached id.
+    /// Panics if the message contains no conjunction id.
     pub fn refuse_existing_id(&self, fault: &NotedFault) -> CdmError {
         let comment = self.existing_id.as_ref().zip(Some(EVENT_ID_KEY));
         let keyword = self.conjunction_id.as_ref().zip(Some(CONJUNCTION_ID_KEY));
@@ -174,8 +175,8 @@ fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmErro
     CdmError::of(second.line, name, "another_id", message)
 }
 
-/// Returns an error if a message gives a value twice. `known` is the value that was already read,
-/// with its line number.
+/// Returns an error if a message contains the same value twice. `known` is the earlier value with
+/// its line number, or `None` if the value was not read before.
 fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), CdmError> {
     let Some((_, first)) = known else {
         return Ok(());
@@ -215,11 +216,12 @@ struct ObjectDraft {
     designator: Option<(String, u64)>,
     /// The catalogue, and the line number where it was read.
     catalog: Option<(String, u64)>,
-    /// The line number at which the object's block begins. `None` if the block has not begun, or if
-    /// this form has no blocks of objects.
+    /// The line number at which the object's block of values begins. `None` if the block has not
+    /// begun, or if this form of messages has no blocks.
     begun: Option<u64>,
-    /// The catalogue number from a column or member of its own, such as `SAT1_COMMENT_NORAD_ID`. It
-    /// is used if the designator is not a number of an accepted catalogue.
+    /// The catalogue number from a separate CSV column or JSON member, such as
+    /// `SAT1_COMMENT_NORAD_ID`. It is used if the designator is not a number of an accepted
+    /// catalogue.
     number: Option<u64>,
 }
 
@@ -232,7 +234,8 @@ pub(super) struct Draft<'a> {
     names: &'static Names,
     tca: Option<(UnixTime, u64)>,
     objects: [ObjectDraft; 2],
-    /// The object whose block is being read, or `None` outside of a block.
+    /// The object whose block of values is being read, or `None` outside of the blocks of the two
+    /// objects.
     current: Option<Role>,
     existing_id: Option<ExistingId>,
     conjunction_id: Option<ExistingId>,
@@ -265,8 +268,8 @@ impl<'a> Draft<'a> {
         self.tca_read_as(line, text, text)
     }
 
-    /// Records the time of closest approach, which `text` contains in a form of its own. `ccsds` is
-    /// the same time in a form of CCSDS.
+    /// Records the time of closest approach. `text` is the time as written in the message, and
+    /// `ccsds` is the same time in a form that CCSDS defines.
     pub(super) fn tca_read_as(
         &mut self,
         line: u64,
@@ -312,7 +315,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Returns `true` between the start and the end of an object's block.
+    /// Returns `true` while the block of values of one of the two objects is being read.
     pub(super) fn is_in_object(&self) -> bool {
         self.current.is_some()
     }
@@ -361,7 +364,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Records an object's catalogue number from a column or member of its own, such as
+    /// Records an object's catalogue number from a separate CSV column or JSON member, such as
     /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
@@ -427,8 +430,9 @@ impl<'a> Draft<'a> {
         note_id(&mut self.conjunction_id, CONJUNCTION_ID_KEY, line, text)
     }
 
-    /// Completes the message. `keyword` is the place at which CONJUNCTION_ID would be inserted, or
-    /// `None` if the form does not have this keyword.
+    /// Completes the message. `comment` and `keyword` are the places at which a comment or the
+    /// keyword CONJUNCTION_ID can be inserted. `keyword` is `None` if the message has no place for
+    /// this keyword.
     pub(super) fn finish(
         self,
         comment: Insertion,

@@ -38,8 +38,8 @@ const fn flat_names(
     }
 }
 
-/// The names in the nested JSON of the Python package brahe. Each name is a path of members, in
-/// lower case.
+/// The names of the values in the nested JSON that the Python package brahe writes. Each name is
+/// the path of a JSON member, in lower case.
 pub(super) const NESTED: FlatNames = FlatNames {
     names: Names {
         tca: "relative_metadata.tca",
@@ -59,8 +59,8 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The names of an object's catalogue and catalogue number in space-track.org's class `cdm`. Rows
-/// that name the objects as in another kind may have these values too.
+/// The names of the values with an object's catalogue and catalogue number in space-track.org's
+/// class `cdm`. Rows of other kinds may have these values as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
@@ -85,11 +85,12 @@ const KINDS: [FlatNames; 5] = [
     flat_names(["NORAD_CAT_ID_1", "NORAD_CAT_ID_2"], CATALOGS, NUMBERS),
 ];
 
-/// The name of the fraction of a TCA, which space-track.org sent as a separate value until about
-/// 2020.
+/// The name of the value with the fraction of a time of closest approach (TCA). Until about 2020,
+/// space-track.org sent this fraction separately from the TCA.
 pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
 
-/// The error message for a row for which [`FlatNames::is_of_other_class`] is true of a name.
+/// The error message for a row that mixes the names of space-track.org's classes `cdm` and
+/// `cdm_public`. [`FlatNames::is_of_other_class`] finds such a name.
 pub(super) const MIXED: &str =
     "the row names objects as `cdm` and as `cdm_public` do; keep the names of one of these classes";
 
@@ -106,8 +107,8 @@ pub(super) enum Part {
 }
 
 impl FlatNames {
-    /// Returns the kind of a row with the names `given`, or `None` if none of them is the name of
-    /// an object.
+    /// Returns the kind of a row whose values have the names `given`, or `None` if no name in
+    /// `given` is the name of an object.
     pub(super) fn of<'n>(
         given: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<&'static FlatNames> {
@@ -145,9 +146,9 @@ impl FlatNames {
         ]
     }
 
-    /// Returns `true` if `name` names an object in the other of space-track.org's classes `cdm` and
-    /// `cdm_public`. For example, `SAT_1_ID` belongs to `cdm_public`, so a row of `cdm` must not
-    /// have it.
+    /// Returns `true` if `name` is the name of an object in space-track.org's class `cdm` or
+    /// `cdm_public`, but not in this kind of rows. For example, `SAT_1_ID` belongs to `cdm_public`,
+    /// so a row of `cdm` must not have it.
     pub(super) fn is_of_other_class(&self, name: &str) -> bool {
         let mut classes = KINDS[..2].iter();
         !self.names.objects.contains(&name)
@@ -187,7 +188,8 @@ pub(super) fn take(
     }
 }
 
-/// Replaces the blank between the date and the time of day, as databases write it, with `T`.
+/// Replaces the blank between the date and the time of day with `T`. Databases write times with
+/// such a blank.
 fn with_t(text: &str) -> Cow<'_, str> {
     match text.split_once(' ') {
         Some((day, time)) if !text.contains('T') => Cow::Owned(format!("{day}T{time}")),

@@ -7,12 +7,13 @@ use super::{csv, space_track};
 /// The form in which a Conjunction Data Message is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CdmForm {
-    /// KVN, with one line for each keyword: CCSDS 508.0-B-1, section 3.
+    /// KVN (keyword = value notation), with one line for each keyword. It is defined in CCSDS
+    /// 508.0-B-1, section 3.
     Kvn,
-    /// XML, with the same content as KVN: CCSDS 508.0-B-1, section 4.
+    /// XML, with the same values as KVN. It is defined in CCSDS 508.0-B-1, section 4.
     Xml,
-    /// The JSON of space-track.org, with the member names of its class `cdm` or `cdm_public`, and
-    /// other JSON with the keywords of CCSDS 508.0.
+    /// JSON as space-track.org sends it, with the member names of its class `cdm` or `cdm_public`,
+    /// and other JSON with the keywords of CCSDS 508.0.
     SpaceTrack,
     /// CSV with the names of space-track.org or SOCRATES in its first line.
     Csv,
@@ -45,8 +46,9 @@ impl CdmForm {
         }
     }
 
-    /// Returns `true` if a JSON text contains messages of space-track.org. This is the case if the
-    /// object, or the first object of the list, has a member name of space-track.org.
+    /// Returns `true` if a JSON text contains messages of space-track.org. This is assumed if the
+    /// object, or the first object of the list, has a member name in upper case other than
+    /// `CONJUNCTION_EVENT_ID`, a list `data`, or an object `relative_metadata`.
     ///
     /// Returns `false` for other JSON, and for a text that is not JSON.
     pub fn is_space_track(json: &[u8]) -> bool {

@@ -31,8 +31,8 @@ pub(super) enum Insertion {
         gap: Range<usize>,
         colon: Range<usize>,
     },
-    /// The id is inserted into CSV: as a new cell after `separator`, or into an existing empty cell
-    /// if `separator` is `None`.
+    /// The id is inserted into a row of CSV. It becomes a new cell after `separator`, or the
+    /// content of an existing empty cell if `separator` is `None`.
     Cell {
         at: usize,
         separator: Option<u8>,

@@ -13,7 +13,8 @@ use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
 
-/// The keywords of the header. A comment after one of them also belongs to the header.
+/// The keywords in the header of a message. A comment after one of these keywords belongs to the
+/// header as well.
 const HEADER: [&str; 4] = [
     "CLASSIFICATION",
     "CREATION_DATE",
@@ -48,7 +49,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let text = text_of(document)?;
     let begin = document.len() - text.len();
     let mut outcomes = Outcomes::new(rule);
-    // The current message. `None` before the first message, and in the lines of a refused message.
+    // The message that is being read. `None` before the first message, and in the remaining lines
+    // of a refused message.
     let mut open: Option<Open<'_>> = None;
     let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {

@@ -14,9 +14,11 @@ pub(super) struct Outcomes<'a> {
     /// The errors of the refused messages. Each error comes with the position of its message among
     /// all messages of the document, from 0.
     pub(super) refused: Vec<(usize, CdmError)>,
-    /// The place to insert the heading of a new column, before the first message.
+    /// The place in a CSV document, before the first message, to insert the heading of a new column
+    /// for the ids. `None` if no heading is needed.
     pub(super) heading: Option<Insertion>,
-    /// The number of messages that were added, including those that are not kept.
+    /// The number of messages that were added, including the messages beyond the maximum, which are
+    /// only counted.
     count: usize,
 }
 
@@ -75,7 +77,8 @@ pub struct ReadRule<'a> {
     /// `true` if invalid messages are left out. Otherwise, one invalid message refuses the whole
     /// document.
     pub is_partial: bool,
-    /// The maximum number of messages that are kept. Further messages are only counted, because the
-    /// results of tiny messages take many times the memory of the document.
+    /// The maximum number of messages, including invalid ones, whose results are kept. Further
+    /// messages are only counted, because the results of tiny messages take many times the memory
+    /// of the document.
     pub count_max: u32,
 }

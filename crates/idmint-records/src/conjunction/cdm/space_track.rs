@@ -33,15 +33,15 @@ use crate::conjunction::sent_report::EVENT_ID_KEY;
 /// The member names in idmint's own JSON reports.
 const OURS: [&str; 3] = ["tca", "primary", "secondary"];
 
-/// The members of the object around the rows in a response of space-track.org with `metadata=true`.
-/// The rows are in the member `data`.
+/// The names of the two members in a response of space-track.org with `metadata=true`. The member
+/// `data` contains the rows, and each row is a message.
 const ENVELOPE: [&str; 2] = [ROWS, "request_metadata"];
 const ROWS: &str = "data";
 
 /// The member with the time in nested JSON.
 const RELATIVE_METADATA: &str = "relative_metadata";
 
-/// The objects of nested JSON whose members are read, as paths in lower case.
+/// The paths, in lower case, of the objects whose members are read from a message in nested JSON.
 const CONTAINERS: [&str; 5] = [
     RELATIVE_METADATA,
     "object1",
@@ -74,8 +74,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
-/// Returns the JSON values that are messages: the values of a list, the values of the list in an
-/// envelope, or the whole text.
+/// Returns the JSON values that are messages. They are the values of a list, the values of the list
+/// `data` in a response with metadata, or the whole text.
 fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     if text.trim_ascii_start().starts_with('[') {
         return serde_json::from_str(text);
@@ -97,8 +97,8 @@ fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     }
 }
 
-/// Returns `true` if the object, or the first object of the list, has a member name of
-/// space-track.org or of nested JSON.
+/// Returns `true` if the object, or the first object of the list, has a member name as in the JSON
+/// of space-track.org or in nested JSON. `HasTheirNames` says which names these are.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;
@@ -245,9 +245,9 @@ impl<'a> Rows<'a> {
             Ok(Text(text)) => text,
             Err(_) if is_number && takes_number => Cow::Borrowed(member.value),
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
-            // CONJUNCTION_ID and the additional catalogue numbers are optional. Ignore such a value
-            // if it is not a string, so that an unusual id of another originator does not refuse
-            // the message.
+            // CONJUNCTION_ID is optional. Ignore a value that is neither a string nor a whole
+            // number, so that an unusual id of another originator does not refuse the message.
+            // Additional catalogue numbers were read earlier.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(

@@ -24,7 +24,8 @@ enum Charset {
 pub(super) struct Origin {
     /// The original encoding, or `None` if the document was in UTF-8 already.
     charset: Option<Charset>,
-    /// The length in bytes of the byte order mark, which was removed.
+    /// The length in bytes of the byte order mark at the beginning of the original document. The
+    /// mark was removed.
     begin: usize,
 }
 
@@ -79,7 +80,8 @@ impl Origin {
         }
     }
 
-    /// Returns `true` if `name`, the encoding in the XML declaration, fits the document.
+    /// Returns `true` if `name`, the encoding that the XML declaration names, is an encoding of the
+    /// original document.
     pub(super) fn is_declared_by(self, name: &str) -> bool {
         let names: &[&str] = match self.charset {
             // The document may be in ASCII, which is the same in all of these encodings.
@@ -91,7 +93,7 @@ impl Origin {
     }
 }
 
-/// Returns the first line of a document in UTF-16 that is not blank, without white space before it.
+/// Returns the first line that is not blank in a document in UTF-16, without leading white space.
 /// Returns `None` if the document does not begin with the byte order mark of UTF-16.
 pub(super) fn first_line_of_utf16(document: &[u8]) -> Option<String> {
     let (unit_of, bytes): (fn([u8; 2]) -> u16, _) = match document {

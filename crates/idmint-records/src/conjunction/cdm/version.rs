@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::error::quote;
 
-/// The maximum length of a version that is accepted, in bytes.
+/// The maximum length, in bytes, of a version number that is accepted.
 const LEN_MAX: usize = 8;
 
 /// The version of a CCSDS 508.0 message.
@@ -25,7 +25,8 @@ pub enum CdmVersion {
     V1,
     /// Version 2.0.
     V2,
-    /// Another version that begins with `2.`. Messages of such a version are read like version 2.0.
+    /// Another version, whose number begins with `2.`. Its messages are read as if they had version
+    /// 2.0. The value is the version number.
     Unknown2(String),
 }
 
@@ -79,10 +80,11 @@ pub(super) fn unknown_version(text: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteForm {
-    /// As a comment in the header of the message, which is possible in every version.
+    /// The id is written as a comment in the header of the message, which is possible in every
+    /// version.
     Comment,
-    /// As the keyword CONJUNCTION_ID, which exists since version 2.0. It is in the relative
-    /// metadata, the section after the header.
+    /// The id is written as the keyword CONJUNCTION_ID, which exists since version 2.0. The keyword
+    /// is in the relative metadata, the section after the header.
     ConjunctionId,
 }
 

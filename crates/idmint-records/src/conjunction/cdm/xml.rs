@@ -143,11 +143,12 @@ struct Tree<'a> {
     depth: usize,
     /// The nesting depth of the current message, or `None` outside of a message.
     begun_at: Option<usize>,
-    /// The nesting depth of the refused message, or `None` outside of a refused message.
+    /// The nesting depth of a refused message while its remaining elements are skipped, or `None`
+    /// outside of a refused message.
     refused_at: Option<usize>,
     message: Option<Open<'a>>,
-    /// The place to insert a keyword with the id in the relative metadata. `None` after an element
-    /// other than a comment was read.
+    /// The place to insert a keyword with the id in the relative metadata, a section of the
+    /// message. `None` once an element other than a comment was read in this section.
     relative: Option<Insertion>,
     /// The line number at which the current leaf element begins, and the text of the leaf so far.
     leaf: (u64, String),
@@ -245,8 +246,9 @@ impl<'a> Tree<'a> {
         if let (Some(Element::Relative), Some(message)) = (parent, &mut self.message)
             && element != Element::Leaf(Leaf::RelativeComment)
         {
-            // This is the first element of the relative metadata that is not a comment. If a
-            // message has relative metadata twice, the place in the second one is used.
+            // The keyword is inserted before the first element of the relative metadata (a section
+            // of the message) that is not a comment. If a message has this section twice, the place
+            // in the second section is used.
             let found = self.relative.take();
             message.keyword = found.or(message.keyword.take());
         }
