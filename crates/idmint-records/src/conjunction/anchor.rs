@@ -1,5 +1,5 @@
-//! Anchors decide which conjunction a report belongs to. The anchor of a conjunction is the time of
-//! closest approach in its first report.
+//! Anchors decide which conjunction (close approach of two space objects) a report belongs to. The
+//! anchor of a conjunction is the time of closest approach in its first report.
 //!
 //! ```text
 //! reach of an anchor, inclusive        |<--- 1 s --->|<--- 1 s --->|
@@ -12,12 +12,12 @@ use std::ops::RangeInclusive;
 use super::report::Report;
 use idmint_core::time::UnixTime;
 
-/// The reach of an anchor: the maximum difference in microseconds, inclusive, between the time of a
-/// report and the anchor that the report joins.
+/// The maximum difference, in microseconds and inclusive, between the time of closest approach in a
+/// report and the anchor (first report) of the conjunction that the report joins.
 const REACH_MICROS: i64 = 1_000_000;
 
-/// The two objects of a report. They are in the reported order, or with the smaller number first if
-/// [`PairOrder`](super::PairOrder) ignores the order.
+/// The two space objects of a report. They are in the order of the report, or with the smaller
+/// catalogue number first if [`PairOrder`](super::PairOrder) ignores the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pair {
     /// The catalogue number of the primary object.
@@ -30,21 +30,22 @@ pub struct Pair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tca(pub i64);
 
-/// The first report of a conjunction, to which later reports are compared.
+/// The first report of a conjunction (a close approach of two objects). Later reports are compared
+/// with the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// The time of closest approach, from which the id of the conjunction is made.
     pub tca: Tca,
-    /// The position of this anchor among the anchors of its pair, ordered by age. The rank is
-    /// greater than the rank of every older anchor of the pair within two seconds. If a report is
-    /// within one second of two anchors, it joins the one with the lower rank.
+    /// The rank of this anchor among the anchors of the same two objects. It is greater than the
+    /// rank of every older anchor within two seconds. If a report is within one second of two
+    /// anchors, the report joins the anchor with the lower rank.
     pub rank: u32,
 }
 
 /// A plan to store a new anchor, the first report of a conjunction.
 ///
-/// The plan stays valid as long as the pair has no anchor at a time in `free`, and the rank of the
-/// new anchor is still one above the greatest rank within two seconds.
+/// The plan stays valid as long as the two objects have no anchor at a time in `free`, and the rank
+/// of the new anchor is still one above the greatest rank within two seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
     /// The name of the format.
@@ -53,13 +54,14 @@ pub struct AnchorPlan {
     pub pair: Pair,
     /// The anchor to store, with its time and rank.
     pub anchor: Anchor,
-    /// The times at which the pair must have no other anchor when the plan is written.
+    /// The ranges of times in which the two objects must have no other anchor when the plan is
+    /// written.
     pub free: Vec<RangeInclusive<Tca>>,
 }
 
 impl AnchorPlan {
-    /// Creates the plan to store `anchor`, the first report of a conjunction. The pair must have no
-    /// other anchor within reach of the report.
+    /// Creates the plan to store `anchor`, the first report of a conjunction. The plan requires
+    /// that the two objects have no other anchor within one second of the report.
     pub fn of_report(format: &str, pair: Pair, anchor: Anchor) -> AnchorPlan {
         AnchorPlan {
             format: format.to_owned(),
@@ -81,13 +83,14 @@ impl Pair {
     }
 }
 
-/// The maximum distance, in microseconds, between two anchors of the same objects that may belong
-/// to one conjunction. The reported time of one conjunction can drift that far.
+/// The maximum distance, in microseconds, between two anchors (first reports) of the same objects
+/// that may belong to one conjunction. The reported time of one conjunction can drift that far.
 const NEAR_MICROS: i64 = 60_000_000;
 
 impl Tca {
-    /// Returns the times within a minute of an anchor at this time. Other anchors of the same
-    /// objects in this range may belong to the same conjunction.
+    /// Returns the range from one minute before to one minute after this time, which is the time of
+    /// an anchor. Other anchors of the same objects in this range may belong to the same
+    /// conjunction.
     pub fn vicinity(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(NEAR_MICROS))..=Tca(self.0.saturating_add(NEAR_MICROS))
     }
@@ -95,7 +98,8 @@ impl Tca {
     /// Returns the time of closest approach in a report.
     ///
     /// # Panics
-    /// Panics if the time is after the year 290 000, which no text can represent.
+    /// Panics if the time is 2^63 or more microseconds away from 1970, which is about 292 000
+    /// years. No text can represent such a time.
     pub fn of(report: &Report) -> Tca {
         Tca::at(report.tca())
     }
@@ -103,25 +107,27 @@ impl Tca {
     /// Converts an instant, rounding down to a microsecond.
     ///
     /// # Panics
-    /// Panics if the instant is after the year 290 000.
+    /// Panics if the instant is 2^63 or more microseconds away from 1970, which is about 292 000
+    /// years.
     pub fn at(instant: UnixTime) -> Tca {
         Tca(i64::try_from(instant.nanos().div_euclid(1_000))
             .expect("an instant before the year 290 000"))
     }
 
     /// Returns the time from an anchor to this time, in microseconds. The result is negative if
-    /// this time is earlier.
+    /// this time is before the anchor.
     pub fn since(self, anchor: Tca) -> i64 {
         self.0 - anchor.0
     }
 
-    /// Returns `true` if a report at this time may join an anchor at the time `anchor`.
+    /// Returns `true` if a report at this time is near enough to join the conjunction whose first
+    /// report is at the time `anchor`.
     pub(super) fn is_within_reach_of(self, anchor: Tca) -> bool {
         self.reach().contains(&anchor)
     }
 
-    /// Returns the range of anchor times that a report at this time can join. It extends one second
-    /// in both directions.
+    /// Returns the range from one second before to one second after this time. A report at this
+    /// time can join an anchor in this range.
     pub fn reach(self) -> RangeInclusive<Tca> {
         self.within(REACH_MICROS.unsigned_abs())
     }
@@ -133,8 +139,8 @@ impl Tca {
 
     /// Returns the times from two seconds before to two seconds after this time.
     ///
-    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. Two anchors that are
-    /// up to two seconds apart can be within one second of the same report.
+    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range, because two anchors
+    /// that are up to two seconds apart can both be within one second of the same report.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }
@@ -170,7 +176,7 @@ impl Anchor {
 
     /// Creates the anchor of a new conjunction at the time `tca`.
     ///
-    /// `neighbours` must contain the same anchors as for [`Anchor::find`].
+    /// `neighbours` must contain all anchors of the same two objects within two seconds of `tca`.
     pub fn create(tca: Tca, neighbours: &[Anchor]) -> Anchor {
         let greatest = neighbours.iter().map(|anchor| anchor.rank).max();
         let rank = greatest.map_or(0, |rank| {

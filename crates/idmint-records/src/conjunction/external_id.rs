@@ -19,15 +19,16 @@ use std::fmt;
 pub struct ExternalId(String);
 
 impl ExternalId {
-    /// The maximum number of characters, which is the maximum length of a line in a message (CCSDS
-    /// 508.0-B-1, 6.3.1.2).
+    /// The maximum number of characters of an external id. It is also the maximum length of a line
+    /// in a Conjunction Data Message (CCSDS 508.0-B-1, 6.3.1.2).
     pub const LEN_MAX: usize = 254;
 
-    /// The maximum number of external ids that are stored for a conjunction. Later ones are not
+    /// The maximum number of external ids that are stored for a conjunction. Further ids are not
     /// stored.
     pub const COUNT_MAX: usize = 16;
 
-    /// Creates an id, or returns `None` if the text is empty or too long.
+    /// Creates an external id. Returns `None` if the text is empty or has more than
+    /// [`ExternalId::LEN_MAX`] characters.
     pub fn new(text: &str) -> Option<ExternalId> {
         (1..=ExternalId::LEN_MAX)
             .contains(&text.chars().count())

@@ -18,17 +18,18 @@ pub struct Grouped {
     /// `true` if the report is the first of its conjunction. `None` if this is unknown, because
     /// conjunctions are not stored.
     pub created: Option<bool>,
-    /// The time of the conjunction's anchor, from which the id is made.
+    /// The time of the conjunction's anchor (its first report). The id is made from this time and
+    /// the two objects.
     pub anchor: Tca,
-    /// The time from the anchor to the report, in microseconds. Negative if the report's time is
-    /// earlier.
+    /// The time from the anchor (first report) of the conjunction to this report, in microseconds.
+    /// The value is negative if the time in this report is before the anchor.
     pub delta_us: i64,
     /// `true` if the id differs from the id that the sender attached to the report. `None` if the
     /// report has no attached id.
     pub noted_differs: Option<bool>,
 }
 
-/// The error for a report that cannot be grouped. The whole request is refused.
+/// The error for a report that cannot be assigned to a conjunction. It refuses the whole request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("report {index}: {error}")]
 pub struct GroupRefusal {
@@ -44,8 +45,8 @@ pub enum GroupError {
     /// No id can be made for the report.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The sender attached an id of the format, but not of a conjunction of the report's two
-    /// objects.
+    /// The id that the sender attached to the report is an id of the format, but it does not belong
+    /// to the two objects of the report.
     #[error("the sender attached the id {named}, which belongs to other objects")]
     OtherObjects {
         /// The id that the sender attached to the report.
@@ -62,7 +63,8 @@ pub enum GroupError {
     },
 }
 
-/// A request to group reports. Either all of them are grouped, or none.
+/// A request to assign reports to conjunctions. Either all reports of the request are assigned, or
+/// none.
 #[derive(Debug, Clone)]
 pub struct GroupRequest {
     minter: Arc<GroupedMinter>,
@@ -70,7 +72,8 @@ pub struct GroupRequest {
     reports: Vec<Keyed>,
 }
 
-/// A report, with the pair of objects and the times that are needed to look up its conjunction.
+/// A report, together with its two objects and with the times at which its conjunction is looked
+/// up.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     sent_report: SentReport,
@@ -79,15 +82,17 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The anchor for which the attached id of a report was made. All times within one tick of the
-/// format give the same id, so only a range of possible anchor times is known.
+/// The anchor (first report) of the conjunction to which the attached id of a report belongs. All
+/// times within one tick (time unit) of the format give the same id, so only a range of possible
+/// anchor times is known.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
-    /// The first and the last time for which the format gives this id.
+    /// The first time of closest approach that gives this id. The field `last` is the last such
+    /// time.
     first: Tca,
     last: Tca,
-    /// The time in the range from `first` to `last` that is nearest to the report.
+    /// The time in the range from `first` to `last` that is nearest to the time of the report.
     nearest: Tca,
 }
 
@@ -125,9 +130,9 @@ impl Keyed {
         })
     }
 
-    /// Returns the anchor times that give the attached id of this report and are at most `reach`
-    /// before or after the report's time. Returns `None` if there are no such times or no attached
-    /// id.
+    /// Returns the range of times that give the attached id of this report and are at most `reach`
+    /// before or after the time of the report. Returns `None` if there are no such times, or if the
+    /// report has no attached id.
     fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
         let noted = self.noted?;
         let micros = u64::try_from(reach.as_micros()).unwrap_or(u64::MAX);
@@ -136,7 +141,8 @@ impl Keyed {
         (!times.is_empty()).then_some(times)
     }
 
-    /// Returns the times around which stored anchors must be looked up for this report.
+    /// Returns the times around which stored anchors (first reports of conjunctions) must be looked
+    /// up to group this report.
     fn times(&self) -> impl Iterator<Item = Tca> {
         std::iter::once(self.tca).chain(self.noted.map(|noted| noted.nearest))
     }
@@ -146,14 +152,14 @@ impl Keyed {
 enum Choice {
     /// The report joins the conjunction with this anchor.
     Joined(Anchor),
-    /// The report begins a conjunction, and the time of the report becomes the anchor.
+    /// The report begins a conjunction. The anchor is the time of closest approach in this report.
     Own,
     /// The report begins a conjunction that gets the report's attached id. The anchor is the
     /// [`nearest`](NotedAnchor::nearest) time that gives this id.
     Adopted(NotedAnchor),
 }
 
-/// Anchors of new conjunctions that are planned, but not stored yet.
+/// The anchors (first reports) of new conjunctions, which are planned, but not stored yet.
 #[derive(Debug, Default)]
 pub struct NewAnchors {
     by_format: HashMap<String, HashMap<Pair, Vec<Anchor>>>,
@@ -238,9 +244,9 @@ impl GroupRequest {
         self.reports.iter().map(|report| (report.pair, report.tca))
     }
 
-    /// Returns the pairs of objects and the times for which stored anchors must be looked up. For
-    /// each report, these are the time of the report and, if the report has an attached id, the
-    /// nearest time with that id.
+    /// Returns each pair of objects and each time for which stored anchors must be looked up. Every
+    /// report has one item, with its own time. A report with an attached id has a second item, with
+    /// the nearest time that gives this id.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports
             .iter()
@@ -248,7 +254,7 @@ impl GroupRequest {
     }
 
     /// Assigns ids without using stored conjunctions. Each report gets the id of its own time, or
-    /// keeps its attached id as the rule says.
+    /// keeps its attached id if the rule for attached ids permits this.
     ///
     /// # Errors
     /// Returns [`GroupRefusal`] if a report cannot be grouped.
@@ -313,22 +319,23 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Another node may store the conjunction of the report's attached id before
-                    // this plan is written. The report would have to join that conjunction, so
-                    // require its times to be free of anchors too.
+                    // Before this plan is written, another node may store the conjunction to which
+                    // the report's attached id belongs. The report would then have to join that
+                    // conjunction. So also require that the reachable times of that id have no
+                    // anchor.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // Every time in the tick of the attached id gives this id. Require only the
-                    // times within the neighbourhood to be free of anchors, because stored anchors
+                    // Every time in the tick (time unit) of the attached id gives this id. Require
+                    // only that the times within two seconds have no anchor, because stored anchors
                     // were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within one second. In this case, the plan must not require that there is
-                    // no such anchor.
+                    // is within one second. So the plan must not require that there is no other
+                    // anchor.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }
@@ -350,8 +357,8 @@ impl GroupRequest {
         Ok((grouped, plans))
     }
 
-    /// Returns each report, together with the stored anchors for the [keys](GroupRequest::keys) of
-    /// this report.
+    /// Returns each report, together with the stored anchors that were looked up for it. A report
+    /// has one list of anchors for each of its [keys](GroupRequest::keys).
     fn with_stored<'a>(
         &'a self,
         stored: &'a [Vec<Anchor>],

@@ -1,4 +1,5 @@
-//! Mints ids of grouped formats. An id is made only from the time and the two objects of a report.
+//! Mints (makes) ids for reports of close approaches of two space objects. An id is made only from
+//! the time and the two objects of a report.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use idmint_core::id::{Field, FieldKind, Format, Rejection, Rule};
 pub enum PairOrder {
     /// The order matters: (a, b) and (b, a) are different pairs.
     Reported,
-    /// The order does not matter. The object with the smaller number counts as the primary.
+    /// The order does not matter. The object with the smaller catalogue number counts as the
+    /// primary object.
     Unordered,
 }
 
@@ -29,7 +31,8 @@ impl PairOrder {
     }
 }
 
-/// Mints the ids of one grouped format. It needs no clock, no worker number and no horizon.
+/// Mints the ids of one grouped format, which are made from reports of close approaches. The minter
+/// needs no clock, no worker number and no horizon (reserved time).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -153,8 +156,8 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of anchor times for which a conjunction of this report's objects gets the
-    /// id `id`. Returns `None` if the id belongs to other objects or is never minted.
+    /// Returns the range of anchor times that give the id `id` to a conjunction of this report's
+    /// objects. Returns `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -176,8 +179,8 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects of an id, and the range of anchor times for which a conjunction of
-    /// these objects gets this id. Returns `None` if the id is never minted.
+    /// Returns the two objects that an id contains, and the range of anchor times that give this id
+    /// to a conjunction of these objects. Returns `None` if the id is never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts
@@ -196,7 +199,8 @@ impl GroupedMinter {
         Some((Pair { primary, secondary }, self.anchors_of(id, &report)?))
     }
 
-    /// Returns the id for a conjunction of this pair of objects whose anchor is at `tca`.
+    /// Returns the id of the conjunction of these two objects whose anchor (first report) is at the
+    /// time `tca`.
     ///
     /// # Errors
     /// Returns [`ReportError`] for the same reasons as [`id_of`](Self::id_of).

@@ -1,4 +1,5 @@
-//! The rules that convert an object's designator and catalogue to a catalogue number.
+//! Rules that convert the designator of a space object, and the name of the catalogue that lists
+//! it, to a catalogue number.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,8 +8,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// 99 999. For example, `B1234` is 111 234. I and O are not used.
 const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
 
-/// The rules that determine an object's catalogue number: the catalogues whose designators are used
-/// as numbers, and the numbers for other designators.
+/// The rules that determine the catalogue number of a space object. They list the catalogues whose
+/// designators are used as numbers, and the numbers for other designators.
 ///
 /// ```
 /// use idmint_records::conjunction::ObjectRules;
@@ -70,8 +71,9 @@ impl ObjectRules {
         }
     }
 
-    /// Creates rules that accept every designator of every catalogue, for callers that need only the
-    /// lines of the messages. The numbers of unknown designators mean nothing, but differ.
+    /// Creates rules that accept every designator of every catalogue, for callers that need only
+    /// the lines of the messages. The numbers for unknown designators are hashes, which only keep
+    /// different objects apart.
     pub fn accepting_all() -> ObjectRules {
         ObjectRules {
             accepts_all: true,

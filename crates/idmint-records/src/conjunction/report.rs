@@ -74,7 +74,8 @@ pub enum ReportError {
         tca: UnixTime,
         /// The name of the format.
         format: String,
-        /// The epoch of the format, which is the first instant that it can represent.
+        /// The epoch of the format, which is the first instant that an id of the format can
+        /// represent.
         begins: UnixTime,
     },
     /// The time of closest approach is after the last tick of the id format.
@@ -87,7 +88,8 @@ pub enum ReportError {
         /// The first instant that the format cannot represent or mint.
         ended: UnixTime,
     },
-    /// The id is at or above `mint_below`, so the format does not mint it.
+    /// The id of the report would be at or above `mint_below`, the bound below which the format
+    /// mints ids.
     #[error(
         "tca, primary and secondary would give the id {id}, but `{format}` mints only ids below {below}"
     )]
@@ -190,8 +192,8 @@ impl ReportError {
         }
     }
 
-    /// Returns the bound of the format that a value violates, or `None` if the error is not about a
-    /// bound.
+    /// Returns the bound that a value of the report violates, such as the greatest catalogue number
+    /// that fits the format. Returns `None` if the error is not about a bound.
     pub fn limit(&self) -> Option<String> {
         match self {
             ReportError::ObjectZero { .. } => Some("1".to_owned()),

@@ -1,4 +1,4 @@
-//! Counts the reports of a conjunction, and keeps the times of the first and the last one.
+//! Counts the reports of a conjunction, and keeps the times of the first and the last report.
 
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;
@@ -19,11 +19,11 @@ pub struct Seen {
 pub struct ReportCount {
     /// The number of reports, or 0 if the conjunction was stored without a count.
     pub count: u64,
-    /// The first report. If `count` is 0, `at` is the time at which idmint noticed the missing
-    /// count.
+    /// The first report of the conjunction. If `count` is 0, the field `at` of this value is the
+    /// time at which idmint noticed that the conjunction had no count.
     pub first: Seen,
-    /// The last report. If `count` is 0, `at` is the time at which idmint noticed the missing
-    /// count.
+    /// The last report of the conjunction. If `count` is 0, the field `at` of this value is the
+    /// time at which idmint noticed that the conjunction had no count.
     pub last: Seen,
 }
 
@@ -37,8 +37,8 @@ impl ReportCount {
         }
     }
 
-    /// Creates the count for a stored conjunction that has none. The count is 0, and `seen` records
-    /// when that was noticed.
+    /// Creates a count of 0 for a stored conjunction that has no count. `seen` says when the
+    /// missing count was noticed.
     pub fn found(seen: Seen) -> ReportCount {
         ReportCount {
             count: 0,

@@ -1,5 +1,5 @@
-//! The reports of one text in any form. They can be returned with their ids, or refused with errors
-//! that match the form.
+//! The reports of one text, such as JSON or Conjunction Data Messages. They can be returned with
+//! their ids, or refused with errors that fit the form of the text.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use super::report::{Report, ReportError, Role};
 use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted, read_own};
 use idmint_core::id::Encoding;
 
-/// The reports of one text. There is at least one report, unless invalid ones were left out.
+/// The reports of one text. There is at least one report, unless all reports were invalid and were
+/// left out.
 ///
 /// `B` is the type of the bytes of a document with messages. The bytes are not copied.
 #[derive(Debug)]
@@ -22,10 +23,11 @@ pub enum Reports<B> {
         reports: Vec<PlainReport>,
         /// The form in which the reports are written.
         kind: PlainKind,
-        /// `true` if the reports came as a list. An error then says the index of its report.
+        /// `true` if the reports were sent as a list. In this case, an error contains the index of
+        /// the report that is at fault.
         is_list: bool,
-        /// The errors of the reports that were left out. Each error comes with the position of its
-        /// report among all reports, from 0.
+        /// The errors of the invalid reports that were left out. Each error comes with the position
+        /// of its report among all reports that were sent, counted from 0.
         refused: Vec<(usize, ReportsError)>,
     },
     /// Conjunction Data Messages, which can be returned with their ids.
@@ -37,22 +39,23 @@ pub enum Reports<B> {
 pub enum PlainKind {
     /// The JSON reports of idmint.
     Own,
-    /// The JSON of analysts, with the members `event_id`, `tca`, `primary_object.norad_id` and
-    /// `secondary_object.norad_id`.
+    /// The JSON in which analysts write reports, with the members `event_id`, `tca`,
+    /// `primary_object.norad_id` and `secondary_object.norad_id`.
     Analysis {
-        /// `true` if an `event_id` that is no id of the report's objects is stored as the id of
-        /// another originator. `false` if such an `event_id` refuses the report, because the
-        /// service does not store conjunctions.
+        /// `true` if an `event_id` that does not belong to the report's objects is stored as the id
+        /// of another originator. `false` if such an `event_id` is an error, because the service
+        /// does not store conjunctions.
         keeps_foreign: bool,
     },
 }
 
-/// The kind of analyses on a service that stores conjunctions, and so keeps foreign ids.
+/// The kind of the analysts' JSON reports on a service that stores conjunctions. Such a service
+/// also stores the ids that other originators gave.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
 
-/// The member of an analysis with the number of the second object.
+/// The JSON member of an analyst's report that contains the catalogue number of the second object.
 const SECONDARY_OF_ANALYSIS: &str = "secondary_object.norad_id";
 
 impl PlainKind {
@@ -64,8 +67,8 @@ impl PlainKind {
         }
     }
 
-    /// Returns the name of the member with the invalid value, or `None` if the text of `error`
-    /// already names it.
+    /// Returns the name of the JSON member with the invalid value, or `None` if the text of `error`
+    /// already contains this name.
     fn member_of(self, error: &ReportError) -> Option<&'static str> {
         match (self, error) {
             (
@@ -95,17 +98,19 @@ pub struct PlainReport {
 /// The reports of a text, separated into those that can get an id and those that cannot.
 #[derive(Debug)]
 pub struct SortedReports {
-    /// The reports that can get an id. Each report comes with its position in the text, from 0.
+    /// The reports that can get an id. Each report comes with its position among all reports of the
+    /// text, counted from 0.
     pub sent_reports: Vec<(usize, SentReport)>,
     /// The ids that other originators gave to the conjunctions. Each id comes with the index of its
     /// report in `sent_reports`.
     pub externals: Vec<(usize, ExternalId)>,
     /// The reasons why the other reports get no id. Each reason comes with the position of its
-    /// report in the text, from 0.
+    /// report among all reports of the text, counted from 0.
     pub refused: Vec<(usize, ReportsError)>,
 }
 
-/// A plain report whose time and attached id are still texts.
+/// A plain report as it was written. The time, and the id that the sender attached, are not parsed
+/// yet.
 #[derive(Debug, Clone, Copy)]
 pub struct WrittenReport<'a> {
     /// The time of closest approach.
@@ -118,20 +123,22 @@ pub struct WrittenReport<'a> {
     pub noted: Option<&'a str>,
 }
 
-/// The reason why the reports of a text get no ids. Unless invalid reports are left out, one such
-/// error refuses the whole text.
+/// The reason why the reports of a text get no ids. Unless invalid reports are left out, one error
+/// refuses the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportsError {
-    /// A message is invalid, no id can be made for it, or it contains an id of idmint that does not
-    /// belong to it.
+    /// A Conjunction Data Message is invalid, no id can be made for the message, or the message
+    /// contains an id of idmint that does not belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),
     /// The values of a plain report are invalid, or no id can be made for it.
     #[error("{}{}{error}", of_index(.index), .member.map(|member| format!("{member}: ")).unwrap_or_default())]
     Report {
-        /// The index of the report in the list, from 0. `None` if the reports are not a list.
+        /// The index of the report in the list, counted from 0, or `None` if the reports were not
+        /// sent as a list.
         index: Option<usize>,
-        /// The member with the invalid value, or `None` if the reason names it.
+        /// The name of the JSON member with the invalid value, or `None` if the text of `error`
+        /// already contains this name.
         member: Option<&'static str>,
         /// The reason why the report gets no id.
         error: ReportError,
@@ -145,7 +152,8 @@ pub enum ReportsError {
     /// The id that the sender attached to a plain report does not belong to the report.
     #[error("{}{member}: {text:?} {fault}", of_index(.index))]
     Noted {
-        /// The index of the report in the list, from 0. `None` if the reports are not a list.
+        /// The index of the report in the list, counted from 0, or `None` if the reports were not
+        /// sent as a list.
         index: Option<usize>,
         /// The member with the id.
         member: &'static str,
@@ -268,8 +276,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
             .collect()
     }
 
-    /// Returns warnings for the sender. Each key is the position of a report among all reports of
-    /// the text, from 0.
+    /// Returns warnings for the sender, about messages whose version is unknown. Each key is the
+    /// position of a report among all reports of the text, from 0.
     pub fn warnings(&self) -> BTreeMap<usize, String> {
         let Reports::Messages(document) = self else {
             return BTreeMap::new();
@@ -315,7 +323,9 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// Returns the reports together with their attached ids.
     ///
     /// An attached id is read in the encoding with the index `encoding`. If that fails, it is read
-    /// in the first encoding of the format that accepts it.
+    /// in the first encoding of the format that accepts it. On a service that stores conjunctions,
+    /// an `event_id` of an analysis that does not belong to the report's objects is ignored here,
+    /// because `externals` returns it.
     ///
     /// # Errors
     /// Returns [`ReportsError::Message`] or [`ReportsError::Noted`] for the first report whose
@@ -351,7 +361,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns `true` if the reports are analyses, the JSON of analysts.
+    /// Returns `true` if the reports are analyses, which are reports in the JSON form of analysts.
     pub fn are_analyses(&self) -> bool {
         matches!(
             self,
@@ -402,7 +412,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 
     /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error that
-    /// matches the form of the reports. `encoding` is used to write ids in the message.
+    /// names the values as the form of the reports does. Ids in the error message are written in
+    /// `encoding`.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }
@@ -463,7 +474,7 @@ impl ReportsError {
 #[derive(Clone, Copy)]
 struct PlainPlace {
     kind: PlainKind,
-    /// The index of the report in the list. `None` if the reports are not a list.
+    /// The index of the report in the list, or `None` if the reports were not sent as a list.
     index: Option<usize>,
 }
 
@@ -486,7 +497,8 @@ impl PlainPlace {
     }
 }
 
-/// Returns the beginning of an error message about one report of a list.
+/// Returns the beginning of an error message about one report of a list, such as `[3].` for the
+/// index 3.
 fn of_index(index: &Option<usize>) -> String {
     index.map(|index| format!("[{index}].")).unwrap_or_default()
 }

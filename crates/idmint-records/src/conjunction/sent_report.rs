@@ -39,19 +39,21 @@ impl SentReport {
 /// second of the analysis later, the analysis joins that one when it is sent again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
-    /// `true` if a report always keeps its attached id. The report joins the anchor of that id, or
-    /// creates the anchor. Distances in time and other anchors do not matter.
+    /// `true` if a report always keeps the id that its sender attached. The report joins the
+    /// conjunction with this id, or begins it. Other conjunctions and the distance in time do not
+    /// matter.
     pub keep: bool,
     /// `true` if a report is refused when the id that it would get differs from its attached id.
     /// Otherwise the response only says that the ids differ.
     pub must_agree: bool,
     /// The maximum distance in time, inclusive, at which a report joins the stored conjunction of
-    /// its attached id. It only matters if no conjunction is within one second of the report. It is
-    /// zero for all reports but analyses.
+    /// its attached id. It matters only if no conjunction is within one second of the report. It is
+    /// zero except for analyses (reports in the JSON of analysts).
     pub named_reach: Duration,
 }
 
-/// The name under which a conjunction id is attached to a report: in a comment or as a member.
+/// The name under which a conjunction id is attached to a report: in a comment, as a JSON member or
+/// as a CSV column.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
 /// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. Other
@@ -67,8 +69,8 @@ pub enum NotedFault {
     /// The attached id does not belong to the objects of the report.
     #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
-    /// The report belongs to another conjunction than the attached id says. The value is the id of
-    /// that other conjunction.
+    /// The report does not belong to the conjunction that the attached id names. The value is the
+    /// id that the report gets instead, as text.
     #[error(
         "is not the id of this conjunction, which gets {0:?}; noted=keep keeps the id of the report"
     )]
@@ -94,9 +96,9 @@ pub(super) fn read_noted(text: &str, format: &Format, encoding: usize) -> Option
         .find_map(|encoding| encoding.read(text).ok())
 }
 
-/// Parses an id of the two objects of `report`, in any encoding of the format. Returns `None` if the
-/// text is no such id. An id of another originator may also parse as an id of the format, but it is
-/// unlikely to name the same two objects.
+/// Parses an id of the two objects of `report`, in any encoding of the format. Returns `None` if
+/// the text is not an id of these objects. An id of another originator may also parse as an id of
+/// the format, but it is unlikely to name the same two objects.
 pub(super) fn read_own(text: &str, minter: &GroupedMinter, report: &Report) -> Option<u128> {
     let encodings = minter.format().encodings.iter();
     let mut ids = encodings.filter_map(|encoding| encoding.read(text).ok());
