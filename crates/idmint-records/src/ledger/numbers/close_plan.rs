@@ -1,10 +1,11 @@
-//! Closes series. A closed series keeps its numbers and gives no more.
+//! Closes series of numbers. A closed series keeps the numbers that it has given, and gives no new
+//! numbers.
 
 use super::number_plan::{SeriesHead, clipped};
 use super::series_name::SeriesName;
 use crate::ledger::events::EventTime;
 
-/// A request to close a series. The series need not have begun.
+/// A request to close a series of numbers. The series need not have given a number yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloseRequest {
     /// The series.
@@ -31,7 +32,8 @@ pub struct ClosedSeries {
 /// is open and its last number is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosePlan {
-    /// The last number of the series for which the plan was made, or `None` if there is none.
+    /// The last number of the series at the time when the plan was made, or `None` if the series
+    /// had given no number.
     pub before: Option<SeriesHead>,
     /// The record to store.
     pub closed: ClosedSeries,

@@ -11,7 +11,8 @@ use super::series_pattern::SeriesPattern;
 use super::text_field::Years;
 use super::text_form::TextForm;
 
-/// A template, and the settings on which its texts depend. A store keeps it as one line of text.
+/// A template by which numbers are written, and the settings on which the texts depend. A store
+/// keeps them as one line of text.
 ///
 /// ```
 /// use idmint_records::ledger::FormerTemplate;
@@ -79,8 +80,8 @@ impl FormerTemplate {
         self.form()?.of(series.as_str())
     }
 
-    /// Applies the template to its pattern. Returns `None` if the template does not fit the
-    /// pattern.
+    /// Applies the template to its pattern of series names. Returns `None` if the template has a
+    /// part that the pattern does not have, or needs a range of years that is not set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

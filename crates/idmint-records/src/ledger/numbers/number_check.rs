@@ -55,7 +55,7 @@ impl NumberCheck {
     }
 }
 
-/// The computation of check characters, one character of the text after the other.
+/// A computation of check characters that reads a text one character at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CheckRun {
     /// `sum` is the sum of the digits so far, modulo 10. `is_doubled` is `true` if the next digit
@@ -88,8 +88,8 @@ impl CheckRun {
         })
     }
 
-    /// Returns `true` if the check characters of the text so far have `letter` at `position`, from
-    /// 0.
+    /// Returns `true` if `letter` is the check character at `position`, counted from 0, for the
+    /// text that was read so far.
     pub(super) fn has(self, position: usize, letter: char) -> bool {
         let check = match self {
             CheckRun::Luhn {

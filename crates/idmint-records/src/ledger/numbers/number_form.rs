@@ -57,7 +57,8 @@ impl NumberForm {
     }
 }
 
-/// A change of form: the series writes its numbers from `from` on in `form`, up to the next change.
+/// A change of the form in which a series writes its numbers. The form applies to the number `from`
+/// and to all later numbers, up to the next change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormChange {
     /// The name of the series.
@@ -73,7 +74,7 @@ pub struct FormChange {
 
 impl FormChange {
     /// Returns the form of a number according to `changes`, which are sorted by `from`. Returns
-    /// `None` if all changes are above the number, because it was given before forms were stored.
+    /// `None` if all changes are above the number, which was then given before forms were stored.
     pub fn form_at(changes: &[FormChange], number: u64) -> Option<&NumberForm> {
         let after = changes.partition_point(|change| change.from <= number);
         changes[..after].last().map(|change| &change.form)

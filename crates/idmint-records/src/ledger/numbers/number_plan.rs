@@ -51,18 +51,18 @@ pub struct NumberRequest {
     pub bounds: NumberBounds,
     /// The lowest number at which the configuration permits the series to begin.
     pub least_first: u64,
-    /// Identifies the request, so that it takes effect only once if it is sent again.
+    /// The mark that identifies the request, so that a repeated request takes effect only once.
     pub mark: RequestMark,
     /// The name of the caller, or `None` if it is unknown.
     pub by: Option<String>,
-    /// `true` if the request is valid only as the first one of its series.
+    /// `true` if the request is valid only as the first request of its series.
     pub must_begin: bool,
     /// The wrong first number that this request replaces, or `None` if it replaces none.
     pub instead_of: Option<u64>,
     /// The reason why the series gives no new numbers, or `None` if it may give some.
     pub refused: Option<SeriesRefusal>,
-    /// The form in which the numbers are written, or `None` if they have no text, such as numbers
-    /// from blocks.
+    /// The form in which the numbers are written, or `None` for numbers without text, such as the
+    /// numbers of a series that reserves blocks of numbers.
     pub form: Option<NumberForm>,
 }
 
@@ -102,8 +102,8 @@ impl NumberRequest {
         }
     }
 
-    /// Refuses new numbers if the rules do not admit the series. A key that already got numbers
-    /// gets them again.
+    /// Makes the request get no new numbers if the rules do not admit the series. An idempotency
+    /// key that already got numbers gets the same numbers again.
     #[must_use]
     pub fn if_admitted(self, admitted: Result<(), SeriesRefusal>) -> NumberRequest {
         NumberRequest {
@@ -112,8 +112,8 @@ impl NumberRequest {
         }
     }
 
-    /// Adds the condition that this request is the first one of its series. The series then begins
-    /// at `first`.
+    /// Adds the condition that this request is the first request of its series. The series then
+    /// begins at `first`.
     #[must_use]
     pub fn beginning_with(self, first: u64) -> NumberRequest {
         let mark = RequestMark {
@@ -214,7 +214,7 @@ pub struct GivenNumbers {
     pub last: u64,
     /// The time at which the numbers were given.
     pub recorded: EventTime,
-    /// Identifies the request that got the numbers, if it is sent again.
+    /// The mark by which the request that got the numbers is recognized if it is sent again.
     pub mark: RequestMark,
     /// The name of the caller, or `None` if it is unknown.
     pub by: Option<String>,
@@ -239,8 +239,8 @@ impl GivenNumbers {
 /// number of the series is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberPlan {
-    /// The last number of the series for which the plan was made, or `None` if the series begins
-    /// with this plan.
+    /// The last number of the series at the time when the plan was made, or `None` if the series
+    /// begins with this plan.
     pub before: Option<SeriesHead>,
     /// The numbers to store, with the request that gets them.
     pub given: GivenNumbers,
@@ -264,7 +264,8 @@ pub enum NumberRefusal {
         /// The name of the series.
         series: SeriesName,
     },
-    /// The request is valid only as the first one of its series, but the series has already begun.
+    /// The request is valid only as the first request of its series, but the series has already
+    /// begun.
     #[error(
         "the series {series} cannot begin with {first}, because it has already begun and its last number is {last}; \
          only a wrong first number can be replaced, with `instead_of`"
@@ -293,7 +294,8 @@ pub enum NumberRefusal {
     /// The year or the period in the name of the series is not configured.
     #[error(transparent)]
     NotAdmitted(#[from] SeriesRefusal),
-    /// The series cannot begin with a number below the configured first one.
+    /// The series cannot begin with the requested number, which is below the first number that the
+    /// configuration permits.
     #[error("first must be from {least} to {max}, got {first}")]
     BeginsBelow {
         /// The first number that the request asked for.
@@ -335,8 +337,8 @@ pub enum NumberRefusal {
         .0.series, .0.recorded, after_last(.0)
     )]
     Closed(ClosedSeries),
-    /// The series is not waiting for an operator to resume it, and its next number is not the
-    /// requested one.
+    /// The series cannot continue at the requested number. It is not waiting for an operator to
+    /// resume it, and its next number is another one.
     #[error(
         "the series {series} cannot continue with {from}, because it does not wait to be resumed, and its next number is \
          {next}"
@@ -492,8 +494,8 @@ impl NumberPlan {
                 wrong,
             });
         };
-        // Record the new number later than the wrong one. If journals have both numbers after a
-        // restore, the later one is the right one.
+        // Record the new number later than the wrong one. After a restore, the journals of the
+        // nodes may contain both numbers. The later number is then the right one.
         let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
         Ok(NumberPlan {
             before: Some(head),

@@ -28,7 +28,7 @@ pub enum NumberKind {
     /// The series has few gaps. Numbers are reserved in advance and given from memory. If a process
     /// ends, the unused numbers of its reservation become a gap.
     Blocks {
-        /// The number of numbers in a reservation. This is also the maximum size of a gap, unless a
+        /// How many numbers are reserved at once. This is also the maximum size of a gap, unless a
         /// single request asks for more numbers.
         reserve: NonZeroU32,
     },
@@ -108,7 +108,8 @@ pub struct NumberRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberRules(Vec<RuleForms>);
 
-/// A rule with its parsed templates: the present one, and the former ones that are only decoded.
+/// A rule with its parsed templates: the current template, and the former templates, which are used
+/// only to decode texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RuleForms {
     rule: NumberRule,
@@ -134,8 +135,9 @@ pub struct NumberRulesError {
 pub struct FormerConflict {
     /// The name of the current rule.
     pub rule: String,
-    /// The text. Its first reading is by the earlier template, and the second by the current rule.
-    /// `None` if the templates have too many texts to compare them all.
+    /// The text with its two numbers: first the number according to the earlier template, then the
+    /// number according to the current rule. `None` if the templates have too many texts to compare
+    /// all of them.
     pub conflict: Option<TextConflict>,
 }
 
@@ -163,7 +165,8 @@ pub struct SeriesRefusal {
 pub struct NumberReading {
     /// The name of the rule that writes numbers in this form.
     pub rule: String,
-    /// The series. `None` if the rule applies to several series and the text does not say which.
+    /// The series. `None` if the rule applies to several series and the text does not say to which
+    /// of them the number belongs.
     pub series: Option<SeriesName>,
     /// The number that the text stands for.
     pub number: u64,
@@ -187,8 +190,8 @@ impl NumberRule {
         }
     }
 
-    /// Returns the index of the part that names the period of a series: `year`, or else `period`,
-    /// or else the star.
+    /// Returns the index of the part of a series name that is the period. It is the part `year`, or
+    /// else the part `period`, or else the star of the pattern.
     fn period_part(&self) -> Option<usize> {
         let parts = [YEAR, "period", "*"].into_iter();
         parts.filter_map(|name| self.pattern.part(name)).next()
@@ -389,7 +392,8 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // A star without {series} is refused or allowed elsewhere, depending on stored numbers.
+            // If the pattern has a star and the template lacks {series}, other code refuses or
+            // allows the rule, depending on the stored numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {
@@ -422,8 +426,8 @@ impl NumberRules {
         Ok(())
     }
 
-    /// Returns the rules for series without gaps. Each rule comes with the patterns of more
-    /// specific rules, whose series it does not apply to.
+    /// Returns the rules for series without gaps. Each rule comes with the patterns of the more
+    /// specific rules. It does not apply to series that one of these patterns matches.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))

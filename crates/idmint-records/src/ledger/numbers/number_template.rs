@@ -120,7 +120,8 @@ impl NumberTemplate {
         })
     }
 
-    /// Returns the fields of the texts for series that match the pattern.
+    /// Returns the fields of the texts (fixed characters, parts of the name and the number) for
+    /// series that match the pattern.
     ///
     /// # Errors
     /// Returns the first placeholder that is not a part of the pattern, or that needs a range of

@@ -45,8 +45,8 @@ impl ResumeRequest {
         now: EventTime,
     ) -> Result<Option<NumberPlan>, NumberRefusal> {
         let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
-        // Nothing is skipped. This holds for a series without free numbers, too, although
-        // `least` is then above its maximum.
+        // No number is skipped. The same applies to a series without free numbers, although `least`
+        // is above its maximum.
         if self.from == least {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl ResumeRequest {
 }
 
 impl GivenNumbers {
-    /// If a [`ResumeRequest`] skipped this number, returns the record that makes it void.
+    /// Returns the record that makes the number void, if a [`ResumeRequest`] skipped these numbers.
     pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
         let next = self.last.checked_add(1)?;
         (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {

@@ -181,8 +181,9 @@ impl SeriesPattern {
         }
     }
 
-    /// Returns the last name that sorts before all names that match. For `acme-*`, this is `acme`.
-    /// Returns `None` if no name sorts before them.
+    /// Returns the last name that sorts before the fixed characters at the beginning of the
+    /// pattern, and so before all names that match. For `acme-*`, this is `acme`. Returns `None` if
+    /// there is no such name, or if the pattern begins with a part.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix().as_bytes().split_last()?;
         let lower = (0..*last).rev().find(|byte| is_letter(*byte));
@@ -243,7 +244,8 @@ pub(super) fn is_part_name(name: &str) -> bool {
     begins && name.len() <= 32 && name.bytes().all(is_letter) && !["n", "series"].contains(&name)
 }
 
-/// Returns `true` if the values of a part are valid, and no text fits two of them.
+/// Returns `true` if the values that a pattern lists for a part are valid, and no text matches two
+/// of the values.
 fn are_apart(values: &[String]) -> bool {
     let is_value = |value: &String| {
         let is_letter = |byte: u8| is_letter(byte) || byte == b'#';

@@ -13,8 +13,8 @@ pub struct KeptTemplates(Vec<FormerTemplate>);
 
 /// The templates with which a store was started, in the order of the starts.
 ///
-/// The first entry says how numbers are written that were given before the store kept a form for
-/// each number.
+/// The first entry determines the form of the numbers that were given before the store kept a form
+/// for each number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TemplateHistory(Vec<KeptTemplates>);
 
@@ -42,7 +42,7 @@ impl KeptTemplates {
         &self.0
     }
 
-    /// Returns the form in which the numbers of a series were written by these templates.
+    /// Returns the form in which these templates write the numbers of a series.
     pub fn form(&self, series: &SeriesName) -> NumberForm {
         let matching = self
             .0

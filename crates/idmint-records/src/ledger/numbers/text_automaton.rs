@@ -7,7 +7,7 @@ use super::number_check::NumberCheck;
 use super::series_name::is_letter;
 use super::text_field::{PartForm, TextField, splits};
 
-/// A set of characters: any characters of ASCII, or one other character.
+/// A set of characters: any number of ASCII characters, or a single character outside of ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Letters {
     ascii: u128,
@@ -60,8 +60,8 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of the part with this index, and the whole value of the part. With
-    /// `{year:last2}`, the text has only `26`, but the value is `2026`.
+    /// The last character of the part with this index. The second value is the whole part: with
+    /// `{year:last2}`, the text has only `26`, but the part is `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -229,8 +229,9 @@ impl TextAutomaton {
         });
     }
 
-    /// Adds a path of these characters from the start. Paths with the same beginning share it.
-    /// `role` takes `true` for the last character.
+    /// Adds a path that reads these characters, from the start of the automaton. Paths with a
+    /// common beginning share its nodes. `role` returns the role of a character, and gets `true`
+    /// for the last one.
     fn add_path(&mut self, letters: Vec<Letters>, role: impl Fn(bool) -> Role) {
         let (mut node, len) = (self.start, letters.len());
         for (at, letters) in letters.into_iter().enumerate() {
@@ -252,8 +253,8 @@ impl TextAutomaton {
         self.nodes[node].is_final = true;
     }
 
-    /// Makes this automaton accept each text of `first`, followed by a text that it has accepted so
-    /// far.
+    /// Changes this automaton to accept each text of `first`, followed by a text that this
+    /// automaton accepted before the change.
     fn prepend(&mut self, first: &TextAutomaton) {
         let (offset, next) = (self.nodes.len(), self.nodes[self.start].clone());
         for node in &first.nodes {
@@ -289,14 +290,15 @@ impl TextAutomaton {
 }
 
 /// The states of a deterministic automaton for the numbers of a series. It reads the digits from
-/// left to right, and compares them with both bounds.
+/// left to right, and compares them with the least and the greatest number.
 struct NumberStates {
     width: usize,
     start: Vec<u8>,
     max: Vec<u8>,
 }
 
-/// The digits read so far: how many, and how they compare with the first digits of the bounds.
+/// The number of digits that were read, and how these digits compare with the first digits of the
+/// least and the greatest number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct NumberState {
     len: usize,
@@ -412,13 +414,14 @@ impl NumberStates {
 /// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
-    /// For each state, the nodes that a name has reached, each as the index of its pattern and of
-    /// the node.
+    /// For each state, the set of nodes that a name has reached. A node is given as the index of an
+    /// excluded pattern, and the index of the node in the automaton of this pattern.
     states: Vec<BTreeSet<(usize, usize)>>,
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
 
-/// The states of [`Names`] before a part of a name (`from`) and after it (`to`).
+/// The state of [`Names`] before a part of a name (`from`), and the possible states after this part
+/// (`to`).
 #[derive(Debug, Clone)]
 struct Span {
     from: usize,
@@ -468,8 +471,8 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Returns every way in which the parts of a name can lead to a name that matches none of the
-    /// patterns. A way has one span for each part. Each such name takes exactly one way.
+    /// Returns all ways to form a name that matches none of the patterns. A way has one span (the
+    /// states before and after) for each part of the name. Each such name takes exactly one way.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }
@@ -493,8 +496,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // States that lead to the same state behind the next literal go into one span,
-                // because the rest of the name is the same for them.
+                // States that lead to the same state after the next fixed characters go into one
+                // span, because the rest of the name can be the same for all of them.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -539,8 +542,8 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton for those values of a part that lead from the state before the span to
-    /// one of the states after it.
+    /// Returns the automaton that accepts only some values of a part: those that lead from the
+    /// state before the span to one of the states after the span.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
             // The text has two digits, but the name has all four.
@@ -555,8 +558,8 @@ impl Names {
     }
 
     /// Returns the automaton that reads a part and follows the states of [`Names`] at the same
-    /// time, from `span.from` on. Also returns the node of the part and the state that each of its
-    /// nodes stands for.
+    /// time, from `span.from` on. Also returns, for each node of the new automaton, the node of
+    /// `part` and the state that the new node stands for.
     fn product(
         &mut self,
         part: &TextAutomaton,

@@ -10,12 +10,14 @@ use super::text_automaton::{Edge, Role, TextAutomaton};
 use super::text_field::{TextField, splits};
 use super::text_form::TextForm;
 
-/// The maximum number of states that a search visits. The searches for real templates visit some
-/// hundreds. A search that visits more proves nothing, so its templates are refused.
+/// The maximum number of states that a search for a conflict between templates visits. Real
+/// templates need some hundreds of states. A search that exceeds the maximum proves nothing, so the
+/// templates are refused.
 const STATES_MAX: usize = 1_000_000;
 
-/// The maximum number of texts, and of their beginnings, that are compared one by one if two forms
-/// have no common order of parts.
+/// The maximum number of texts and beginnings of texts that are compared one by one. They are
+/// compared only if the search finds no certain result, such as for two forms without a common
+/// order of parts.
 const TEXTS_MAX: usize = 5_000;
 
 /// A text that stands for two different numbers.
@@ -23,8 +25,8 @@ const TEXTS_MAX: usize = 5_000;
 pub struct TextConflict {
     /// The text.
     pub text: String,
-    /// The two numbers, each with the name of its series, or with the pattern of the series if the
-    /// text does not contain the name.
+    /// The two numbers that the text stands for. Each number comes with the name of its series, or
+    /// with the pattern of the series if the text does not contain the name.
     pub readings: [(String, u64); 2],
 }
 
@@ -43,15 +45,17 @@ impl fmt::Display for TextConflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// Texts of one template for the series of a pattern, except those series that match one of the
-/// `excluded` patterns.
+/// The texts that one template writes for the series of a pattern, without the series that match
+/// one of the `excluded` patterns.
 #[derive(Debug)]
 pub(super) struct TextSet<'a> {
     form: &'a TextForm,
     excluded: &'a [Vec<TextField>],
-    /// The automaton for texts without their check characters, once it was needed.
+    /// The automaton that accepts the texts without their check characters. It is created when it
+    /// is first needed.
     unchecked: OnceCell<TextAutomaton>,
-    /// The automaton for texts with their check characters, once it was needed.
+    /// The automaton that accepts the texts with their check characters. It is created when it is
+    /// first needed.
     checked: OnceCell<TextAutomaton>,
 }
 
@@ -109,7 +113,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // Without streams the search finds any common text, and its readings can be the same.
+    // Without streams (the parts of names to compare), the search finds any text that both
+    // templates write. Its two readings can be the same number.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -131,8 +136,8 @@ fn search(
     find_text(automata_of(sets, checks), checks, outputs, difference)
 }
 
-/// Returns the methods for check characters that the search has to follow. Texts with the same kind
-/// of check characters are equal if the characters before them are.
+/// Returns the methods for check characters that the search must compute. If both templates use the
+/// same method, the search computes none, because equal texts get equal check characters.
 fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
     let checks = sets.map(|set| set.form.check);
     if checks[0] == checks[1] {
@@ -208,7 +213,8 @@ fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
     })
 }
 
-/// A state of a search, after both automata have read the same characters.
+/// A state of a search for a conflict, after the automata of both templates have read the same
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     nodes: [usize; 2],
@@ -223,7 +229,8 @@ enum Difference {
     Found,
     /// Both readings took the same path through the same automaton.
     SamePath,
-    /// The parts and the numbers of both readings agree, as far as both are known.
+    /// No difference is known yet. The parts and the numbers of both readings agree as far as both
+    /// readings have produced them.
     Unknown(Streams),
 }
 
@@ -233,12 +240,13 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// For each stream, the side that is ahead, and the characters that only this side has.
+    /// For each stream (a part of the name, or the number), the index of the reading that is ahead,
+    /// and the characters that only this reading has produced.
     ahead: Vec<(usize, String)>,
-    /// For each side, the number of parts for which the fixed characters before them are already in
-    /// the streams.
+    /// For each of the two readings, the number of parts of the name whose preceding fixed
+    /// characters are already in the streams.
     part_count: [usize; 2],
-    /// For each side, `true` after the first digit of the number that is not a zero.
+    /// For each of the two readings, `true` once its number has had a digit that is not a zero.
     has_number: [bool; 2],
 }
 
@@ -260,7 +268,7 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the difference after one more character, or `None` if one side is ahead by more
+    /// Returns the difference after one more character, or `None` if one reading is ahead by more
     /// characters than a name can have.
     fn after(
         self,
@@ -306,11 +314,12 @@ impl Difference {
 struct Outputs {
     /// The number of streams.
     count: usize,
-    /// The values of parts that do not depend on the text, each with its stream.
+    /// The values of the parts of the name that do not depend on the text. Each value comes with
+    /// the index of its stream.
     constants: Vec<(usize, String)>,
     /// The index of the stream for each part.
     streams: Vec<usize>,
-    /// The fixed characters of the name before each part, and after the last one.
+    /// The fixed characters of the name before each part, and after the last part.
     literals: Vec<String>,
 }
 
@@ -319,8 +328,9 @@ impl Streams {
     /// always count as different.
     ///
     /// If one form is for a single series, the parts of its name are compared with the parts of the
-    /// other one. If both forms have patterns with the same fields, each part is compared with itself. Otherwise
-    /// the names are compared as a whole, for which their parts must be in order.
+    /// other form. If both forms have patterns with the same fields, each part is compared with the
+    /// same part. Otherwise the names are compared as a whole, which requires that the texts have
+    /// the parts in the order of the name.
     fn of(forms: [&TextForm; 2]) -> Option<[Outputs; 2]> {
         let [one, other] = forms;
         // Two patterns with the same fields match the same names, even if they name the parts
@@ -341,7 +351,8 @@ impl Streams {
     }
 
     /// Returns `true` if it does not matter which character these edges read. This is the case if
-    /// both sides read the same part, the number or fixed characters, and neither side is ahead.
+    /// both readings are in the same part, in the number or in fixed characters, and neither
+    /// reading is ahead.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
@@ -354,8 +365,8 @@ impl Streams {
         has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// Adds a character of one side to the stream of its part or of the number. Returns `false` if
-    /// the two readings differ there.
+    /// Adds a character of one reading to the stream of its part, or to the stream of the number.
+    /// Returns `false` if the two readings differ in this character.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {
@@ -372,7 +383,7 @@ impl Streams {
     }
 
     /// Adds the fixed characters of a name before each part whose index is below `end`, unless they
-    /// were added earlier. Returns `false` if the two readings differ there.
+    /// were added earlier. Returns `false` if the two readings differ in these characters.
     fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
         let begin = self.part_count[side];
         self.part_count[side] = begin.max(end);
@@ -380,7 +391,8 @@ impl Streams {
         literals.all(|literal| self.push(side, 0, literal))
     }
 
-    /// Adds characters to a stream. Returns `false` if the other side has other characters there.
+    /// Adds characters of one reading to a stream. Returns `false` if the other reading has other
+    /// characters at the same position of the stream.
     fn push(&mut self, side: usize, stream: usize, text: &str) -> bool {
         let (leader, ahead) = &mut self.ahead[stream];
         for letter in text.chars() {
@@ -497,7 +509,8 @@ fn find_text(
                 if !live.contains(&[one.to, other.to]) {
                     continue;
                 }
-                // Most steps lead to the same state with every letter, so one letter suffices.
+                // Most steps lead to the same state for every character, so it is enough to try one
+                // character.
                 let is_any = !has_checks
                     && match &state.difference {
                         Difference::Unknown(streams) => streams.agree_at(edges),
@@ -515,8 +528,8 @@ fn find_text(
     Ok(None)
 }
 
-/// Returns short texts that both automata accept, at most [`TEXTS_MAX`] of them. Two letters of each
-/// step suffice, because parts of names differ in one letter if they differ.
+/// Returns short texts that both automata accept, at most [`TEXTS_MAX`] of them. At most two
+/// characters are tried for each step, because two are enough to make parts of names differ.
 fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     let live = live_pairs(automata);
     let begin = (automata.map(|automaton| automaton.start), String::new());
@@ -543,7 +556,8 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     texts
 }
 
-/// Returns the pairs of nodes from which both automata can accept the same rest of a text.
+/// Returns the pairs of nodes, one of each automaton, from which both automata can accept the same
+/// rest of a text.
 fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
     let begin = automata.map(|automaton| automaton.start);
     let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
@@ -613,7 +627,8 @@ struct Search {
     different: VecDeque<usize>,
     /// The other states to visit next.
     others: VecDeque<usize>,
-    /// `true` if the next state to visit is one of the others, if there are any.
+    /// `true` if the last call of `next` preferred a state in `others`. The next call then prefers
+    /// a state in `different`.
     is_others_turn: bool,
 }
 

@@ -193,7 +193,8 @@ struct Search<'f, 't> {
     text: &'t str,
     limit: usize,
     /// For each number of fields and each byte offset: `true` if the text from this offset on
-    /// cannot be split into the remaining fields. This keeps the search polynomial.
+    /// cannot be split into the remaining fields. Without this record, the search could take
+    /// exponential time.
     dead: Vec<bool>,
     path: Vec<&'t str>,
     found: Vec<Vec<&'t str>>,

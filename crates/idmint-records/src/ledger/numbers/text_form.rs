@@ -9,15 +9,16 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of readings of one text. At most one of them is for a series of this rule.
-/// The others are for series to which a more specific rule applies.
+/// The maximum number of readings (pairs of a series and a number) of one text. At most one reading
+/// is for a series of this rule. The others are for series to which a more specific rule applies.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextForm {
     pub(super) pattern: SeriesPattern,
-    /// The fields of the names that can get numbers, which are limited to the permitted years.
+    /// The fields of the names of series. The years in a name are limited to the years for which a
+    /// series can get numbers.
     pub(super) name: Vec<TextField>,
     /// The fields of the texts, without the check characters.
     pub(super) fields: Vec<TextField>,
@@ -48,7 +49,8 @@ impl TextForm {
         })
     }
 
-    /// Returns the form of the numbers of a series, or `None` if the pattern does not match it.
+    /// Returns the form of the numbers of a series, or `None` if the pattern does not match the
+    /// series.
     pub(super) fn of(&self, series: &str) -> Option<NumberForm> {
         let parts = self.pattern.split(series)?;
         let mut form = NumberForm {
@@ -71,9 +73,9 @@ impl TextForm {
         Some(form)
     }
 
-    /// Reads the series and the number from a text, in all ways, but at most [`READINGS_MAX`]. Check
-    /// characters must be correct. The series is `None` if the text does not have all parts of its
-    /// name.
+    /// Reads the series and the number from a text in all possible ways, but in at most
+    /// [`READINGS_MAX`] ways. Check characters must be correct. The series is `None` if the text
+    /// does not contain all parts of its name.
     pub(super) fn read(&self, text: &str) -> Vec<(Option<SeriesName>, u64)> {
         let width = self.check.map_or(0, NumberCheck::width);
         let check_at = text.len().checked_sub(width);

@@ -1,4 +1,4 @@
-//! Voids numbers. A void number stays used, and the reason for voiding it is stored.
+//! Voids numbers. A void number still counts as given, and the reason for voiding it is stored.
 
 use super::number_plan::{GivenNumbers, clipped};
 use super::series_name::SeriesName;
@@ -90,8 +90,8 @@ pub enum VoidRefusal {
 }
 
 impl VoidRequest {
-    /// Returns the stored record `void` of the number again, if its reason is the same as in this
-    /// request.
+    /// Returns the stored record `void` of a number that is already void, if the reason in the
+    /// record is the same as in this request.
     ///
     /// # Errors
     /// Returns [`VoidRefusal::AlreadyVoid`] if the reasons differ.
