@@ -1,5 +1,5 @@
-//! Checks event chains. [`ChainChecker`] receives the events one by one, and [`ChainLines`]
-//! receives a text in chunks.
+//! Checks chains of events, which are ledgers. [`ChainChecker`] receives the events one by one, and
+//! [`ChainLines`] receives a text in chunks.
 
 use std::borrow::Cow;
 
@@ -53,10 +53,11 @@ pub struct ChainError {
     pub index: u64,
     /// The reason why the event is invalid, as a code.
     pub reason: Rejection,
-    /// The value that was expected from this event: a ledger, a time, the earliest possible time,
-    /// or an id. `None` if the event is malformed.
+    /// The value that the event should have: a ledger, a time, the earliest possible time, or an
+    /// id. `None` if the event is malformed.
     pub expected: Option<String>,
-    /// The value that the event has instead. `None` if the event is malformed.
+    /// The value that the event has instead of the expected value. `None` if the event is
+    /// malformed.
     pub found: Option<String>,
     /// The reason why the event is invalid, as a sentence with the member, its value and the bound.
     pub detail: String,
@@ -64,7 +65,8 @@ pub struct ChainError {
 
 impl ChainChecker {
     /// Creates a checker for `ledger`. If `after` is `None`, checking begins with the first event
-    /// of the ledger. Otherwise it begins with the event after `after`, which is trusted.
+    /// of the ledger. Otherwise checking begins with the event that follows the event with the id
+    /// `after`. That id is trusted.
     pub fn new(ledger: LedgerId, after: Option<EventId>) -> ChainChecker {
         ChainChecker {
             ledger: Some(ledger),
@@ -73,8 +75,8 @@ impl ChainChecker {
         }
     }
 
-    /// Creates a checker that begins with the first event of a ledger. That event determines the
-    /// ledger.
+    /// Creates a checker that begins with the first event of a ledger. The id of the ledger is
+    /// computed from this event.
     pub fn from_genesis() -> ChainChecker {
         ChainChecker::default()
     }
@@ -129,7 +131,7 @@ impl ChainChecker {
         self.ledger
     }
 
-    /// Returns the checksum message of the event that was read last.
+    /// Returns the message of the event that was read last, which is the input of its checksum.
     fn message(&self, time: EventTime) -> Message {
         Message::of(self.parts.form(), self.parts.content(), time)
     }
@@ -272,13 +274,13 @@ pub struct ChainLines {
 pub struct ChainVerdict {
     /// The number of events, including those after the first invalid one.
     pub events: u64,
-    /// The id of the last valid event. If no event is valid, this is the trusted id from which the
-    /// check began, or `None`.
+    /// The id of the last valid event. If no event is valid, this is the trusted id after which the
+    /// check began, or `None` if the check began with the first event of the ledger.
     pub head: Option<EventId>,
     /// The first invalid event, or `None` if all events are valid.
     pub error: Option<ChainError>,
-    /// The checksum steps of the first invalid event. Empty unless the steps were
-    /// [requested](ChainLines::explaining) and the event is well formed.
+    /// The steps in which the checksum of the first invalid event is computed. The list is empty
+    /// unless the steps were [requested](ChainLines::explaining) and the event is well formed.
     pub steps: Vec<ChecksumStep>,
 }
 
@@ -308,8 +310,8 @@ impl ChainLines {
         }
     }
 
-    /// Requests the checksum steps of the first invalid event for the
-    /// [verdict](ChainVerdict::steps).
+    /// Requests that the [verdict](ChainVerdict::steps) contains the steps in which the checksum of
+    /// the first invalid event is computed.
     pub fn explaining(self) -> ChainLines {
         ChainLines {
             explains: true,

@@ -1,11 +1,13 @@
-//! The error for a text that is not an event, or that contains JSON which an event may not have.
+//! The error for a text that is not a valid event, or that contains JSON which is not allowed in an
+//! event.
 
 use idmint_core::id::Rejection;
 
 /// The maximum number of characters of a value that an error message contains.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// The error for a text that is not an event, or that contains JSON which an event may not have.
+/// The error for a text that is not a valid event, or that contains JSON which is not allowed in an
+/// event.
 ///
 /// The message names the member, its value (cut after 60 characters), and what was expected.
 ///
@@ -20,7 +22,7 @@ const VALUE_CHARS_MAX: usize = 60;
 #[error("{}", .0.detail)]
 pub struct EventError(Box<Reason>);
 
-// Boxed, so that a result of the scanner fits into a register.
+// The reason is boxed, so that a `Result` of the JSON scanner fits into a register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reason {
     rejection: Rejection,

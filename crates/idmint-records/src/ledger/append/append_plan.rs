@@ -1,5 +1,5 @@
-//! Plans appends to ledgers. From the new events, the last event of the ledger (its head) and the
-//! time, a plan computes the ids to store.
+//! Plans appends to ledgers (chains of events). The ids to store are computed from the new events,
+//! the last event of the ledger (its head) and the current time.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 /// of the ledger is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppendPlan {
-    /// The last event of the ledger for which the plan was made, or `None` if the plan creates the
-    /// ledger.
+    /// The last event of the ledger at the time when the plan was made, or `None` if the plan
+    /// creates the ledger.
     pub before: Option<Head>,
     /// The events to store, each with its id. There is at least one event.
     pub entries: Vec<Entry>,
-    /// Identifies the request, so that it takes effect only once if it is sent again. `None` if the
-    /// request has no idempotency key.
+    /// The mark that identifies the request, so that a repeated request takes effect only once.
+    /// `None` if the request has no idempotency key.
     pub mark: Option<RequestMark>,
     /// The time at which the append is recorded. It is the current time, or the time of the
     /// ledger's last append if that is later.
@@ -34,8 +34,8 @@ pub struct AppendPlan {
 pub struct Entry {
     /// The id of the event.
     pub id: EventId,
-    /// The SHA-256 of the event's message. It detects changes that the 32-bit checksum in the id
-    /// may miss.
+    /// The SHA-256 of the event's content and time. It detects changes that the 32-bit checksum in
+    /// the id may miss.
     pub digest: [u8; 32],
 }
 
@@ -142,7 +142,8 @@ impl AppendPlan {
         }
     }
 
-    /// Returns the events of the plan as links of the ledger's chain.
+    /// Returns the events of the plan as links of the ledger's chain, each with its position and
+    /// the id of the event before it.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         Link::chain(
             self.previous(),

@@ -18,10 +18,12 @@ pub enum AppendRefusal {
     /// The ledger that would be created already exists.
     #[error("the ledger {} exists already", .0.id.ledger())]
     LedgerExists(Head),
-    /// The ledger is being imported, and the request is not a part of the import.
+    /// The ledger is being imported, and the request is not a part of the import. The value is the
+    /// last event of the ledger.
     #[error("the ledger {} is being imported; append other events after the last part of the import", .0.id.ledger())]
     LedgerImporting(Head),
-    /// The request can only continue an import, and the ledger is not being imported.
+    /// The request can only continue an import, but the ledger is not being imported. The value is
+    /// the last event of the ledger.
     #[error("the ledger {} is not being imported", .0.id.ledger())]
     ImportNotBegun(Head),
     /// The last event of the ledger is not the one that the caller expected.
@@ -66,7 +68,7 @@ pub enum PlaceError {
         /// The latest timestamp that is allowed now.
         most: EventTime,
     },
-    /// The event contains an id which differs from the computed one.
+    /// The event contains an id that differs from the id that was computed for the event.
     #[error("eventId is {named}, but the event would get the id {gets}")]
     OtherId {
         /// The id that the event contains.

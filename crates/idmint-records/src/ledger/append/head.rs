@@ -30,8 +30,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns the links of consecutive events. `first_place` is the position of the first event in
-    /// its ledger, and `previous` is the id of the event before it.
+    /// Returns the links of a chain for consecutive events with the ids `ids`. `first_place` is the
+    /// position of the first of these events in its ledger, and `previous` is the id of the event
+    /// before that one.
     pub fn chain(
         previous: EventId,
         first_place: u64,

@@ -5,17 +5,19 @@ use sha2::{Digest, Sha256};
 
 use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
-/// Identifies a request, so that it takes effect only once if it is sent again.
+/// A mark that identifies a request to a ledger or to a series of numbers, so that a repeated
+/// request takes effect only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestMark {
     /// The hash of the caller's idempotency key.
     pub key: KeyHash,
-    /// The SHA-256 of the events in the request. Using the same idempotency key for other events is
-    /// an error.
+    /// The SHA-256 of the content of the request, such as its events. Using the same idempotency
+    /// key for another content is an error.
     pub digest: [u8; 32],
 }
 
-/// The hash of an idempotency key: the first 128 bits of the SHA-256 of the ledger and the key.
+/// The hash of an idempotency key: the first 128 bits of a SHA-256. The hash also covers the ledger
+/// or the series of numbers for which the key is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u128);
 
@@ -94,10 +96,10 @@ pub enum LedgerRequest {
     Create {
         /// The first event of the ledger.
         genesis: Event,
-        /// Identifies the request if it is sent again, or `None` if the event has a timestamp
-        /// instead.
+        /// The mark that identifies the request if it is sent again, or `None` if the event has a
+        /// timestamp instead.
         mark: Option<RequestMark>,
-        /// Which part of an import the event is, or `None` if it is not imported.
+        /// The part of an import that the event is, or `None` if the event is not imported.
         import: Option<ImportPart>,
     },
     /// A request to append events to a ledger.
@@ -106,12 +108,12 @@ pub enum LedgerRequest {
         ledger: LedgerId,
         /// The events to append. There is at least one.
         events: Vec<Event>,
-        /// The id of the ledger's last event, as the caller expects it. If the last event is
-        /// another one, the request is refused.
+        /// The id that the caller expects the ledger's last event to have. The request is refused
+        /// if the last event has another id. With `None`, the id is not checked.
         expected_previous: Option<EventId>,
         /// Identifies the request if it is sent again.
         mark: RequestMark,
-        /// Which part of an import the events are, or `None` if they are not imported.
+        /// The part of an import that the events are, or `None` if the events are not imported.
         import: Option<ImportPart>,
     },
 }
@@ -141,8 +143,8 @@ impl LedgerRequest {
         }
     }
 
-    /// Returns which part of an import the request is, or `None` if it does not belong to an
-    /// import.
+    /// Returns the part of an import that the request is, or `None` if the request does not belong
+    /// to an import.
     pub fn import(&self) -> Option<ImportPart> {
         match self {
             LedgerRequest::Create { import, .. } | LedgerRequest::Append { import, .. } => *import,

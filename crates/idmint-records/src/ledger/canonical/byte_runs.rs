@@ -46,7 +46,7 @@ fn below(word: u64, bound: u64) -> u64 {
 }
 
 /// Sets the high bit of every byte in `word` that is equal to `byte`. Only the lowest set bit is
-/// reliable, as with `below`.
+/// reliable, because a subtraction in one byte may borrow from the bytes above it.
 fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (EACH * u64::from(byte)), 1)
 }

@@ -39,7 +39,8 @@ pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
 /// only once.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct CanonicalJson {
-    /// The members of all open objects in one list. The members of the outermost object come first.
+    /// The members of all JSON objects that are being read, in one list. The members of the
+    /// outermost object come first.
     members: Vec<Member>,
     /// A buffer for sorting the members of an object.
     sorted: Vec<u8>,

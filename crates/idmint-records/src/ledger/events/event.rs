@@ -69,8 +69,8 @@ impl Event {
         self.id
     }
 
-    /// Returns the content that a checksum covers. It is the name, entities, meta and data in
-    /// canonical JSON, without separators.
+    /// Returns the content that a checksum covers. It is the text of the name, followed by the
+    /// entities, meta and data in canonical JSON, without separators.
     pub fn content(&self) -> &[u8] {
         &self.content
     }

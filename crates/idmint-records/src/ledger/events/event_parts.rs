@@ -9,12 +9,13 @@ use crate::ledger::canonical::{CanonicalJson, Scanner};
 use crate::ledger::event_error::{EventError, clip};
 use idmint_core::id::Rejection;
 
-/// The event that was read last: its content in canonical JSON, its time and its id.
+/// The event that was read last: its content (texts and canonical JSON), its time and its id.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct EventParts {
     json: CanonicalJson,
     form: EventForm,
-    /// The members of the event's content in canonical JSON, in the order in which they were read.
+    /// The members of the event's content, in the order in which they were read. The name, the
+    /// entity and the key are plain text, and all other members are canonical JSON.
     text: Vec<u8>,
     /// For each member, its range in `text`. The range is empty if the event does not have the
     /// member, or if the member is not part of the content.

@@ -1,4 +1,4 @@
-//! The time of an event in whole microseconds, as in its id.
+//! The time of an event, in whole microseconds. The id of the event contains the same time.
 
 use std::fmt;
 
