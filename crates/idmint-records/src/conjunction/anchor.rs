@@ -34,7 +34,8 @@ pub struct Tca(pub i64);
 /// with the anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
-    /// The time of closest approach, from which the id of the conjunction is made.
+    /// The time of closest approach in the first report. The id of the conjunction is made from
+    /// this time and the two objects.
     pub tca: Tca,
     /// The rank of this anchor among the anchors of the same two objects. It is greater than the
     /// rank of every older anchor within two seconds. If a report is within one second of two

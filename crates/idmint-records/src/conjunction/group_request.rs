@@ -15,8 +15,8 @@ use super::sent_report::{NotedRule, SentReport};
 pub struct Grouped {
     /// The id that the report gets.
     pub id: u128,
-    /// `true` if the report is the first of its conjunction. `None` if this is unknown, because
-    /// conjunctions are not stored.
+    /// `true` if the report is the first report of its conjunction. `None` if this is unknown,
+    /// because conjunctions are not stored.
     pub created: Option<bool>,
     /// The time of the conjunction's anchor (its first report). The id is made from this time and
     /// the two objects.
@@ -53,7 +53,7 @@ pub enum GroupError {
         named: u128,
     },
     /// The report would get an id that differs from its attached id, but [`NotedRule::must_agree`]
-    /// requires them to be equal.
+    /// requires both ids to be equal.
     #[error("the sender attached the id {named}, but the report gets the id {gets}")]
     OtherId {
         /// The id that the sender attached to the report.
@@ -239,7 +239,8 @@ impl GroupRequest {
         self.reports.is_empty()
     }
 
-    /// Returns the pair of objects and the time of each report, in order.
+    /// Returns two values for each report, in the order of the reports: its pair of objects, and
+    /// its time of closest approach.
     pub fn reports(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports.iter().map(|report| (report.pair, report.tca))
     }
@@ -380,7 +381,7 @@ impl GroupRequest {
     ///
     /// The exception is a report that joins the anchor of its attached id from more than one second
     /// away ([`NotedRule::named_reach`]). Once another anchor exists within one second, the report
-    /// joins that one.
+    /// joins this nearer anchor.
     fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
         let known = report.noted.and_then(|noted| noted.find(anchors));
         if let Some(noted) = report.noted.filter(|_| self.noted_rule.keep) {

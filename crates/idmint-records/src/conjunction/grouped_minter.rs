@@ -166,8 +166,8 @@ impl GroupedMinter {
             self.format.time_of(ticks.checked_add(1)?)?,
         );
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
-        // Anchors are in whole microseconds. `first` is the first microsecond of the id's tick, and
-        // `last` is the one before the first microsecond of the next tick.
+        // Anchors are in whole microseconds. `first` is the first microsecond of the id's tick
+        // (time unit), and `last` is the microsecond before the first microsecond of the next tick.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
         let last = micros(
             ends.nanos()

@@ -95,7 +95,8 @@ pub struct PlainReport {
     pub noted: Option<String>,
 }
 
-/// The reports of a text, separated into those that can get an id and those that cannot.
+/// The reports of a text, separated into reports that can get an id and reports that cannot get an
+/// id.
 #[derive(Debug)]
 pub struct SortedReports {
     /// The reports that can get an id. Each report comes with its position among all reports of the
@@ -267,8 +268,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns the positions of the reports that were not left out. Positions count all reports of
-    /// the text, from 0.
+    /// Returns the positions of the reports that were not left out as invalid. Positions count all
+    /// reports of the text, from 0.
     fn positions(&self, refused: &[(usize, ReportsError)]) -> Vec<usize> {
         let mut at_fault = refused.iter().map(|(position, _)| *position).peekable();
         (0..self.len() + refused.len())
@@ -411,9 +412,9 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error that
-    /// names the values as the form of the reports does. Ids in the error message are written in
-    /// `encoding`.
+    /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error for its
+    /// sender. The error names values as in the form of the report. Ids in the error message are
+    /// written in `encoding`.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }

@@ -36,7 +36,7 @@ impl SentReport {
 /// As a result, a report that is sent again gets the same response, whatever other reports arrive
 /// in between. The exception is an analysis that joined the conjunction of its attached id from
 /// more than one second away (see `named_reach`). If another conjunction is stored within one
-/// second of the analysis later, the analysis joins that one when it is sent again.
+/// second of the analysis later, the analysis joins this nearer conjunction when it is sent again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps the id that its sender attached. The report joins the

@@ -150,7 +150,8 @@ impl<B: AsRef<[u8]>> Document<B> {
             .collect()
     }
 
-    /// Returns the report of one message with its attached id, like [`Document::sent_reports`].
+    /// Returns the report of one message with its attached id, as [`Document::sent_reports`] does
+    /// for all messages.
     ///
     /// # Errors
     /// Returns [`CdmError`] if the attached id is not an id of the format, or if the comment and
@@ -192,7 +193,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// order of the messages.
     ///
     /// A message that already contains a conjunction id of idmint (an attached id) is not changed.
-    /// To be sure that this id is the one that the message gets, group the
+    /// To make sure that the message gets this same id, group the
     /// [sent_reports](Document::sent_reports) with
     /// [`NotedRule::must_agree`](crate::conjunction::NotedRule::must_agree).
     ///

@@ -60,7 +60,8 @@ impl Message {
         &self.report
     }
 
-    /// Returns the version of the message. Forms without a version count as 1.0.
+    /// Returns the version of the message. A message in a form without versions counts as version
+    /// 1.0.
     pub fn version(&self) -> &CdmVersion {
         &self.version
     }
@@ -209,7 +210,7 @@ const fn index_of(role: Role) -> usize {
     }
 }
 
-/// The values of one object of a message that were read so far.
+/// The values of one of the two objects of a message, as far as they were read.
 #[derive(Debug, Default)]
 struct ObjectDraft {
     /// The designator, and the line number where it was read.
@@ -325,13 +326,14 @@ impl<'a> Draft<'a> {
         self.current = None;
     }
 
-    /// Records the designator (such as a catalogue number) of the object whose block is being read.
+    /// Records the designator (such as a catalogue number) of the object whose block of values is
+    /// being read.
     pub(super) fn designator(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let role = self.current_object(line, CCSDS.objects[0])?;
         self.object(role, line, text)
     }
 
-    /// Records the name of the catalogue for the object whose block is being read.
+    /// Records the name of the catalogue for the object whose block of values is being read.
     pub(super) fn catalog_name(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let role = self.current_object(line, CCSDS.catalogs[0])?;
         self.catalog(role, line, text)
@@ -486,7 +488,7 @@ impl<'a> Draft<'a> {
             .map(message)
             .map_err(|error| {
                 // If both objects are the same, the error is reported at the line of the second
-                // one.
+                // object.
                 let at = match &error {
                     ReportError::ObjectZero { role } => index_of(*role),
                     _ => 1,

@@ -71,8 +71,9 @@ pub(super) const CDM: FlatNames = flat_names(
     NUMBERS,
 );
 
-/// The kinds of flat rows: space-track.org's classes `cdm_public` and `cdm`, two spellings of other
-/// programs, and SOCRATES. If a row has names of several kinds, the first kind applies.
+/// The kinds of flat rows (JSON objects or CSV lines): space-track.org's classes `cdm_public` and
+/// `cdm`, two spellings of other programs, and SOCRATES. If a row has names of several kinds, the
+/// first kind applies.
 const KINDS: [FlatNames; 5] = [
     flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
     CDM,
@@ -136,7 +137,8 @@ impl FlatNames {
         }
     }
 
-    /// Returns the parts that every row must have, each with its name.
+    /// Returns the parts of a message that every row must have: the time and the two objects. Each
+    /// part comes with its name.
     pub(super) fn required(&self) -> [(Part, &'static str); 3] {
         let [primary, secondary] = self.names.objects;
         [

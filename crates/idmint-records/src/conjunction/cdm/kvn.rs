@@ -30,7 +30,7 @@ const LAST_OF_HEADER: &str = "MESSAGE_ID";
 struct Open<'a> {
     draft: Draft<'a>,
     /// The place to insert a comment with the id: after the last header comment read so far, or
-    /// after the first line of the message if there is none.
+    /// after the first line of the message if no such comment was read.
     comment: Insertion,
     /// The place to insert a keyword with the id: before the first keyword after the header.
     /// Comments between the header and this keyword come before the id.

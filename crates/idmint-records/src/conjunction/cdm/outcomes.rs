@@ -33,7 +33,7 @@ impl<'a> Outcomes<'a> {
         }
     }
 
-    /// Returns the number of messages that were added so far, including refused ones.
+    /// Returns the number of messages that were added so far, including refused messages.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -51,7 +51,8 @@ impl Origin {
         }
     }
 
-    /// Returns the length in bytes of the byte order mark, which was removed.
+    /// Returns the length in bytes of the byte order mark at the beginning of the original
+    /// document. The mark was removed.
     pub(super) fn begin(self) -> usize {
         self.begin
     }

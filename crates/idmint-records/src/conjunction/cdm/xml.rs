@@ -17,7 +17,7 @@ use super::transcoded::{Origin, refuse_declared};
 use super::version::{CdmVersion, NoteForm, unknown_version};
 use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 
-/// The maximum nesting depth of elements. Messages of the standard have seven levels.
+/// The maximum nesting depth of elements. Messages of the CCSDS standard have seven levels.
 const DEPTH_MAX: usize = 64;
 
 /// The maximum number of attributes of a `cdm` element.
@@ -74,7 +74,7 @@ impl Element {
 }
 
 /// Reads every message of an XML document, which was converted to UTF-8. `origin` is the encoding
-/// that the document had before.
+/// that the document had before the conversion.
 pub(super) fn read<'a>(
     document: &'a [u8],
     origin: Origin,
