@@ -261,7 +261,8 @@ const LINE_LEN_MAX: usize = 1024 * 1024;
 pub struct ChainLines {
     checker: ChainChecker,
     error: Option<ChainError>,
-    /// `true` if the checksum steps of the first invalid event should be kept.
+    /// `true` if the steps in which the checksum of the first invalid event is computed should be
+    /// kept.
     explains: bool,
     steps: Vec<ChecksumStep>,
     lines: u64,

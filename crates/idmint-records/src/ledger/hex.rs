@@ -1,5 +1,5 @@
-//! Reads and writes a fixed number of lower-case hexadecimal digits. Reading is strict, and writing
-//! does not use `fmt`.
+//! Reads and writes a fixed number of lower-case hexadecimal digits. Reading accepts no other
+//! number or kind of digits, and writing does not use `std::fmt`.
 
 use idmint_core::id::Rejection;
 

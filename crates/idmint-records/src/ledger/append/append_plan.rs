@@ -25,7 +25,8 @@ pub struct AppendPlan {
     /// The time at which the append is recorded. It is the current time, or the time of the
     /// ledger's last append if that is later.
     pub recorded: EventTime,
-    /// `true` if the ledger is being imported from another system and more parts of it will follow.
+    /// `true` if the ledger is being imported from another system and more parts of the import will
+    /// follow.
     pub is_importing: bool,
 }
 

@@ -43,7 +43,7 @@ impl KeyHash {
     }
 }
 
-/// Returns a single SHA-256 over all events. It depends on their order.
+/// Returns a single SHA-256 over all events, which depends on the order of the events.
 pub fn digest_of(events: &[Event]) -> [u8; 32] {
     events
         .iter()
@@ -61,9 +61,10 @@ pub fn digest_of(events: &[Event]) -> [u8; 32] {
 /// the older events of the next part could not follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportPart {
-    /// More parts will follow. Until the last part, only parts of the import can be appended.
+    /// A part that is followed by more parts. Until the last part of the import, only parts of the
+    /// import can be appended to the ledger.
     More,
-    /// More parts will follow, and the import must already have begun. The part is refused if the
+    /// A part that continues an import and is followed by more parts. The part is refused if the
     /// ledger is not being imported. This avoids beginning an import by mistake, which would block
     /// all other events.
     Further,

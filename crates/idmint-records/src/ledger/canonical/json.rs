@@ -35,8 +35,8 @@ pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
     Ok(String::from_utf8(out).expect("made of UTF-8 and ASCII"))
 }
 
-/// Converts JSON to canonical JSON in one pass. It can be reused, so that its buffers are allocated
-/// only once.
+/// Converts JSON to canonical JSON in one pass. A value of this type can be reused, so that its
+/// buffers are allocated only once.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct CanonicalJson {
     /// The members of all JSON objects that are being read, in one list. The members of the

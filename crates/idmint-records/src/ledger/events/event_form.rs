@@ -60,11 +60,11 @@ impl Member {
 /// and 2022.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::ledger) enum EventForm {
-    /// An event with `entities`. The id of its ledger depends on the time of the ledger's first
-    /// event.
+    /// An event with the member `entities`. The id of its ledger depends on the time of the
+    /// ledger's first event.
     #[default]
     Entities,
-    /// An event with one `entity` and its `key`, as Evently recorded until 2022. The id of its
+    /// An event with the members `entity` and `key`, as Evently recorded until 2022. The id of its
     /// ledger depends only on the content of the ledger's first event. For that first event, the
     /// `previous` id has the time 0.
     EntityAndKey,

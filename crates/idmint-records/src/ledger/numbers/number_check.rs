@@ -122,7 +122,8 @@ fn luhn(text: &str) -> u32 {
     (10 - sum) % 10
 }
 
-/// Returns the sum of the digits of `2 * digit`. For example, 8 gives 16, and 1 + 6 is 7.
+/// Returns the sum of the digits of `2 * digit`. For example, the digit 8 gives 7, because twice 8
+/// is 16, and 1 + 6 is 7.
 fn doubled(digit: u32) -> u32 {
     if digit > 4 { 2 * digit - 9 } else { 2 * digit }
 }

@@ -21,8 +21,8 @@ use super::text_form::TextForm;
 /// The guarantee about gaps in the numbers of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NumberKind {
-    /// The series has no gaps. A number is written to disk, together with the idempotency key that
-    /// gets it, before the response is sent.
+    /// The series has no gaps. A number is written to disk, together with the idempotency key of
+    /// its request, before the response is sent.
     #[default]
     Gapless,
     /// The series has few gaps. Numbers are reserved in advance and given from memory. If a process
@@ -87,7 +87,7 @@ pub struct NumberRule {
 /// matches, the series begins at 1, and its numbers are written as plain digits.
 ///
 /// No text stands for two numbers: the rules are refused if a series could write a text that
-/// another series, or the same one, could write for another number. Plain digits are exempt.
+/// another series, or the same series, could write for another number. Plain digits are exempt.
 ///
 /// ```
 /// use idmint_records::ledger::{NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
@@ -175,7 +175,8 @@ pub struct NumberReading {
 }
 
 impl NumberRule {
-    /// Returns a rule without settings: plain digits from 1 for the series that match the pattern.
+    /// Returns a rule with default settings: the series that match the pattern begin at 1, and
+    /// their numbers are written as plain digits.
     pub fn new(name: &str, pattern: SeriesPattern) -> NumberRule {
         NumberRule {
             name: name.to_owned(),
@@ -427,7 +428,7 @@ impl NumberRules {
     }
 
     /// Returns the rules for series without gaps. Each rule comes with the patterns of the more
-    /// specific rules. It does not apply to series that one of these patterns matches.
+    /// specific rules. The rule does not apply to series that one of these patterns matches.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
@@ -441,9 +442,9 @@ impl NumberRules {
     }
 
     /// Compares the texts of these rules with the texts that earlier templates have written for the
-    /// given numbers. Returns a text that stands for two numbers for each earlier template, or `None`
-    /// if it has no such text. `next` has the next number of rules for a single series. Such a rule
-    /// does not write lower numbers again.
+    /// given numbers. Returns a text that stands for two numbers for each earlier template, or
+    /// `None` if it has no such text. `next` has the next number of rules for a single series. A
+    /// rule for a single series does not write numbers below its next number again.
     pub fn conflicts_with(
         &self,
         former: &[(FormerTemplate, NumberBounds)],

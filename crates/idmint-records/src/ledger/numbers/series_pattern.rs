@@ -139,7 +139,8 @@ impl SeriesPattern {
         Some(parts.map(|(_, piece)| piece).collect())
     }
 
-    /// Returns the literals and the parts of the names, with the year limited to these years.
+    /// Returns the fixed characters and the parts of the names that match the pattern. If `years`
+    /// is given, the part `year` is limited to these years.
     pub(super) fn fields_within(&self, years: Option<Years>) -> Vec<TextField> {
         let within = |field: &TextField| match (field, years) {
             (TextField::Part { part, .. }, Some(years)) if self.part(YEAR) == Some(*part) => {

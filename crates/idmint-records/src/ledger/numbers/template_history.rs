@@ -72,7 +72,8 @@ impl TemplateHistory {
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the texts of all entries, with ascending names. A text has a line for each template.
+    /// Returns one text for each entry, under ascending names. A text has one line for each
+    /// template of the entry.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries
@@ -100,8 +101,8 @@ impl TemplateHistory {
     }
 
     /// Returns the history after a start with these templates, or `None` if the last start had the
-    /// same ones. Apart from the first entry, each entry is stored once, so that a configuration
-    /// that changes back and forth does not fill the store.
+    /// same templates. Apart from the first entry, each entry is stored once, so that a
+    /// configuration that changes back and forth does not fill the store.
     pub fn after_start(&self, templates: &KeptTemplates) -> Option<TemplateHistory> {
         if self.last() == Some(templates) {
             return None;

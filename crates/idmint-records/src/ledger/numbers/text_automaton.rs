@@ -85,8 +85,9 @@ pub(super) struct Node {
     pub(super) is_final: bool,
 }
 
-/// A nondeterministic automaton without empty steps. Every way in which a text can be split into
-/// the fields of a template is exactly one path, so a text with two paths has two readings.
+/// A nondeterministic automaton in which every step reads one character. Every way in which a text
+/// can be split into the fields of a template is exactly one path, so a text with two paths has two
+/// readings.
 #[derive(Debug, Clone)]
 pub(super) struct TextAutomaton {
     pub(super) nodes: Vec<Node>,
@@ -105,8 +106,8 @@ impl TextAutomaton {
 
     /// Returns the automaton for texts of these fields, followed by check characters.
     ///
-    /// Only the texts of some series are accepted: their names have the fields `name`, and match
-    /// none of the patterns `excluded`.
+    /// Only the texts of certain series are accepted: the names of these series have the fields
+    /// `name`, and match none of the patterns in `excluded`.
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],

@@ -429,8 +429,8 @@ impl Outputs {
         }
     }
 
-    /// Returns the outputs for a form with the single series `only`. Its name is split into the
-    /// parts of the other form's pattern.
+    /// Returns the outputs for a form with the single series `only`. The name of this series is
+    /// split into the parts of the other form's pattern.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -618,7 +618,7 @@ impl State {
 /// The visited states of a search, each with the state before it and the character between them.
 ///
 /// The search is breadth-first, and alternates between states with a difference and all others.
-/// There are few of the former, while the latter can be more than [`STATES_MAX`].
+/// There are few states with a difference, while the other states can be more than [`STATES_MAX`].
 #[derive(Default)]
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,

@@ -38,8 +38,7 @@ pub(super) enum PartForm {
     LastTwo(Years),
 }
 
-/// A range of years, at most 100 of them. Within such a range, the last two digits determine the
-/// year.
+/// A range of at most 100 years. Within such a range, the last two digits determine the year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Years {
     first: u16,
@@ -115,8 +114,8 @@ impl PartForm {
         }
     }
 
-    /// Returns an example of a value. The examples for `place` 0 and 1 differ if the form has
-    /// several values.
+    /// Returns an example of a value of this form. If the form has several values, the examples for
+    /// `place` 0 and `place` 1 differ.
     pub(super) fn example(&self, place: usize) -> String {
         match self {
             PartForm::Rest | PartForm::Open => ["a", "b"][place % 2].to_owned(),
@@ -192,9 +191,9 @@ struct Search<'f, 't> {
     fields: &'f [TextField],
     text: &'t str,
     limit: usize,
-    /// For each number of fields and each byte offset: `true` if the text from this offset on
-    /// cannot be split into the remaining fields. Without this record, the search could take
-    /// exponential time.
+    /// For each number of fields that were split off, and each byte offset: `true` if the text from
+    /// this offset on cannot be split into the remaining fields. Without this record, the search
+    /// could take exponential time.
     dead: Vec<bool>,
     path: Vec<&'t str>,
     found: Vec<Vec<&'t str>>,
