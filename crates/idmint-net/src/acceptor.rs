@@ -14,8 +14,9 @@ use tracing::{info, warn};
 /// The pause after a failed `accept`, before the next attempt.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// The maximum number of connections that draining accepts from the kernel's backlog. Backlogs are
-/// shorter than this. The bound ends the loop even if new connections keep arriving.
+/// The maximum number of waiting connections that a shutdown still accepts from the kernel's
+/// backlog. Real backlogs are shorter. The bound ends the loop even if new connections keep
+/// arriving.
 const BACKLOG_MAX: usize = 8_192;
 
 /// A listener that keeps accepting after any error of `accept`.
@@ -26,8 +27,8 @@ pub(super) struct Acceptor {
     /// the spare descriptor, the caller of that connection would wait in the backlog until it timed
     /// out.
     spare_descriptor: Option<File>,
-    /// `true` while `accept` keeps failing. A shortage of descriptors is therefore logged once when
-    /// it begins and once when it ends, not for each connection.
+    /// `true` while `accept` keeps failing. With this flag, a shortage of file descriptors is
+    /// logged once when it begins and once when it ends, not for each connection.
     is_short: bool,
     /// The response to a connection that is accepted with the spare descriptor.
     refusal: &'static [u8],
@@ -37,8 +38,9 @@ pub(super) struct Acceptor {
 pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream, IpAddr),
-    /// A connection that was accepted with the spare descriptor. The refusal is already written, so
-    /// the caller of `next` closes the connection at once, which frees the descriptor.
+    /// A connection that was accepted with the spare file descriptor, only to be refused. The
+    /// refusal is already written. The caller of `next` closes the connection at once to free the
+    /// descriptor.
     Refused(std::net::TcpStream),
 }
 

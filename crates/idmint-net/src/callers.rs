@@ -1,5 +1,5 @@
-//! The addresses of callers. A caller's address is its connection's peer, or the client address
-//! that a trusted proxy reports.
+//! Finds the address of a caller: the peer of its connection, or the client address that a trusted
+//! proxy reports.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use idmint_service::{BudgetOwner, Load, MemoryReservation, Shed};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The resource limits of all callers, and the proxies that may report other callers' addresses.
+/// The resource limits of all callers, and the proxies that are trusted to report the addresses of
+/// their clients.
 #[derive(Clone, Default)]
 pub struct Callers {
     load: Load,
@@ -46,9 +47,9 @@ impl Callers {
         &self.load
     }
 
-    /// Returns the owner of the memory for a request, or `None` if it is the peer of the
-    /// connection. The memory of a health probe comes from the budget that is set aside for probes.
-    /// A trusted proxy's request uses the budget of the caller that the proxy reports.
+    /// Returns the owner of the budget from which memory for a request is reserved, or `None` for
+    /// the connection's peer. A health probe uses a separate budget. A request through a trusted
+    /// proxy uses the budget of the client that the proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,
@@ -93,8 +94,8 @@ impl Callers {
             .map_or_else(|| self.load.door.owner(peer).reserve_now(bytes), Ok)
     }
 
-    /// `true` if this address may have any number of connections, because it is a trusted proxy or
-    /// belongs to this machine.
+    /// `true` if the limit of connections per peer does not apply to this address, because it is a
+    /// trusted proxy or a loopback address.
     pub(super) fn is_exempt(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.is_trusted(address)
     }

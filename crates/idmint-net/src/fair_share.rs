@@ -11,7 +11,8 @@
 //! peer C  ● ●                  ──────────────┘
 //! ```
 //!
-//! A task waits only if other peers have connections, and its own peer has more tasks than turns.
+//! A task waits only if other peers have connections, and its own peer has more tasks than turns in
+//! a round.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -56,8 +57,8 @@ struct Peer {
     /// because the counter guards no other data.
     /// Tested by: `few_tasks_never_wait`.
     tasks: AtomicUsize,
-    /// The number of turns left in this round, or a negative number if more turns were requested
-    /// than the peer has.
+    /// The number of turns that the peer has left in this round. A turn lets one task be polled.
+    /// The number is negative if tasks asked for more turns than the peer has.
     /// Written by: `has_turn`, `begin_round`. Ordering: `Relaxed`, because one turn more or less
     /// does no harm.
     /// Tested by: `many_tasks_have_a_few_turns_a_round_in_order`.
@@ -87,7 +88,7 @@ enum Standing {
 }
 
 impl FairShare {
-    /// Returns the share of this peer in the processor. All connections of the peer have the same
+    /// Returns this peer's share of the processor time. All connections of the peer use the same
     /// share.
     pub(super) fn of(&self, peer: IpAddr) -> PeerShare {
         let network = network_of(peer);
@@ -122,8 +123,8 @@ impl FairShare {
         }
     }
 
-    /// Gives every peer with waiting tasks its turns. Returns `true` if tasks must wait for another
-    /// round.
+    /// Starts a scheduling round, in which every peer with waiting tasks gets new turns. Returns
+    /// `true` if some tasks must wait for another round.
     fn begin_round(&self) -> bool {
         let peers = std::mem::take(&mut *lock(&self.0.waiting));
         let still_waiting: Vec<_> = peers
@@ -208,7 +209,8 @@ pub(super) struct PeerShare {
 }
 
 impl PeerShare {
-    /// Wraps a future as a task of this peer. The task runs when the peer has a turn for it.
+    /// Wraps a future as a task of this peer. The task is polled only when the peer has a turn for
+    /// it.
     pub(super) fn take<F: Future>(&self, future: F) -> InShare<F> {
         self.peer.tasks.fetch_add(1, Ordering::Relaxed);
         InShare {

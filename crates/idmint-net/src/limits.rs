@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use idmint_service::MemoryBudget;
 
-/// The memory of an open connection that is idle, in bytes.
+/// The memory that an idle open connection uses, in bytes.
 ///
 /// Source: resident memory of 10 000 idle connections that have each had a response.
 pub(crate) const CONNECTION_LEN: usize = 8 * 1024;
 
 /// The limits of one connection, and of all connections together.
 ///
-/// The default timeouts end a stalled head or an idle connection quickly, and leave a slow but
-/// honest caller alone.
+/// The default timeouts soon close a connection that is idle or stalls in a request head. They do
+/// not cut off a slow but honest caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The maximum number of open connections. A further connection is answered with 503 and
@@ -21,8 +21,8 @@ pub struct Limits {
     /// The maximum number of open connections of one peer. Loopback addresses and trusted proxies
     /// are exempt.
     pub connections_per_peer: usize,
-    /// The age after which a connection is closed with its next response. For each connection, the
-    /// age is changed at random by up to a tenth.
+    /// The age after which a connection is closed with its next response, or `None` for no limit.
+    /// For each connection, the age is changed at random by up to 10 %.
     pub connection_age_max: Option<Duration>,
     /// The maximum time from the first byte of a request to the end of its head. For the first head
     /// the time starts when the connection is accepted.
@@ -45,11 +45,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the number of idle connections that fit into the reservable part of `memory_max`
-    /// bytes, but at least 6 000 and at most 10 000.
+    /// Returns the number of idle connections that fit into the part of `memory_max` bytes that can
+    /// be reserved, but at least 6 000 and at most 10 000.
     ///
     /// With less memory than 6 000 connections need, new connections are refused for lack of memory
-    /// before they reach the limit.
+    /// before their number reaches the limit.
     pub fn connections_for(memory_max: usize) -> usize {
         let connections = MemoryBudget::reservable(memory_max) / CONNECTION_LEN;
         connections.clamp(6_000, 10_000)

@@ -40,7 +40,7 @@ pub struct Terms<B> {
     /// The table of open connections.
     pub open: OpenConnections,
     /// A function that is called for every new connection. If it returns `Some`, the bytes are sent
-    /// as an HTTP/1.1 response, and the connection is closed.
+    /// as an HTTP/1.1 response, and the connection is closed. With TLS, an alert is sent instead.
     pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
     /// The functions that refuse requests and recognize probes.
     pub dispatch: Dispatch<B>,
@@ -102,7 +102,7 @@ struct Door<H: Handler> {
     turns: FairShare,
     draining: CancellationToken,
     tasks: JoinSet<()>,
-    /// The task that starts the scheduler's rounds, until the door is dropped.
+    /// The task that starts each round of the fair scheduler. It ends when the `Door` is dropped.
     _rounds: JoinSet<()>,
 }
 
@@ -185,8 +185,8 @@ impl<H: Handler> Door<H> {
                     dispatch: *dispatch,
                     context,
                 };
-                // Each kind of connection has its own task type, so that a plain connection does
-                // not pay for TLS or an observer.
+                // Each kind of connection has its own future type, so that a plain connection does
+                // not bear the cost of TLS or an observer.
                 match security {
                     Security::Tls(tls, observer) => {
                         let serving = connection.run_tls(Arc::clone(tls), Arc::clone(observer));

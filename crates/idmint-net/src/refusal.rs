@@ -13,8 +13,8 @@ use super::stream::{LINGER_MAX, TrackedStream, Tracking};
 /// caller to read it.
 pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
-/// The complete response to a connection for which there is no room. The response has no problem
-/// document, because problems are defined in another crate.
+/// The complete response to a connection that is refused for lack of memory or because a limit is
+/// reached. The body is empty, because the error documents of the API are defined in another crate.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
     connection: close\r\ncontent-length: 0\r\n\r\n";
@@ -24,7 +24,8 @@ const REFUSAL_OF_TEST: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
     idmint-test: true\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// Returns the complete response to a connection for which there is no room.
+/// Returns the complete response to a connection that is refused for lack of memory or because a
+/// limit is reached.
 pub(super) fn refusal(is_test: bool) -> &'static [u8] {
     if is_test { REFUSAL_OF_TEST } else { REFUSAL }
 }

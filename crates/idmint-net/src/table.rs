@@ -42,9 +42,9 @@ struct Table {
     next_number: u64,
     /// The number of evicted connections that are not closed yet.
     leaving: usize,
-    /// The longest-idle connections of the last scan, as pairs of the connection's number and the
-    /// time at which it became idle. The longest-idle connection is last. A connection that became
-    /// idle after the scan has been idle for less time than all of these.
+    /// The connections that had been idle longest at the last scan. Each is a pair of its number
+    /// and the time at which it became idle. The longest-idle connection is last. A connection that
+    /// became idle after the scan has been idle for less time than all of these.
     idle_longest: Vec<(u64, u64)>,
 }
 
@@ -186,8 +186,9 @@ impl Table {
         })
     }
 
-    /// Removes connections from the remembered ones, longest-idle first, and returns the first that
-    /// has been idle ever since the scan.
+    /// Removes connections from `idle_longest`, starting with the one that has been idle longest.
+    /// Returns the first connection that has been idle ever since the scan, or `None` if there is
+    /// none.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

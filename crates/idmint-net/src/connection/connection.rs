@@ -32,12 +32,12 @@ use crate::stream::{
 use crate::tls::{Secured, Tls};
 use idmint_service::Shed;
 
-/// The time for which draining keeps a silent connection open for one last request. Closing the
-/// connection at once might cut off a request in transit.
+/// The time for which a graceful shutdown keeps a silent connection open for one last request.
+/// Closing the connection at once might cut off a request in transit.
 const LAST_REQUEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The maximum time for an orderly close of an idle connection: sending what is left, and waiting
-/// until the caller has closed its side.
+/// The maximum time for an orderly close of an idle connection. In this time the remaining bytes
+/// are sent, and the caller closes its side.
 const GOODBYE_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
 /// The time after which an idle HTTP/1 connection releases its buffers. A connection with a request
@@ -51,8 +51,9 @@ const BUFFER_LEN_MAX: usize = 64 * 1024;
 /// The maximum number of bytes of one stream's response that h2 buffers.
 const SEND_BUFFER_LEN: usize = 16 * 1024;
 const STREAMS_MAX: u32 = 100;
-/// The maximum number of streams that are reset before they are accepted, and of streams that are
-/// reset because of an error. A connection that exceeds either limit is treated as an attack.
+/// The maximum number of HTTP/2 streams that are reset before they are accepted, and the maximum
+/// number that are reset because of an error. A connection that exceeds either limit is treated as
+/// an attack.
 const RESETS_MAX: usize = 100;
 const WINDOW_LEN: u32 = 64 * 1024;
 /// The memory of an HTTP/2 connection without its streams, in bytes: its flow-control window and
@@ -161,8 +162,8 @@ impl<H: Handler> Connection<H, TcpStream> {
 /// The reason why [`Context::run_http1_awake`] returned.
 enum Http1Ending {
     Ended(Ending),
-    /// The connection is idle and has released its buffers. The bytes are the beginning of the next
-    /// request, if some of it was already read.
+    /// The connection is idle and has released its buffers. The value is the part of the next
+    /// request that was already read. It is empty if no byte of that request was read.
     Resting(Bytes),
 }
 
@@ -198,7 +199,8 @@ impl Context {
             .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_LEN_MAX as usize)
             .max_buf_size(BUFFER_LEN_MAX)
-            // A caller that has sent all its requests may close its half and wait for the response.
+            // A caller that has sent all its requests may close its sending side and still wait for
+            // the response.
             .half_close(true)
             .serve_connection(TokioIo::new(stream), handler);
         let mut http = FlushWhenPending { connection, outbox };
@@ -257,8 +259,8 @@ impl Context {
 
 impl<H: Handler, S: Socket> Connection<H, S> {
     /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
-    // The futures of both protocols are boxed, so that an idle connection does not hold their
-    // memory.
+    // The HTTP/2 future is boxed here, and `run_http1` boxes the future that reads and answers
+    // requests. An idle HTTP/1 connection therefore holds the memory of neither.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
         match protocol {
             Protocol::Http1 => self.run_http1(first, head_deadline).await,
@@ -322,7 +324,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
                 Http1Ending::Ended(_) => return,
             }
             if !unread.is_empty() {
-                // The first bytes of the next head arrived together with the last request.
+                // The first bytes of the next request head arrived together with the previous
+                // request.
                 head_deadline = Instant::now() + context.limits.header_timeout;
                 continue;
             }

@@ -76,7 +76,8 @@ pub struct Dispatch<B> {
     /// headers of the request, or of the response that the refusal replaces. The last argument is
     /// `true` for a test service.
     pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
-    /// `true` if a request is a health probe. Probes have their own memory reserve.
+    /// Returns `true` if a request with this URI is a health probe. Memory for probes is reserved
+    /// from a separate budget.
     pub is_probe: fn(&Uri) -> bool,
 }
 

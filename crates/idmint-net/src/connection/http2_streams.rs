@@ -25,7 +25,7 @@ pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream
     /// that exceeds it is reset.
     pub(super) idle_timeout: Duration,
-    /// The peer's share of the processor, which the task of each stream uses.
+    /// The peer's share of the processor time. The task of each stream runs within this share.
     pub(super) turns: PeerShare,
 }
 
@@ -52,7 +52,8 @@ where
 /// The progress of a stream's response.
 #[derive(Debug, Clone)]
 pub(super) struct StreamProgress {
-    /// The number of chunks given to h2, plus one for the head. 0 while there is nothing to send.
+    /// The number of response chunks given to the library h2, plus one for the response head. 0
+    /// while there is nothing to send.
     /// Written by: `record`. Read by: `stalled`. Ordering: `Relaxed`, because the counter guards no
     /// other data.
     /// Tested by: `a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on`.
@@ -70,8 +71,8 @@ impl StreamProgress {
         self.idle_timeout
     }
 
-    /// Records that h2 took a chunk. h2 takes the next chunk only when the caller has made room for
-    /// it.
+    /// Records that the library h2 took a chunk of the response. h2 takes the next chunk only when
+    /// the caller has read enough to make room for it.
     pub(super) fn record(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }

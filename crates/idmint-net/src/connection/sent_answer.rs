@@ -1,5 +1,5 @@
-//! A response in the course of being sent. Memory for a chunk is reserved before hyper gets the
-//! chunk.
+//! The body of a response that is being sent. Memory for each chunk is reserved before the HTTP
+//! library hyper gets the chunk.
 
 use std::mem;
 use std::pin::Pin;
@@ -15,11 +15,12 @@ use super::http2_streams::StreamProgress;
 use crate::stream::{PROGRESS_LEN, RequestGuard};
 use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
 
-/// The maximum length, in bytes, of a response that needs no reservation of its own. The
-/// reservation of its connection or stream covers it.
+/// The maximum length, in bytes, of a chunk that needs no memory reservation of its own. The memory
+/// reserved for the connection or the stream covers such a short chunk.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
-/// The maximum number of bytes given to h2 at once. h2 buffers them until the caller makes room.
+/// The maximum number of response bytes given to the library h2 at once. h2 buffers the bytes until
+/// the caller is ready to receive them.
 const CHUNK_LEN_MAX: usize = 16 * 1024;
 
 /// A pending memory reservation.
@@ -29,7 +30,7 @@ type Reserving = Pin<Box<dyn Future<Output = Result<MemoryReservation, Shed>> + 
 pub(crate) struct SentAnswer<B> {
     body: B,
     request: RequestGuard,
-    /// The owner of the memory budget from which long chunks are reserved. `reserved` is the
+    /// The owner of the budget from which memory for long chunks is reserved. `reserved` is the
     /// reservation for the next chunk.
     owner: Option<BudgetOwner>,
     reserved: Option<MemoryReservation>,

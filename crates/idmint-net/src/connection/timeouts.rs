@@ -9,8 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::limits::Limits;
 use crate::stream::{Activity, Snapshot, State};
 
-/// The deadline of a connection's current activity, such as reading a head. Each change of the
-/// activity sets a new deadline.
+/// The deadline of a connection's current activity, such as reading a request head. Each change of
+/// the activity sets a new deadline.
 pub(super) struct Timeouts {
     limits: Limits,
     /// The idle time after which [`poll_expired`](Self::poll_expired) resolves for the first time.
@@ -19,8 +19,9 @@ pub(super) struct Timeouts {
     deadline: Instant,
     /// The deadline by `limits.idle_timeout`, while the connection is idle.
     idle_deadline: Instant,
-    // The timer never fires after the deadline, and is rarely reset. When it fires early, only the
-    // deadline is checked again. A check is cheaper than a reset of the timer for every request.
+    // The timer is set to the deadline or to an earlier time. If it fires early, the deadline is
+    // checked and the timer is set again. This is cheaper than a reset of the timer for every
+    // request.
     timer: Pin<Box<Sleep>>,
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Snapshot {
 pub(crate) enum State {
     /// No request has begun.
     Idle,
-    /// Reading a head that has begun. This state exists in HTTP/1 only, because this module cannot
-    /// distinguish an HTTP/2 head from other frames.
+    /// Reading a request head, whose first bytes have arrived. This state exists in HTTP/1 only,
+    /// because this module cannot distinguish an HTTP/2 head from other frames.
     ReadingHead,
     /// Working on at least one request, up to the last byte of its response.
     Answering,
@@ -43,8 +43,8 @@ pub(crate) enum State {
 // reader that sees an old value reads again when its timer fires.
 #[derive(Debug)]
 pub(crate) struct Activity {
-    /// The owner of the memory budget from which the connection is reserved. The budget also covers
-    /// the connection's requests, unless a proxy reports another caller.
+    /// The owner of the budget from which the connection's memory is reserved. The budget also
+    /// covers the connection's requests, unless a proxy reports another caller.
     pub(crate) owner: BudgetOwner,
     /// The number of requests whose responses are not complete.
     /// Written by: `RequestGuard` when made and dropped. Read by: `snapshot`, `record_bytes_read`.
@@ -54,8 +54,8 @@ pub(crate) struct Activity {
     /// Written by: `record_bytes_read`, `RequestGuard`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     has_begun_head: AtomicBool,
-    /// The number of steps of progress, which only grows. The bytes of a head are not progress,
-    /// because they must not extend the deadline of the head.
+    /// The number of steps of progress, which only grows. The bytes of a request head are not
+    /// progress, because they must not extend the deadline of the head.
     /// Written by: `record_progress`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
@@ -111,8 +111,9 @@ impl Activity {
         }
     }
 
-    /// Returns the time at which the connection became idle, on a clock of this process. The time
-    /// can be compared with that of another connection, or passed to [`idle_for`].
+    /// Returns the time at which the connection became idle, in milliseconds on a clock of this
+    /// process. The time can be compared with the idle time of another connection, or passed to
+    /// [`idle_for`].
     pub(crate) fn idle_since(&self) -> u64 {
         self.idle_since.load(Ordering::Relaxed)
     }
@@ -131,8 +132,8 @@ impl Activity {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes of the next head that have been read. Bytes that arrived in the
-    /// same read as the end of the previous head are not counted.
+    /// Returns the number of bytes of the next request head that have been read. Bytes that arrived
+    /// in the same read as the end of the previous head are not counted.
     pub(crate) fn head_len(&self) -> usize {
         self.head_len.load(Ordering::Relaxed)
     }
@@ -191,8 +192,8 @@ impl Activity {
         self.has_unread_body.load(Ordering::Relaxed)
     }
 
-    /// Records that a request head is complete. Keep the guard until the last byte of the response
-    /// has been handed over.
+    /// Records that a request head is complete. Keep the returned guard until the last byte of the
+    /// response has been handed to hyper.
     pub(crate) fn begin_request(self: &Arc<Self>, has_body: bool) -> RequestGuard {
         self.has_unread_body.store(has_body, Ordering::Relaxed);
         self.head_len.store(0, Ordering::Relaxed);

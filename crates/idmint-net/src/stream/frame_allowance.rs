@@ -16,14 +16,15 @@ use idmint_service::{Shed, ShedCounts};
 /// The initial allowance in frames, and its maximum.
 const FULL: usize = 1_000;
 
-/// The number of frames that each request adds to the allowance. The caller may send a window
-/// update for the stream and for each frame of the response, and may cancel the request.
+/// The number of frames that each request adds to the allowance. For one request, a caller may send
+/// window updates for the stream and for each frame of the response, and a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
 /// The number of sent bytes that add one frame to the allowance.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// The number of received DATA bytes that pay for one frame, even if their stream was reset.
+/// The number of received DATA bytes that add one frame to the allowance, even if the stream was
+/// reset.
 const DATA_FOR_ONE: usize = 64;
 
 /// The flag of a padded DATA frame, and the maximum number of bytes that padding adds to the frame.
@@ -39,14 +40,15 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// The allowance of one connection: the number of frames without a request that it may still send.
+/// The allowance of one HTTP/2 connection. The caller may still send as many frames that carry no
+/// request.
 pub(crate) struct FrameAllowance {
     left: usize,
     /// The number of sent bytes, below [`BYTES_FOR_ONE`], that have not yet added a frame to the
     /// allowance.
     sent: usize,
-    /// The number of received DATA bytes, below [`DATA_FOR_ONE`], that have not yet paid for a
-    /// frame.
+    /// The number of received DATA bytes, below [`DATA_FOR_ONE`], that have not yet added a frame
+    /// to the allowance.
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,
@@ -68,8 +70,8 @@ impl FrameAllowance {
         }
     }
 
-    /// Reads the next `bytes` from the caller. Each frame that begins in them and carries no
-    /// request uses up one frame of the allowance.
+    /// Scans the next `bytes` from the caller for frame headers. Each frame that carries no request
+    /// uses up one frame of the allowance.
     ///
     /// # Errors
     /// Returns an error if the frames exceed the allowance. The error ends the connection.

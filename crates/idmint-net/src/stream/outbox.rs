@@ -19,17 +19,18 @@ use super::activity::Activity;
 use super::tls_wire::Socket;
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The number of bytes that are read at once from an idle connection, which has no buffers.
+/// The maximum number of bytes that are read at once from an idle connection, which has no buffers.
 const FIRST_LEN: usize = 64;
 /// The maximum length of a write that is copied into the buffer, in bytes.
 const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The maximum number of bytes that are buffered before they are sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
-/// The memory that a connection holds while its caller reads nothing, beyond the connection's own
-/// reservation. This memory consists of the bytes buffered here, short responses in hyper, and the
-/// requests that follow them.
+/// The additional memory, in bytes, that a connection needs while its caller does not read the
+/// responses. It holds the bytes buffered here, short responses in hyper, and the requests that
+/// follow them.
 const UNREAD_LEN: usize = 32 * 1024;
-/// The length, in bytes, above which a write uses memory that was reserved for its response.
+/// The length, in bytes, above which the memory of a write is already reserved as part of its
+/// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. The kernel
 /// would accept megabytes for a caller that reads nothing, and other tasks of this thread would
@@ -53,14 +54,15 @@ struct Contents<S> {
     sent: usize,
     /// The number of bytes that may still be written before the connection is polled again.
     left_at_once: usize,
-    /// The reservation for buffering more bytes than a short response has. `None` while no more
-    /// than that are buffered.
+    /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
+    /// bytes are buffered.
     reservation: Option<MemoryReservation>,
-    /// The reservation for the bytes that are held while the socket accepts no more.
+    /// The memory reservation for the bytes that the connection holds while the socket accepts no
+    /// more data.
     unread: Option<MemoryReservation>,
     /// `true` if no memory could be reserved for `unread`, so that the connection must end.
     is_given_up: bool,
-    /// `true` if the last write was not complete, so hyper still holds bytes.
+    /// `true` if the last write could not complete, so hyper still holds unwritten bytes.
     is_stalled: bool,
     /// `true` once the stream is shut down.
     is_closing: bool,
@@ -103,8 +105,8 @@ impl<S: Socket> Outbox<S> {
         is_sent && is_open && !self.activity.leaves_body_unread()
     }
 
-    /// Releases the write buffer, and waits for the first bytes that the caller sends. Returns no
-    /// bytes if the caller has closed.
+    /// Releases the write buffer, and waits for the first bytes that the caller sends. Returns an
+    /// empty vector if the caller has closed the connection.
     pub(crate) async fn read_some(&self) -> io::Result<Vec<u8>> {
         self.contents().buffered = Vec::new();
         let mut first = [0; FIRST_LEN];
@@ -177,8 +179,8 @@ impl<S: Socket> Contents<S> {
         }
     }
 
-    /// `true` if `len` more bytes may be buffered. A short response is covered by the connection's
-    /// own reservation.
+    /// `true` if `len` more bytes may be buffered. Up to `SHORT_LEN_MAX` bytes are covered by the
+    /// connection's own memory reservation.
     fn has_room_for(&mut self, len: usize, owner: &BudgetOwner) -> bool {
         let buffered = self.buffered.len() + len;
         if buffered > SHORT_LEN_MAX && buffered <= BUFFERED_LEN_MAX && self.reservation.is_none() {

@@ -22,8 +22,8 @@ pub(crate) enum Protocol {
 /// Detects the protocol by the first bytes, and returns the protocol, the socket and those bytes.
 /// Returns `None` if the caller closes the connection before it sends enough bytes.
 ///
-/// The bytes are read rather than peeked. A socket with unread bytes stays readable, so a task
-/// could not wait for more bytes or for the end.
+/// The bytes are read rather than peeked. A socket with unread bytes stays readable, so a task that
+/// peeks could not wait for more bytes or for the end of the stream.
 pub(crate) async fn detect_protocol(
     mut socket: TcpStream,
 ) -> io::Result<Option<(Protocol, TcpStream, Bytes)>> {

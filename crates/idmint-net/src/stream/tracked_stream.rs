@@ -15,11 +15,12 @@ use super::activity::Activity;
 use super::frame_allowance::FrameAllowance;
 use super::head_reservation::HeadPayment;
 
-/// The time for which a connection is still read after its close, so that the caller can read the
-/// response.
+/// The maximum time for which a closed connection still reads and discards incoming bytes, so that
+/// the caller can read the response.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(2);
 
-/// A stream that records the bytes that it moves in the connection's activity.
+/// A stream that records its reads and writes in the connection's activity, or limits its HTTP/2
+/// frames.
 ///
 /// Shutting the stream down also reads and discards the bytes that the caller still sends. If a
 /// socket is closed with unread bytes, the kernel resets the connection. The reset could destroy a
