@@ -221,7 +221,8 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
                 .expect("a future that is ready is not polled again")
                 .into_answer(),
         };
-        // A response that consists of ids is never a problem, and its head is already complete.
+        // A response that consists of minted ids is never a problem document, and its headers are
+        // already complete.
         let is_of_ids = response.body().is_of_ids();
         if !is_of_ids {
             name_instance(&mut response, this.request_id);
@@ -241,7 +242,7 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
 }
 
 /// Returns the response to a request that is refused before it reaches the edge. `headers` are the
-/// headers of the request or of its response, and contain the request id.
+/// headers of the request or of its response. Their request id is reused, or a new one is made.
 pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
     let request_id = request_id(headers);
     let mut response = Problem::from(shed).into_answer();
@@ -325,13 +326,14 @@ fn catch_panic<T>(
 pub type Api = Edge<Dispatch>;
 
 impl Api {
-    /// Returns the API of this service with this policy and these metrics.
+    /// Returns the API of this service without access control. `host_policy` decides for which
+    /// hosts and from which web pages requests are accepted.
     pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, host_policy: HostPolicy) -> Self {
         Self::guarded(service, metrics, host_policy, None)
     }
 
-    /// Returns only the probe routes of the API, `/metrics` and `/health/*`. `guard` admits their
-    /// callers.
+    /// Returns an API that serves only the probe routes, `/metrics` and `/health/*`. If `guard` is
+    /// given, it decides which callers are admitted.
     pub fn of_probes(
         guard: Option<Arc<Guard>>,
         service: Arc<Service>,
@@ -350,7 +352,8 @@ impl Api {
         Self::guarded(service, metrics, host_policy, Some(admission))
     }
 
-    /// Like [`Api::new`], and calls `admission` for every request before any work is done for it.
+    /// Returns the same API as [`Api::new`], but calls `admission` for each request before any work
+    /// is done for it. `admission` may refuse the request.
     pub fn guarded(
         service: Arc<Service>,
         metrics: Arc<HttpMetrics>,
@@ -446,8 +449,8 @@ pin_project! {
     #[project = AnsweringProjection]
     pub enum Answering {
         Minting { #[pin] answer: MaybeReady<Answer<AnswerBody>> },
-        // Boxed, because this future is large. Unboxed, it would make the future of every mint as
-        // large to move.
+        // Boxed, because this future is large. Without the box, the future of every mint would be
+        // as large, and slower to move.
         Elsewhere { answer: Routed },
     }
 }

@@ -165,8 +165,8 @@ impl HostPolicy {
             || self.hosts.iter().any(|name| origin.host().is(name.host()))
     }
 
-    /// `true` if the configured origins include this one. Its pages may write although they are
-    /// from another site.
+    /// `true` if this origin is one of the configured origins. The pages of a configured origin may
+    /// write although they are from another site.
     fn is_allowed(&self, origin: Option<&HeaderValue>) -> bool {
         self.origins
             .iter()
@@ -174,7 +174,7 @@ impl HostPolicy {
     }
 }
 
-/// Returns the host that the request names, or `None` for an HTTP/1.0 request without one.
+/// Returns the host that the request names, or `None` for an HTTP/1.0 request without a host.
 fn named_host<'a>(
     request: &'a Request,
     host: Option<&'a HeaderValue>,
@@ -322,8 +322,8 @@ impl<'a> Authority<'a> {
         self.host
     }
 
-    /// `true` if both authorities name the same host and port. `default_port` is the port of an
-    /// authority without one.
+    /// `true` if both authorities name the same host and port. `default_port` is used for an
+    /// authority without a port.
     fn is(&self, other: &Authority<'_>, default_port: u16) -> bool {
         self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
             && self.host.is(&other.host)
@@ -340,7 +340,8 @@ impl<'a> Host<&'a str> {
         (!name.is_empty() && name.bytes().all(is_letter)).then_some(Self::Name(name))
     }
 
-    /// `true` if the host is an IP address. DNS rebinding needs a domain, so such a host is safe.
+    /// `true` if the host is an IP address. DNS rebinding needs a domain, so a request for an IP
+    /// address is safe.
     fn is_address(&self) -> bool {
         !matches!(self, Self::Name(_))
     }
@@ -431,8 +432,8 @@ impl CorsOrigin {
 /// The time for which a browser may cache a preflight response.
 const REMEMBERED: Duration = Duration::from_secs(3_600);
 
-/// The request headers that this service uses and that a page of another origin may set only with
-/// permission by CORS.
+/// The request headers of this service that a page of another origin may set only if CORS permits
+/// it.
 const REQUEST_HEADERS: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
@@ -441,7 +442,7 @@ const REQUEST_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-request-id"),
 ];
 
-/// The response headers that a page of another origin may read only with permission by CORS.
+/// The response headers that a page of another origin may read only if CORS permits it.
 const ANSWER_HEADERS: [HeaderName; 7] = [
     header::LOCATION,
     header::RETRY_AFTER,

@@ -64,8 +64,9 @@ impl<S> Row<S> {
         (self.method.clone(), self.path)
     }
 
-    /// Marks the operation as audited whatever its outcome, because it mints ids or creates
-    /// something that mints ids, such as a ledger.
+    /// Marks the operation as audited: each of its requests is recorded in the audit trail,
+    /// whatever the outcome. Audited operations mint ids, or change a ledger or a series of
+    /// numbers.
     pub(super) fn audited(self) -> Row<S> {
         Row {
             is_audited: true,
@@ -179,13 +180,15 @@ impl RouteTable {
         table
     }
 
-    /// Returns the number of this path, or 0 if the table does not have the path.
+    /// Returns the number of this path in the table, which is at least 1, or 0 if the table does
+    /// not have the path.
     #[inline]
     pub(super) fn number_of(&self, path: &str) -> usize {
         self.by_path.at(path).map_or(0, |found| *found.value)
     }
 
-    /// Returns the route for a method on the path with this number.
+    /// Returns the route for `method` on the path with the number `path`. `HEAD` has the same route
+    /// as `GET`.
     #[inline]
     pub(super) fn route_of(&self, path: usize, method: &Method) -> &Route {
         let Operations {
@@ -214,7 +217,8 @@ impl RouteTable {
     }
 }
 
-/// Returns the distinct paths of a table, in the order of their numbers, which start at 1.
+/// Returns the distinct paths of a table, in the order of their first rows. The first path has the
+/// number 1.
 pub(super) fn templates(paths: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut templates = Vec::new();
     for path in paths {
@@ -242,7 +246,7 @@ pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     )
 }
 
-/// The metric label of the path for all requests without a route.
+/// The metric label `route` of all requests whose path is not in the route table.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
 const OTHER_METHOD: &str = "other";
@@ -257,7 +261,8 @@ const METHODS: [Method; 7] = [
 ];
 const METHOD_LABELS: usize = METHODS.len() + 1;
 
-/// The statuses that this service returns. Other statuses are counted as well, but more slowly.
+/// The statuses whose counters are found by index. Rare statuses such as 501 are counted as well,
+/// but more slowly.
 const STATUSES: [u16; 22] = [
     200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 421, 429, 500, 504,
     204, 304, 301,

@@ -16,9 +16,9 @@ use crate::routes::{
 };
 use idmint_service::Service;
 
-/// Returns all operations. The name of an operation is its `operationId` in `openapi.yaml`, and its
-/// path is a label of its metrics. If `has_page` is `false`, `/` returns
-/// the cheat sheet to browsers, too, instead of the page.
+/// Returns the rows of the route table, one for each operation of the API. The name of an operation
+/// is its `operationId` in `openapi.yaml`, and its path is a label of its metrics. If `has_page` is
+/// `false`, `/` returns the cheat sheet even to browsers.
 fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
     use Need::{
         AnyLedger, Conjunctions, Ledger, Ledgers, MintFormat, Nothing, ResumedSeries, Series,
@@ -128,7 +128,7 @@ fn post<A: 'static>(
     row(name, Method::POST, path, need, routing::post(handler))
 }
 
-/// Like [`post`], for an operation that is [audited](Row::audited).
+/// Returns the row of the route table for a `POST` operation that is [audited](Row::audited).
 fn audited<A: 'static>(
     name: &'static str,
     path: &'static str,
@@ -154,8 +154,8 @@ pub fn paths() -> Vec<(Method, &'static str)> {
         .collect()
 }
 
-/// Returns the route table of a service that listens at this address. `has_page` adds the page for
-/// browsers.
+/// Returns the route table of a service that listens at this address. `has_page` is `true` if the
+/// service has the page for browsers.
 pub(super) fn route_table(
     service: &Arc<Service>,
     address: Option<(&str, SocketAddr)>,

@@ -1,5 +1,5 @@
 //! The response to a connection that cannot be served. The response is assembled by hand, because
-//! the other layers do not run for such a connection.
+//! no HTTP server runs on such a connection.
 
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
@@ -9,7 +9,8 @@ use crate::answer::{Problem, X_REQUEST_ID};
 use crate::request::request_id;
 use idmint_core::minting::Refusal;
 
-/// Returns a refusal as a complete HTTP/1.1 response that closes the connection.
+/// Returns a complete HTTP/1.1 response that gives `refusal` as the reason and closes the
+/// connection.
 pub fn unserved(refusal: Refusal) -> Bytes {
     let request_id = request_id(&HeaderMap::new());
     let problem = Problem::from(refusal);

@@ -14,8 +14,8 @@ use super::rate::{Left, Rate};
 use crate::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
 use crate::request::{trace_parent, traceparent_of};
 
-/// The caller of a request. A request carries its caller if callers are rate limited or audited, or
-/// if the connection uses TLS.
+/// The caller of a request. The extensions of the request contain this value if callers are rate
+/// limited or audited, or if the connection uses TLS.
 #[derive(Clone)]
 pub struct Caller {
     /// The address of the connection's peer, or the client address that a trusted proxy reports.
@@ -111,8 +111,8 @@ impl CallerNote {
     }
 }
 
-/// An entry of the audit trail: a request that minted ids or was refused by access control, and its
-/// outcome.
+/// An entry of the audit trail. It describes a request to an audited operation, such as a mint, or
+/// a request that access control refused.
 #[derive(Debug, Serialize)]
 pub struct Audited<'a> {
     /// The id of the request, as in its response.

@@ -33,7 +33,7 @@ pub(crate) struct DurableWork<B: Send + 'static> {
     detached: Option<DetachedWork>,
 }
 
-/// The data for the audit entry of a request whose caller has disconnected.
+/// The data with which the request is audited if its caller disconnects before the work is done.
 struct DetachedWork {
     audited: AuditedRequest,
     note: CallerNote,
@@ -41,7 +41,7 @@ struct DetachedWork {
 }
 
 impl<B: Send + 'static> DurableWork<B> {
-    /// Wraps the work of the request with the head `parts`. Call this once the whole request has
+    /// Wraps the work of a request whose head is `parts`. Call this once the whole request has
     /// arrived, because the work must not depend on the caller's connection.
     pub(crate) fn of(
         parts: &Parts,

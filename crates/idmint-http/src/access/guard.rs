@@ -41,9 +41,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns a guard that requires every caller to present an accepted token or certificate, if
-    /// any are given, and limits the request rate of callers. `event_formats` are the names of the
-    /// service's chained formats, whose ids belong to ledger events.
+    /// Returns a guard. If `tokens` or `certificates` are given, callers must present one of them.
+    /// If `rate` is given, it limits the requests of each caller. `event_formats` are the names of
+    /// the service's chained formats, whose ids belong to ledger events.
     pub fn new(
         tokens: Option<Tokens>,
         certificates: Option<ClientCertificates>,
@@ -85,8 +85,8 @@ impl Guard {
         }
     }
 
-    /// Replaces the accepted certificates. The certificates of open connections are checked against
-    /// the new ones, too. Does nothing if this guard does not accept certificates.
+    /// Replaces the accepted certificates. The client certificates of open connections are checked
+    /// again with the new settings. Does nothing if this guard does not accept certificates.
     pub fn accept_certificates(&self, certificates: ClientCertificates) {
         if let Some(known) = &self.certificates {
             known.store(Arc::new(certificates));
@@ -117,8 +117,8 @@ impl Guard {
             .collect()
     }
 
-    /// Returns an admission that asks this guard whether the caller has the permission that the
-    /// route needs.
+    /// Returns a function that admits a request if this guard finds that the caller has the
+    /// permission that the route needs.
     pub fn admission(self: Arc<Self>) -> Admission {
         Arc::new(move |route, request| self.admit(route.need, route.template, request))
     }

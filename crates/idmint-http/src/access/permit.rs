@@ -125,7 +125,7 @@ impl Permit {
     }
 
     /// Returns the kinds of requests that are refused although the bearer has the scope for them,
-    /// each with the reason. `event_formats` are the formats that ledgers use.
+    /// with the reason for each. `event_formats` are the formats whose ids belong to ledger events.
     pub(super) fn refusals(&self, event_formats: &[String]) -> Vec<&'static str> {
         let has = |scope| self.scopes.contains(&scope);
         let has_ledgers = self.check_events(event_formats).is_ok();

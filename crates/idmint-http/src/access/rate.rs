@@ -1,5 +1,5 @@
 //! Rate limits in requests per second. Each token and each certificate name has its own rate.
-//! Callers that present neither have one rate per address.
+//! Callers without a token or certificate have one rate for each address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -61,8 +61,8 @@ pub(super) struct Left {
 }
 
 impl Allowance {
-    /// Takes one request off the allowance. If none is left, returns the time until the next one is
-    /// allowed.
+    /// Counts one request towards the rate limit. If the limit is used up, returns as the error the
+    /// time until the next request is allowed.
     fn take(&self, now: Duration, per_second: NonZeroU32) -> Result<Left, Duration> {
         let now = nanos(now);
         let step = nanos(WINDOW).div_ceil(u64::from(per_second.get()));
@@ -125,8 +125,8 @@ impl Rate {
         self.per_second.get()
     }
 
-    /// Counts a request towards `allowance`, the allowance of the token or certificate that sent
-    /// it.
+    /// Counts a request towards `allowance`, which belongs to the token or certificate of the
+    /// request.
     ///
     /// # Errors
     /// Returns 429 `rate-limited` if the caller has used up its rate.

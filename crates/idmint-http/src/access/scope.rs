@@ -17,8 +17,9 @@ pub enum Scope {
     Decode,
     /// Reading the metrics.
     Metrics,
-    /// In addition to `ledger`: importing into ledgers to which other callers append. The appends
-    /// of those callers are refused until the import has ended.
+    /// Importing events into a ledger in use, in addition to the scope `ledger`. Appends of other
+    /// callers are refused until the import ends. In addition to `number`: setting the next number
+    /// of a series.
     Import,
     /// Taking, voiding and reading numbers without gaps, and closing series.
     Number,
@@ -77,33 +78,35 @@ pub(crate) enum Need {
     Nothing,
     /// This scope, with or without restrictions.
     Scope(Scope),
-    /// This scope. The caller must not be restricted to some formats, ledgers or series, because
-    /// the response covers all of them.
+    /// The scope in the value. The caller must not be restricted to some formats, ledgers or
+    /// series, because the response covers all formats, ledgers and series.
     Everything(Scope),
     /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
     /// format, whose ids belong to ledger events, and `mint` for any other.
     MintFormat,
     /// This scope, and permission for the format in the path.
     Format(Scope),
-    /// The scope `ledger` and at least one chained format, because only chained formats have
-    /// ledgers.
+    /// The scope `ledger`, and permission for at least one chained format. The ids of chained
+    /// formats belong to ledger events.
     Ledgers,
-    /// Like [`Need::Ledgers`], and permission for the ledger in the path.
+    /// The permission [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
-    /// Like [`Need::Ledgers`], for requests that concern no existing ledger, such as the creation
-    /// of one. The caller must not be restricted to some ledgers.
+    /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers.
+    /// Requests that concern no existing ledger need it, such as the creation of a ledger.
     AnyLedger,
-    /// Permission to use conjunctions, which belong to the scope `ledger` but to no ledger. A
-    /// caller that is restricted to some ledgers is refused. The handler checks the format.
+    /// Permission to read conjunctions: the scope `ledger`, for a caller that is not restricted to
+    /// some ledgers. Conjunctions belong to no ledger. The handler checks the permission for the
+    /// format.
     Conjunctions,
     /// The scope `number`, and permission for the series in the path. The handler gets the caller's
     /// permit.
     Series,
     /// The scopes `number` and `import`, and permission for the series in the path. The path `*`
-    /// stands for all series. It needs a caller without any restriction to formats, ledgers or
+    /// stands for all series, and needs a caller that is not restricted to some formats, ledgers or
     /// series.
     ResumedSeries,
-    /// Any valid token, so that strangers do not learn which routes exist.
+    /// Any valid token or certificate. Unknown routes need this, so that strangers do not learn
+    /// which routes exist.
     Token,
 }
 

@@ -95,7 +95,8 @@ pub enum TokensError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The reason. It does not quote the line, because the line may contain a token.
+        /// The reason why the line is invalid. The text does not quote the line, because the line
+        /// may contain a token.
         reason: String,
     },
     /// One of the tokens is invalid.
@@ -119,7 +120,7 @@ pub enum TokensError {
 }
 
 impl TokenEntry {
-    /// Returns the token as TOML, as it is written in the file.
+    /// Returns the TOML text that lists this token in a token file.
     pub fn to_toml(&self) -> String {
         format!(
             "[[token]]\n{}",
@@ -264,8 +265,8 @@ impl Tokens {
         self.permits.len()
     }
 
-    /// Returns the permit of the token with this digest. All tokens are compared, so the time does
-    /// not reveal which one matched.
+    /// Returns the permit of the token with this digest. All tokens are compared, so the duration
+    /// does not reveal which token matched.
     pub(super) fn permit(&self, digest: &TokenDigest) -> Option<&Arc<Permit>> {
         self.permits.iter().fold(None, |found, (known, permit)| {
             if known.is_of_the_same_token(digest) {

@@ -171,12 +171,13 @@ enum Content {
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
-    /// The bulk permit, which the request needs if writing the response is long work.
+    /// The permit for long work, or `None` if writing the response is short work.
     pub(crate) pass: Option<BulkPass>,
 }
 
 impl AnswerBody {
-    /// Returns the body of a mint response. `admitted` has the reservations for many ids.
+    /// Returns the body of a mint response. `admitted` is the memory and the permit that were
+    /// reserved for many ids, or `None` for a few ids.
     pub(crate) fn of_ids(
         encoder: IdEncoder,
         format: &Arc<Format>,
@@ -413,7 +414,8 @@ impl IdEncoder {
         }
     }
 
-    /// Sets the prefix of each id, if ids are written as canonical text.
+    /// Sets the prefix to write before each id. The prefix is ignored unless the ids are written as
+    /// canonical text.
     #[must_use]
     pub(crate) fn behind(self, prefix: Option<Prefix>) -> IdEncoder {
         match self.form {

@@ -222,9 +222,9 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 /// Returns the media type of a response with minted ids of this format.
 ///
-/// # Errors
-/// Returns 406 `not-acceptable` if no offered type is acceptable. The reason is `rows` if only rows
-/// are acceptable, but the ids of the format are not equally spaced.
+/// # Errors Returns 406 `not-acceptable` if no offered type is acceptable. The reason is `rows` if
+/// the caller accepts only rows of equally spaced ids, but the ids of the format are not equally
+/// spaced.
 #[inline]
 pub(crate) fn negotiate_minted(headers: &HeaderMap, format: &Format) -> Result<MediaType, Problem> {
     if accepts_anything(headers) {

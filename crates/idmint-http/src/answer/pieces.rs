@@ -1,5 +1,5 @@
 //! Long responses, sent in chunks. A chunk is written once the connection has taken the previous
-//! one.
+//! chunk.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,9 +18,9 @@ pub(crate) trait Pieces: Send + Unpin + 'static {
     /// Returns the next chunk, and `true` if the chunk is the last one.
     fn next_piece(&mut self) -> (Vec<u8>, bool);
 
-    /// Returns the bulk permit. It is resumed before a chunk is written, and paused after the chunk
-    /// is handed over to the connection. Otherwise a caller that does not read would prevent other
-    /// callers from doing long work.
+    /// Returns the permit for long work. It is resumed before each chunk is written, and paused
+    /// once the chunk is written. Otherwise a caller that does not read would prevent other callers
+    /// from doing long work.
     fn pass(&mut self) -> Option<&mut BulkPass>;
 
     /// Returns the thread on which the next chunk is written.
@@ -35,7 +35,7 @@ pub(crate) enum PieceThread {
     OfConnection,
     /// The thread of the connection. The task yields to other tasks after each chunk.
     OfConnectionInTurn,
-    /// Another thread, as soon as a core is free for long work.
+    /// Another thread, as soon as a core is free for long work of this peer.
     Aside(PeerBulk),
 }
 

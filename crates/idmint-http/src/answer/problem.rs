@@ -196,7 +196,7 @@ impl IntoResponse for Problem {
 
 /// Writes the request id into the response if it is a problem. Leaves other responses unchanged.
 ///
-/// Returns the problem, for the log.
+/// Returns the problem, or `None` if the response is not a problem.
 pub(crate) fn name_instance(
     response: &mut Response<AnswerBody>,
     request_id: &HeaderValue,

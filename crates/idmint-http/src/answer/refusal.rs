@@ -11,7 +11,8 @@ use idmint_records::ledger::{AppendRefusal, LedgerId, NumberRefusal, PlaceError,
 use idmint_service::{ServiceError, Shed, UnknownFormat, UnknownReading};
 use idmint_storage::RecordError;
 
-/// The retry delay in a problem whose error does not say when a retry may succeed.
+/// The delay that a problem suggests before a retry, if its error does not say when a retry may
+/// succeed.
 const SOON: Duration = Duration::from_secs(1);
 
 impl From<ServiceError> for Problem {
@@ -245,8 +246,8 @@ fn unknown_ledger(ledger: LedgerId) -> Problem {
         .example("GET /ledgers")
 }
 
-/// Returns the slug of the problem for `refusal`. The readiness probe reports the slug as the
-/// reason.
+/// Returns the name of the problem for `refusal`, such as `clock-behind`. The readiness probe
+/// reports this name as the reason.
 pub(crate) fn slug_of(refusal: impl Into<Problem>) -> &'static str {
     refusal.into().slug().as_str()
 }

@@ -6,9 +6,9 @@ use idmint_core::id::{FieldKind, Format, Progression};
 /// eight digits.
 pub(super) const ROW_LEN_MAX: usize = 120;
 
-/// Returns the maximum number of rows for `count` ids of a format that the node mints with `lanes`
-/// lanes, each with its own worker number. The ids of each whole tick are one row. Each lane adds
-/// two rows, for the first and the last tick of the batch, which may not be whole.
+/// Returns the maximum number of rows for `count` ids of a format. The ids of each whole tick, the
+/// format's unit of time, are one row. The node mints with `lanes` worker numbers, and each of them
+/// adds two rows: for the first and the last tick, which may not be whole.
 pub(super) fn rows_max(format: &Format, lanes: usize, count: u64) -> usize {
     let sequences = format
         .variants

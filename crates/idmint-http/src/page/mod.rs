@@ -46,7 +46,7 @@ impl PageFile {
 }
 
 /// Returns the text without indentation and without lines that are only a comment. Browsers then
-/// load an eighth less. Lines keep their numbers.
+/// download an eighth less. Line numbers do not change.
 fn without_comments(text: &str) -> String {
     let is_comment =
         |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
@@ -56,8 +56,8 @@ fn without_comments(text: &str) -> String {
         .collect()
 }
 
-/// Returns the style sheet without the spaces around its punctuation. Each view then loads 1.5 kB
-/// less.
+/// Returns the style sheet without the spaces around its punctuation. Each page view then downloads
+/// 1.5 kB less.
 fn without_css_spaces(text: &str) -> String {
     let shorter = [
         ("; ", ";"),
@@ -152,7 +152,8 @@ pub(crate) fn answer(file: &'static PageFile, headers: &HeaderMap) -> Response<B
     response
 }
 
-/// `true` if `If-None-Match` contains this tag. Tags are compared weakly (RFC 9110 section 13.1.2).
+/// `true` if `If-None-Match` contains this entity tag. Tags are compared weakly (RFC 9110 section
+/// 13.1.2).
 fn is_known(etag: &HeaderValue, headers: &HeaderMap) -> bool {
     let values = headers
         .get_all(header::IF_NONE_MATCH)

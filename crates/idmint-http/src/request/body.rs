@@ -34,7 +34,8 @@ pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<
 #[derive(Default)]
 pub(crate) struct PaidBody {
     pub(crate) bytes: Bytes,
-    /// `None` if the body is short enough for the connection's own reservation.
+    /// The memory reservation, or `None` if the whole body arrived in one chunk. The memory
+    /// reserved for its request already covers one chunk.
     reservation: Option<MemoryReservation>,
 }
 
@@ -45,8 +46,8 @@ impl PaidBody {
     }
 }
 
-/// Like [`read_body`], for a body that may be long. Memory is reserved as the body arrives, plus
-/// `parse_percent` percent of the body's length for parsing it.
+/// Reads a body like [`read_body`], but reserves memory for the body as it arrives. A further
+/// `parse_percent` percent of the body's length is reserved for parsing.
 ///
 /// # Errors
 /// Returns the errors of [`read_body`], and 503 `overloaded` if there is too little memory.
@@ -60,7 +61,8 @@ pub(crate) async fn read_reserved_body(
     read_within(body, len_max, timeout, Some((owner, parse_percent))).await
 }
 
-/// Reads a body. `paying` holds the owner of the memory and the percentage for parsing.
+/// Reads a body. `paying` is the owner of the budget from which memory is reserved, with the
+/// percentage to add for parsing. If `paying` is `None`, no memory is reserved.
 async fn read_within(
     body: Body,
     len_max: usize,
@@ -123,7 +125,8 @@ async fn collect(
     Ok(whole)
 }
 
-/// Returns the budget owner for a request. Requests without a connection share one owner.
+/// Returns the owner of the budget from which memory for a request is reserved. Requests for which
+/// the connection has set no owner share one owner.
 pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwner {
     let named = extensions.get::<BudgetOwner>().cloned();
     named.unwrap_or_else(|| {
@@ -134,15 +137,15 @@ pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwne
     })
 }
 
-/// Returns the handle with which the sender of a request does long work. The sender is the
-/// request's token, else the name in its certificate, else its address.
+/// Returns the handle that admits and runs the long work of a request. The work counts towards the
+/// share of its sender: the request's token, else the name in its certificate, else its address.
 pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     let sender = sender(permit_of(extensions), extensions.get());
     service.load().requests.bulk_of(sender)
 }
 
-/// Returns the sender to whose quota a request counts: the credential of its permit, or the peer
-/// `owner` if it has no permit.
+/// Returns the sender on whose quota a request counts: the token or certificate of `permit`, or the
+/// address of `owner` if there is no permit.
 pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {
     match permit {
         Some(permit) => Sender::Named(permit.shown_by().to_owned()),
@@ -161,8 +164,8 @@ pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem
     Ok(None)
 }
 
-/// Returns the problem for an incomplete body: `overloaded` if the service shed the request, else a
-/// malformed request.
+/// Returns the problem for an incomplete body: `overloaded` if the service gave the request up for
+/// lack of room, else `malformed-request`.
 fn broken_off(error: axum::Error) -> Problem {
     let because = error.into_inner().downcast::<Shed>();
     because.map_or_else(

@@ -5,7 +5,8 @@ use idmint_core::id::Rejection;
 use idmint_records::ledger::{Event, EventError};
 use idmint_wire::EVENT_LEN_MAX;
 
-/// Reads a ledger event. `index` is the position of the event if the request has several events.
+/// Parses a ledger event. If the request has several events, `index` is the position of the event,
+/// which errors name.
 pub(crate) fn read_event(json: &[u8], index: Option<usize>) -> Result<Event, Problem> {
     if json.len() > EVENT_LEN_MAX {
         let prefix = event_prefix(index);

@@ -174,7 +174,7 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
 /// Returns 400 `malformed-request` if a percent sign is not followed by two hexadecimal digits, or
 /// if the result is not UTF-8.
 pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
-    // This check is cheap, and nearly every text has no percent sign.
+    // Return early, because nearly every text has no percent sign and this check is cheap.
     if !text.contains('%') {
         return Ok(Cow::Borrowed(text));
     }
@@ -340,8 +340,8 @@ pub(crate) fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-// Accept only visible ASCII characters. Other characters could forge a line in a log or in JSON,
-// because the id is written there.
+// Accept only visible ASCII characters. Other characters could forge a line in the log or a member
+// in JSON, because the request id is written to both.
 fn is_usable(id: &[u8]) -> bool {
     (1..=CALLERS_LEN_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
 }

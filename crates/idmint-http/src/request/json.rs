@@ -38,8 +38,8 @@ pub(crate) fn strict_json<'de, T: Deserialize<'de>>(
     shallow_json(body, invalid)
 }
 
-/// Like [`strict_json`], in one pass. `T` must not skip any value. `T` may keep a value as raw
-/// JSON, which another strict parser must read later.
+/// Parses a whole body like [`strict_json`], but in one pass. `T` must not skip any value. `T` may
+/// keep a value as raw JSON, which another strict parser must read later.
 ///
 /// # Errors
 /// Returns the errors of [`strict_json`], but does not find duplicate keys and deep nesting inside
@@ -65,12 +65,12 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
     Ok(value)
 }
 
-/// Parses the values of a JSON list one by one. Errors name the place in the whole body.
+/// Parses the values of a JSON list one by one. Errors name the line and column in the whole body.
 pub(crate) struct ListReader<'a> {
     body: &'a [u8],
-    /// The number of bytes whose line ends were counted, and the number of line ends in them.
+    /// The number of bytes that were searched for line ends, and the number of line ends found.
     counted: (usize, usize),
-    /// The offset of the line in which the counted bytes end.
+    /// The offset at which the last line of the searched bytes begins.
     line_begin: usize,
 }
 
@@ -84,8 +84,8 @@ impl<'a> ListReader<'a> {
         }
     }
 
-    /// Parses the value with this index. `value` is a part of the body. Values must be passed in
-    /// ascending order.
+    /// Parses the value with this index in the list. `value` must be a slice of the body. The
+    /// values must be passed in the order of the list.
     ///
     /// # Errors
     /// Returns the detail of the problem that [`strict_json`] would return for the whole list.
@@ -179,8 +179,8 @@ pub(crate) fn check_form(body: &[u8]) -> Result<(), Problem> {
         .map_err(|error| unacceptable(&error))
 }
 
-/// A visitor that checks the form of a value at nesting level `depth`, and keeps nothing of the
-/// value.
+/// A visitor that checks a JSON value at nesting level `depth` for duplicate keys and deep nesting.
+/// It discards the value.
 #[derive(Clone, Copy)]
 struct Form {
     depth: usize,

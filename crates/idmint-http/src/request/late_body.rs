@@ -1,4 +1,5 @@
-//! A request body that may arrive late, as long as there is room for waiting requests.
+//! A request body that may arrive late. The number of requests that wait for their bodies is
+//! limited.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -30,7 +30,8 @@ pub(crate) fn event_id(name: &str, text: &str) -> Result<EventId, Problem> {
     })
 }
 
-/// Parses the parameter `after`, the id of an event of this ledger.
+/// Parses the parameter `after`: the id of an event of this ledger. The list or chain that the
+/// request is about continues after this event.
 ///
 /// # Errors
 /// Returns 422 `invalid-parameter` if the text is not an event id, or the event belongs to another
@@ -47,7 +48,8 @@ pub(crate) fn event_before(text: &str, ledger: LedgerId) -> Result<EventId, Prob
     Ok(after)
 }
 
-/// Parses the parameter `import`, which marks a request as a part of an import.
+/// Parses the parameter `import`, which marks a request as a part of an import of events into a
+/// ledger.
 ///
 /// # Errors
 /// Returns 422 `invalid-parameter` if the value is unknown.

@@ -1,4 +1,5 @@
-//! Reads reports from a body of any form, and converts their errors to problems.
+//! Parses conjunction reports from a request body in any supported form, and converts their errors
+//! to problems.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +15,9 @@ use idmint_records::conjunction::{
 };
 use idmint_wire::{AnalysisRequest, ReportRequest};
 
-/// Reads one report, or a list of 1 to `rule.count_max` reports. The names of the members determine the form
-/// of a JSON body. `keeps_foreign` is `true` if the ids of other originators are stored.
+/// Parses one report, or a list of 1 to `rule.count_max` reports. The form of a JSON body is
+/// recognized by the names of its members. `keeps_foreign` is `true` if the ids of other
+/// originators are stored.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if
@@ -56,8 +58,8 @@ pub(crate) fn read_reports(
 
 /// Returns an upper bound for the number of reports in a body, without parsing them.
 pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
-    // In UTF-16, every second byte of ASCII text is 0. Without these bytes, the marks counted below
-    // are found in any encoding.
+    // In UTF-16, every second byte of ASCII text is 0. These bytes are removed, so that the ASCII
+    // marks counted below are found in UTF-16 as well.
     let body = match body {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Cow::from_iter(body.iter().copied().filter(|byte| *byte != 0))
@@ -128,7 +130,7 @@ impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
 }
 
 /// `true` if the JSON contains analyses of conjunctions. An analysis is recognized by a member
-/// whose name begins with `primary_object` or `secondary_object`. Of a list, only the first object
+/// whose name begins with `primary_object` or `secondary_object`. In a list, only the first object
 /// is examined.
 fn is_analysis(json: &[u8]) -> bool {
     serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
@@ -175,8 +177,8 @@ fn read_plain<'a, F: PlainForm<'a>>(
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
     if is_partial && is_list {
         let given: Vec<&RawValue> = read_json(json)?;
-        // Check the count first, so that a list that is too long is refused before its reports are
-        // read.
+        // Check the count first, to refuse a list with too many reports before the reports are
+        // parsed.
         ReportsError::check_count(given.len(), most)?;
         let mut list = ListReader::new(json);
         let given: Vec<Result<Object<F>, String>> = given

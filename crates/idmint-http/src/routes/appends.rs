@@ -1,5 +1,5 @@
-//! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` of a chained format: appends events to
-//! a ledger, with one id for each.
+//! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` for a chained format: appends events
+//! to a ledger, and mints one id for each event.
 
 use std::sync::Arc;
 

@@ -60,7 +60,8 @@ pub(crate) async fn report(State(service): State<Arc<Service>>, request: Request
     answer.map(|answer| answer.map(Body::new))
 }
 
-/// Lists conjunctions by time. The latest one comes first, unless the request sets a start time.
+/// Lists conjunctions by time of closest approach. The latest conjunction comes first, unless the
+/// request sets a start time.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunctions cannot be read.

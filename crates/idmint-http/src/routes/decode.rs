@@ -63,7 +63,8 @@ fn read(service: &Service, request: &Request) -> Answer {
     }
 }
 
-/// Returns the formats and encodings to try, among those that the caller may read.
+/// Returns the filter that limits decoding to the requested format and encoding, and to the formats
+/// that the caller may read.
 ///
 /// # Errors
 /// Returns 403 `forbidden` if the caller may not read the format, and 422 `invalid-parameter` if a

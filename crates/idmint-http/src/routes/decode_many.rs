@@ -60,8 +60,8 @@ const PIECE_TEXTS_MAX: usize = 1024;
 /// The time after which a chunk of long work ends, so that other peers can do their work.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
-/// The time after which a request that was estimated as short is admitted as long work. A text that
-/// is not an id takes several times the estimate.
+/// The time after which a request that was estimated as short needs a permit for long work. A text
+/// that is not an id takes several times the estimate.
 const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The number of texts that are decoded before the clock is read again.
@@ -81,9 +81,9 @@ pub(crate) async fn decode_many(State(service): State<Arc<Service>>, request: Re
     answer
 }
 
-/// Reads a body of texts. Returns the body with its memory reservation. Also returns a bulk permit
-/// if the declared length exceeds [`BODY_LEN_AT_ONCE_MAX`], because such a body is long work
-/// whatever its content.
+/// Reads a body of texts. Returns the body with its memory reservation. Also returns a permit for
+/// long work if the declared length exceeds [`BODY_LEN_AT_ONCE_MAX`], because a body of this length
+/// is long work whatever its content.
 pub(super) async fn read_texts(
     service: &Service,
     body: Body,
@@ -236,8 +236,8 @@ impl Form {
         }
     }
 
-    /// Writes the verdict on the whole column of texts before the results. A response in plain text
-    /// has no verdict.
+    /// Writes the verdict on all texts together, such as their likely format, before the results. A
+    /// response in plain text has no verdict.
     fn write_verdict(self, out: &mut Vec<u8>, verdict: &[u8]) {
         let end: &[u8] = match self.media {
             MediaType::Json => br#","rows":"#,
@@ -324,7 +324,8 @@ struct Draft {
     form: Form,
     /// The verdict on all texts, if the caller asked for one.
     column: Option<JudgedColumn>,
-    /// The time of the request. It determines for all texts which times are plausible.
+    /// The time of the request. It determines which times in ids are plausible, and is the same for
+    /// all texts.
     now: UnixNanos,
     written: u64,
     /// `true` if the first bytes of the response have been written.
@@ -335,7 +336,7 @@ struct Draft {
 /// needs.
 struct Answers {
     draft: Draft,
-    /// The peer's share of long work, or `None` if this is short work.
+    /// The handle for the long work of the peer, or `None` if this is short work.
     aside: Option<PeerBulk>,
     /// The bulk permit, for long work.
     pass: Option<BulkPass>,

@@ -19,8 +19,9 @@ pub(crate) async fn live() -> Response<Body> {
     json(&serde_json::json!({ "live": true }))
 }
 
-/// Returns 200 if this node can mint sequenced ids, or 503 with the reason. With `?for=records`,
-/// returns 200 if this node can store new records, such as ledger events.
+/// Returns 200 if this node can mint sequenced ids, which contain a time and a counter, or 503 with
+/// the reason. With `?for=records`, returns 200 if this node can store new records, such as ledger
+/// events.
 pub(crate) async fn ready(State(service): State<Arc<Service>>, uri: Uri) -> Answer {
     let is_for_records = is_for_records(uri.query().unwrap_or_default())?;
     let readiness = service.readiness();

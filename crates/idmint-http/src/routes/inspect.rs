@@ -17,8 +17,8 @@ use idmint_service::{MemoryReservation, PeerBulk, Service};
 /// An example request that works.
 const EXAMPLE: &str = r#"POST /inspect ["175928847299117063","175928847299117064"]"#;
 
-/// The estimated times, in nanoseconds, to read one line in all formats, and to judge one line of
-/// the sample from which the verdict is derived.
+/// The estimated time, in nanoseconds, to read one line in all formats. The next constant is the
+/// estimated time to judge one line of the sample from which the verdict is derived.
 const NANOS_FOR_A_LINE: u64 = 4_000;
 const NANOS_TO_JUDGE_A_LINE: u64 = 20_000;
 
@@ -31,7 +31,7 @@ pub(super) fn time_to_judge(lines_max: usize) -> Duration {
 /// The number of lines that are read before the task yields to other tasks.
 const PIECE_LINES: usize = 512;
 
-/// Returns one verdict for all texts together. Inspection mints nothing, so it works
+/// Returns one verdict on the format of all texts together. Inspection mints nothing, so it works
 /// even while the service cannot mint.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate)?;
     let now = service.clock().now();
-    // Hold the bulk permit until the verdict is known.
+    // Hold the permit for long work until the verdict is known.
     let aside = pass.is_some().then_some(&bulk);
     let read = move || DecodeInput::read(body, media_of_body);
     let input = match aside {
@@ -118,7 +118,7 @@ impl Inspection {
     }
 
     /// Reads all lines and returns the verdict. Long work runs on other threads, some lines at a
-    /// time. `aside` is the peer's share of long work, or `None` for short work.
+    /// time. `aside` is the handle for the long work of the peer, or `None` for short work.
     pub(super) async fn judge(mut self, aside: Option<&PeerBulk>) -> JudgedColumn {
         let Some(bulk) = aside else {
             while self.read_lines() {}

@@ -176,8 +176,9 @@ fn mint_as_asked(
 }
 
 /// Mints ids for a response whose memory must be reserved in advance. Above [`IDS_AT_ONCE_MAX`] ids
-/// the request also needs a bulk permit, with which concurrent callers share the node's capacity.
-/// If the memory or the permit is unavailable, the request is refused before anything is minted.
+/// the request also needs a permit for long work, so that concurrent callers share the node's
+/// capacity. If the memory or the permit is unavailable, the request is refused before anything is
+/// minted.
 fn mint_many(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
@@ -210,8 +211,8 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Count this request as held now, and not when its future is first polled. An HTTP/2 connection
-    // accepts all of its requests before it polls the first future.
+    // Count this request as held, which means waiting, now and not when its future is first polled.
+    // An HTTP/2 connection accepts all of its requests before it polls the first future.
     //
     // Held requests do not count towards the limit of requests in flight. Thousands of requests may
     // wait here at no cost.

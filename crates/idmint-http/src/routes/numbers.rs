@@ -136,7 +136,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     DurableWork::of(&parts, &service.load().requests, give).await
 }
 
-/// Issues numbers from a block, which was reserved before and is kept in memory.
+/// Issues numbers from a reserved block of numbers, which the service keeps in memory.
 async fn give_block(
     service: &Arc<Service>,
     parts: &Parts,
@@ -162,8 +162,8 @@ async fn give_block(
     DurableWork::of(parts, &service.load().requests, give).await
 }
 
-/// Returns the form in which new numbers of a series are written, or `None` for blocks, which have no
-/// text.
+/// Returns the form in which new numbers of a series are written as text, or `None` for a series of
+/// blocks, whose numbers have no text.
 fn form_of_new(rules: &NumberRules, series: &SeriesName) -> Option<NumberForm> {
     (rules.kind(series) == NumberKind::Gapless).then(|| rules.form(series))
 }

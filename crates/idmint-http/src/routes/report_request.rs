@@ -1,5 +1,5 @@
-//! A request with reports: its query, its headers, and its body, whose length determines how the
-//! request is admitted.
+//! A request with conjunction reports: its query, its headers and its body. The length of the body
+//! decides whether the request needs a permit for long work.
 
 use std::time::Duration;
 
@@ -67,8 +67,8 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // A response with messages has the id of each conjunction written into its message. A
-        // message that already contains an id must contain the same one.
+        // In a response with messages, the id of each conjunction is written into its message. A
+        // message that already contains an id must therefore contain the same id.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,

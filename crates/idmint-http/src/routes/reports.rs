@@ -1,8 +1,9 @@
-//! `POST /conjunctions`, and `POST /ids/{format}` of a grouped format: takes reports, and returns
-//! one id for each, or the messages with their ids.
+//! `POST /conjunctions`, and `POST /ids/{format}` for a grouped format: takes conjunction reports,
+//! and returns one id for each report, or the messages with their ids.
 //!
-//! A report joins a stored conjunction or starts a new one. In mode `pure` nothing is stored, and
-//! the node responds even if it cannot mint ids of other formats.
+//! A conjunction is a close approach of two objects. A report joins a stored conjunction or starts
+//! a new one. In mode `pure` nothing is stored, and the node responds even if it cannot mint ids of
+//! other formats.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ use idmint_records::conjunction::{
 use idmint_service::{Conjunctions, GroupFailure, GroupedReports, ServedFormat, Service};
 use idmint_wire::ReportRequest;
 
-/// The maximum number of reports in a request whose reports are refused one by one. A problem can
-/// be a hundred times as long as the report that caused it.
+/// The maximum number of reports in a request with `partial=true`, where each invalid report gets
+/// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
 /// The query parameters of a request that names the format in the query.
@@ -150,8 +151,8 @@ struct Grouping {
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
     way: Way,
-    /// The distance in time within which an analysis joins the conjunction that its `event_id`
-    /// names.
+    /// The maximum difference in time between an analysis and the conjunction that its `event_id`
+    /// names. A nearer analysis joins that conjunction.
     analysis_reach: Duration,
 }
 

@@ -89,7 +89,7 @@ async fn piece_within(body: &mut Body, timeout: Duration) -> Result<Option<Bytes
         })
 }
 
-/// Checks the lines of events that end in `part`, the next bytes of the body. A long part is
+/// Checks each event whose line ends within `part`, the next bytes of the body. A long part is
 /// checked on another thread.
 async fn read(mut lines: ChainLines, part: Bytes, bulk: &PeerBulk) -> Result<ChainLines, Problem> {
     let read = if lines.open_len() + part.len() <= CHECKED_AT_ONCE_MAX {

@@ -260,7 +260,7 @@ impl Context {
 impl<H: Handler, S: Socket> Connection<H, S> {
     /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
     // The HTTP/2 future is boxed here, and `run_http1` boxes the future that reads and answers
-    // requests. An idle HTTP/1 connection therefore holds the memory of neither.
+    // requests. An idle HTTP/1 connection therefore holds the memory of neither future.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
         match protocol {
             Protocol::Http1 => self.run_http1(first, head_deadline).await,

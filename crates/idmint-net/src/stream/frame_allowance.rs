@@ -40,8 +40,8 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// The allowance of one HTTP/2 connection. The caller may still send as many frames that carry no
-/// request.
+/// The allowance of one HTTP/2 connection: the number of frames without a request that the caller
+/// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
     /// The number of sent bytes, below [`BYTES_FOR_ONE`], that have not yet added a frame to the
