@@ -80,7 +80,8 @@ impl<S> Row<S> {
 pub struct Route {
     /// The number of the path in the table, from 1. 0 if the table does not have the path.
     pub(super) path: usize,
-    /// The path as written in the table. Empty if the request has no handler.
+    /// The path as written in the table, such as `/ids/{format}`. Empty if the request has no
+    /// handler.
     pub(super) template: &'static str,
     pub(super) need: Need,
     pub(super) is_audited: bool,

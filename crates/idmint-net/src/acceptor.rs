@@ -30,7 +30,8 @@ pub(super) struct Acceptor {
     /// `true` while `accept` keeps failing. With this flag, a shortage of file descriptors is
     /// logged once when it begins and once when it ends, not for each connection.
     is_short: bool,
-    /// The response to a connection that is accepted with the spare descriptor.
+    /// The response to a connection that is accepted with the spare file descriptor, only to be
+    /// refused.
     refusal: &'static [u8],
 }
 

@@ -23,7 +23,7 @@ use super::table::{OpenConnection, OpenConnections};
 use super::tls::{self, TLS_LEN, Tls};
 use idmint_service::{MemoryReservation, Shed};
 
-/// The result of [`serve`], which returns once the service has drained.
+/// The result of [`serve`], which returns once all connections are closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// The number of connections that were closed before they had finished. Requests on them may
@@ -90,7 +90,7 @@ pub async fn serve<H: Handler>(
     door.drain(drain_max).await
 }
 
-/// Admits or refuses connections, and owns the tasks of the admitted ones.
+/// Admits or refuses connections, and owns the tasks of the admitted connections.
 struct Door<H: Handler> {
     handler: H,
     terms: Terms<H::Body>,

@@ -219,7 +219,8 @@ impl fmt::Debug for OpenConnections {
     }
 }
 
-/// An open connection, which stays in the table until this value is dropped.
+/// The entry of one connection in the table of open connections. The entry is removed when this
+/// value is dropped.
 #[derive(Debug)]
 pub(super) struct OpenConnection {
     connections: OpenConnections,

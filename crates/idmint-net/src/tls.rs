@@ -43,8 +43,8 @@ pub(super) struct Secured {
 }
 
 impl Tls {
-    /// Creates the TLS of a service from this configuration. The configuration is extended to offer
-    /// HTTP/2 and HTTP/1.1.
+    /// Creates the TLS settings of a service from this configuration. The configuration is extended
+    /// to offer HTTP/2 and HTTP/1.1.
     pub fn new(config: ServerConfig) -> Arc<Tls> {
         Arc::new(Tls(ArcSwap::from_pointee(with_protocols(config))))
     }

@@ -144,8 +144,8 @@ impl Guard {
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
             caller.note.has_shown(permit);
         }
-        // A probe with a valid permit is not rate limited. A probe without a valid permit is,
-        // because an attacker could use probes to guess tokens.
+        // A probe with a valid permit does not count towards the rate limit. A probe without a
+        // valid permit counts, because an attacker could use probes to guess tokens.
         if !is_free || permit.is_err() {
             self.count(permit.as_ref().ok(), request)?;
         }

@@ -19,7 +19,8 @@ const PEERS_MAX: usize = 65_536;
 /// in a burst.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The rate limit of every caller, and the allowances of callers without a token or certificate.
+/// The rate limit of every caller, and the part of the limit that each caller without a token or
+/// certificate has used.
 #[derive(Debug)]
 pub struct Rate {
     per_second: NonZeroU32,

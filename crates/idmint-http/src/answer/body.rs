@@ -289,12 +289,12 @@ const BUILT_LEN_MAX: usize = 1024 * 1024;
 /// nearly every response.
 const HEAD_ROOM: usize = 96;
 
-/// The number of ids per block in a long response. The fixed cost of a block is negligible at this
-/// size.
+/// The number of ids that are encoded together, as one block, in a long response. The fixed cost of
+/// a block is negligible at this size.
 const IDS_AT_ONCE: usize = 512;
 
-/// The number of ids per block in a response of at most `FEW_IDS` ids. A larger buffer would take
-/// longer to clear.
+/// The number of ids that are encoded together in a response of at most `FEW_IDS` ids. A larger
+/// buffer would take longer to clear.
 const FEW_IDS: usize = 32;
 
 /// The encoder of the ids of one response.
@@ -392,7 +392,7 @@ impl IdEncoder {
     }
 
     /// Returns an encoder for `count` ids of a sequenced `format` as rows of numbers. The node
-    /// mints the format with `lanes` lanes, each of which has its own worker number.
+    /// mints the format with `lanes` worker numbers at once.
     pub(crate) fn of_rows(
         format: &Format,
         lanes: usize,

@@ -1,5 +1,5 @@
-//! The catalog of problems. Each problem has a status, a cause, a safe action and a dangerous
-//! action.
+//! The catalog of problems, which are the error responses of the API. Each problem has a status, a
+//! cause, a safe action and a dangerous action.
 
 /// The texts and the status that all problems of one kind share.
 ///
@@ -51,7 +51,8 @@ macro_rules! problems {
 }
 
 impl Slug {
-    /// Returns the kind with this name. `/problems/{name}` uses the same names.
+    /// Returns the kind of problem with this name, which is also the last part of a path
+    /// `/problems/{name}`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|slug| slug.as_str() == name)
     }

@@ -112,10 +112,10 @@ pub(crate) fn query_of<'a>(uri: &'a Uri, allowed: &[&'a str]) -> Result<Query<'a
     strict_query(uri.query().unwrap_or_default(), allowed)
 }
 
-/// Parses the parameter `name`, a number from 1 to `most`.
+/// Parses the parameter `name`, which must be a whole number from 1 to `most`.
 ///
 /// # Errors
-/// Returns 422 `invalid-parameter` if the value is not such a number.
+/// Returns 422 `invalid-parameter` if the value is not a whole number in this range.
 pub(crate) fn whole_number(
     query: &Query<'_>,
     name: &'static str,
@@ -139,7 +139,7 @@ pub(crate) fn whole_number(
 /// from 1 to [`PAGE_LEN`]. If it is absent, the limit is `default`.
 ///
 /// # Errors
-/// Returns 422 `invalid-parameter` if the value is not such a number.
+/// Returns 422 `invalid-parameter` if the value is not a whole number from 1 to [`PAGE_LEN`].
 pub(crate) fn page_limit(query: &Query<'_>, default: usize) -> Result<usize, Problem> {
     let most = u64::try_from(PAGE_LEN).expect("a thousand");
     let limit = whole_number(query, "limit", most)?;

@@ -1,4 +1,4 @@
-//! Strict JSON bodies: no duplicate keys, bounded nesting, nothing after the value.
+//! Parses JSON bodies strictly. Duplicate keys, deep nesting, and bytes after the value are errors.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -169,7 +169,8 @@ fn read_request(
     })
 }
 
-/// Returns the JSON response. Unlike other media types, JSON has the position of each event.
+/// Returns the JSON response to an append. Unlike other media types, JSON contains the position of
+/// each event in its ledger.
 fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
     let text_of = |id: EventId| format.encodings[encoding].to_text(id.value());
     let details: Vec<EventDetail> = links

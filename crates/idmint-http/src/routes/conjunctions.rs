@@ -38,7 +38,7 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// The number of decimals in the seconds of a time.
 const TIME_DIGITS: u8 = 6;
 
-/// Mints ids for reports, like `POST /ids/{format}`.
+/// Mints one id for each conjunction report in the body, like `POST /ids/{format}`.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some

@@ -23,8 +23,8 @@ use idmint_wire::{Style, ruler};
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum length of a body that may be short work, in bytes. A longer body is long work
-/// whatever its content, and is admitted before it is read.
+/// The maximum length, in bytes, of a body that may count as short work. A longer body counts as
+/// long work whatever its content, and needs a permit before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =
@@ -57,7 +57,7 @@ const PIECE_LEN: usize = 64 * 1024;
 /// The maximum number of texts in one chunk. It limits a chunk whose results are very short.
 const PIECE_TEXTS_MAX: usize = 1024;
 
-/// The time after which a chunk of long work ends, so that other peers can do their work.
+/// The time after which writing a chunk ends, so that the long work of other peers can run.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The time after which a request that was estimated as short needs a permit for long work. A text

@@ -66,8 +66,8 @@ fn list_of(service: &Service, request: &Request) -> Answer {
             false => service.format_json(served),
         })
         .collect();
-    // Without `after` and `limit` the list is complete and has no `next`, as in versions without
-    // pages.
+    // Without `after` and `limit` the list is complete and has no `next`, as in older versions of
+    // the service, which had no pages.
     let next = match page.last().filter(|_| page.len() < rest.len()) {
         _ if query.get("after").is_none() && query.get("limit").is_none() => String::new(),
         None => ",\"next\":null".to_owned(),
@@ -149,7 +149,7 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
 }
 
 /// Returns an example request for a range that exists. The example uses this format, or the first
-/// permitted format with ranges if this one has none.
+/// permitted format with ranges if this format has none.
 fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let formats = service.formats().iter().map(|served| served.format());
     let formats =

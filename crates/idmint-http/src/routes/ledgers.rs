@@ -27,7 +27,7 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}";
 pub(crate) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
 pub(crate) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
 
-/// An example request that works for a caller who may read any ledger.
+/// An example request for error responses. It works for every caller who may use ledgers.
 pub(crate) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// The estimated time to read a page of ledgers.
@@ -214,7 +214,8 @@ pub(crate) async fn id(
     Ok(json(&event_detail(&link, |id| id.to_string())))
 }
 
-/// Returns an example request that works once. It contains the current time.
+/// Returns an example request that creates a ledger. It contains the current time, so that the
+/// ledger does not exist yet. The request works once.
 pub(crate) fn example(service: &Service) -> String {
     let now = EventTime::from_micros(service.clock().now().get() / 1_000);
     let timestamp = now.map_or_else(String::new, |now| format!(r#","timestamp":"{now}""#));

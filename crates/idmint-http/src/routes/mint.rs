@@ -25,7 +25,8 @@ use idmint_core::minting::{BatchRequest, Minter, Refusal};
 use idmint_service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use idmint_wire::MintRequest;
 
-/// The maximum number of ids in a request that is short work.
+/// The maximum number of ids in a request that counts as short work. A request for more ids may
+/// need a permit for long work.
 const IDS_AT_ONCE_MAX: u64 = 1024;
 
 /// The maximum length, in bytes, of a response for which no memory is reserved in advance. A
@@ -103,8 +104,8 @@ fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat
     Ok(service.formats().named(&name)?)
 }
 
-/// Counts a refused request in the metrics of its format, and adds an example request that works to
-/// the problem.
+/// If the request was refused, counts it in the metrics of its format, and adds to the problem an
+/// example of a request that works.
 pub(super) fn count_refusal(
     served: &ServedFormat,
     answer: Answer<AnswerBody>,

@@ -1,4 +1,5 @@
-//! `/numbers`: issues, voids and lists numbers without gaps, and closes series.
+//! `/numbers`: issues, voids and lists the numbers of named series, such as invoice numbers, and
+//! closes or resumes series.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
         .sum()
 }
 
-/// Adds the first warning as a header to a response without details.
+/// Adds the first warning as a header to a response whose body contains no details of reports.
 pub(super) fn warned(
     mut answer: Response<AnswerBody>,
     warnings: &BTreeMap<usize, String>,
@@ -89,8 +89,9 @@ pub(super) fn count_of(grouped: &[Grouped]) -> u64 {
     u64::try_from(grouped.len()).expect("a list is shorter than 2^64")
 }
 
-/// Returns the JSON response. Only JSON has the details of each report. The response is built as a
-/// whole, because it is only a few times as long as the body, which was also read as a whole.
+/// Returns the JSON response to accepted reports. Only JSON has the details of each report. The
+/// response is built as a whole, because it is only a few times as long as the body, which was also
+/// read as a whole.
 pub(super) fn detailed(
     format: &Format,
     details: impl Iterator<Item = (usize, ReportDetail)>,

@@ -134,8 +134,8 @@ fn is_partial(query: &Query<'_>, wanted: Wanted) -> Result<bool, Problem> {
 /// The maximum length of a body of reports, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// The maximum length of a body that may be short work, in bytes. A longer body is long work
-/// whatever its content, and is admitted before it is read.
+/// The maximum length, in bytes, of a body that may count as short work. A longer body counts as
+/// long work whatever its content, and needs a permit before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// The memory reserved for parsed reports, in percent of the body's length. Parsed reports may take

@@ -151,8 +151,8 @@ struct Grouping {
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
     way: Way,
-    /// The maximum difference in time between an analysis and the conjunction that its `event_id`
-    /// names. A nearer analysis joins that conjunction.
+    /// The maximum difference in time at which an analysis still joins the conjunction that its
+    /// `event_id` names.
     analysis_reach: Duration,
 }
 

@@ -13,7 +13,8 @@ use crate::stream::{Activity, Snapshot, State};
 /// the activity sets a new deadline.
 pub(super) struct Timeouts {
     limits: Limits,
-    /// The idle time after which [`poll_expired`](Self::poll_expired) resolves for the first time.
+    /// The time that a connection must be idle before [`poll_expired`](Self::poll_expired) resolves
+    /// for the first time.
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,

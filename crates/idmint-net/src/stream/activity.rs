@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 use idmint_service::BudgetOwner;
 
-/// A snapshot of the activity. If two snapshots are equal, the connection made no progress between
-/// them.
+/// A snapshot of a connection's activity. If two snapshots are equal, the connection made no
+/// progress between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) state: State,
@@ -38,7 +38,8 @@ pub(crate) enum State {
     Answering,
 }
 
-/// The activity of a connection, recorded by its stream, its handler and its bodies.
+/// The current activity of a connection. It is recorded by the byte stream, by the request handler,
+/// and by the bodies of requests and responses.
 // Ordering of all fields: `Relaxed`. The fields only determine when a connection is closed. A
 // reader that sees an old value reads again when its timer fires.
 #[derive(Debug)]
