@@ -7,7 +7,7 @@ use rand::rngs::{SysError, SysRng};
 
 use super::token_digest::TokenDigest;
 
-/// The prefix of every token, by which leaked tokens can be found.
+/// The prefix of every token. A search for this prefix finds tokens that have leaked.
 const PREFIX: &str = "idmint_";
 
 /// A new token: the prefix and 256 random bits in hexadecimal. Only [`TokenText::text`] reveals it.

@@ -463,7 +463,8 @@ fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
     Ok((after, page_limit(query, LIMIT)?))
 }
 
-/// Parses a number of a series, from the path or a parameter.
+/// Parses a number of a series. `name` is the parameter of the path or the query that contains the
+/// number.
 fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
     let is_plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));

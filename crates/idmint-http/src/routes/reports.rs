@@ -119,8 +119,8 @@ pub(crate) async fn mint_reports(
     DurableWork::of(&parts, requests, group).await
 }
 
-/// Returns an example request that works for any epoch of the format and any number of bits for the
-/// object numbers.
+/// Returns an example request that works whatever epoch the format has, and however few bits it has
+/// for object numbers.
 pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);

@@ -77,20 +77,22 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The parts of a connection whose types do not depend on its stream or its handler.
+/// The data of a connection that has the same types for every kind of stream and handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,
     pub(crate) limits: Limits,
     pub(crate) activity: Arc<Activity>,
-    /// Cancelled when the service drains, or when the connection is evicted to make room.
+    /// A token that is cancelled when the service drains, or when the connection is evicted to make
+    /// room for another one.
     pub(crate) stop: CancellationToken,
     /// The peer's share of the processor, for this connection and the tasks that it spawns.
     pub(crate) turns: PeerShare,
 }
 
 impl<H: Handler> Connection<H, TcpStream> {
-    /// Serves the connection until one side closes it, it times out, or it is drained.
+    /// Serves the connection until one side closes it, a timeout ends it, or the service shuts
+    /// down.
     pub(crate) async fn run(self) {
         let head_deadline = self.begin();
         let detected = detect_protocol(self.stream);
@@ -470,8 +472,8 @@ enum Event {
 }
 
 impl Context {
-    /// Polls a connection until it ends, is drained or times out, or until it is idle and can
-    /// release its buffers.
+    /// Polls a connection until it ends or times out, or until it is idle and can release its
+    /// buffers. When the service drains, winds the connection down.
     async fn drive<C: HttpConnection>(
         &self,
         mut http: &mut C,

@@ -27,7 +27,8 @@ const BYTES_FOR_ONE: usize = 1024;
 /// reset.
 const DATA_FOR_ONE: usize = 64;
 
-/// The flag of a padded DATA frame, and the maximum number of bytes that padding adds to the frame.
+/// The flag of a padded DATA frame. The next constant is the maximum number of bytes that padding
+/// adds to a frame.
 const PADDED: u8 = 8;
 const PADDING_LEN_MAX: usize = 256;
 

@@ -32,9 +32,9 @@ const UNREAD_LEN: usize = 32 * 1024;
 /// The length, in bytes, above which the memory of a write is already reserved as part of its
 /// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
-/// The maximum number of bytes of long responses that a connection writes in one poll. The kernel
-/// would accept megabytes for a caller that reads nothing, and other tasks of this thread would
-/// wait.
+/// The maximum number of bytes of long responses that a connection writes in one poll. Without this
+/// limit, the kernel would accept megabytes for a caller that reads nothing, while other tasks of
+/// this thread wait.
 const LEN_AT_ONCE_MAX: usize = 128 * 1024;
 
 /// The socket of a connection, with its write buffer.
@@ -241,8 +241,8 @@ fn beginning_of<'a>(bufs: &'a [IoSlice<'_>], mut len: usize) -> Vec<IoSlice<'a>>
     bufs.iter().map(beginning).collect()
 }
 
-/// A stream whose writes go to an outbox. Short writes stay in the outbox until they are sent
-/// together.
+/// A stream that writes to an `Outbox`, the write buffer of a connection. Short writes stay in the
+/// buffer until they are sent together.
 pub(crate) struct CoalescingStream<S>(pub(crate) Arc<Outbox<S>>);
 
 impl<S: Socket> AsyncRead for CoalescingStream<S> {
@@ -295,8 +295,8 @@ impl<S: Socket> AsyncWrite for CoalescingStream<S> {
 }
 
 pin_project! {
-    /// A connection over a [`CoalescingStream`]. Whenever the connection is pending, the contents
-    /// of the outbox are sent.
+    /// A connection over a [`CoalescingStream`]. Whenever the connection has nothing else to do,
+    /// the bytes in its outbox are sent.
     pub(crate) struct FlushWhenPending<C, S> {
         #[pin]
         pub(crate) connection: C,
