@@ -1,4 +1,5 @@
-//! Requests that list stored conjunctions and copy them to another service.
+//! Requests that list the conjunctions (close approaches of two objects in space) of a service, and
+//! that copy them to another service.
 
 use super::error::ClientError;
 use super::http_client::Client;
@@ -11,8 +12,8 @@ use idmint_wire::{
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
 
 impl Client {
-    /// Returns up to 1,000 stored conjunctions of a format after the cursor `after`, ordered by
-    /// time.
+    /// Returns one page of the stored conjunctions of a format. A page has up to 1,000 conjunctions
+    /// that come after the cursor `after`, ordered by time.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -30,9 +31,10 @@ impl Client {
         Ok(request.send().await?.json()?.body)
     }
 
-    /// Stores conjunctions of another service under the ids that they have in that service.
+    /// Stores conjunctions that come from another service, under the ids that they have there.
     ///
-    /// Each conjunction is sent as one report with its id attached.
+    /// Each conjunction (a close approach of two objects in space) is sent as one report that
+    /// contains its id.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

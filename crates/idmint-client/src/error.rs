@@ -44,7 +44,7 @@ pub enum ClientError {
     /// value of the body, because the body may repeat the bearer token.
     #[error("the server is not an idmint service; check its address")]
     NotIdmint(#[source] serde_json::Error),
-    /// The response lacks the details of the events or reports in the request.
+    /// The response does not contain the results for the events or reports that were sent.
     #[error(
         "the response does not say what happened to the events or reports; send the request again with the \
          same key"
@@ -74,8 +74,8 @@ impl ClientError {
     /// Returns the error for a body that is not JSON of the expected shape.
     pub(super) fn not_idmint(error: serde_json::Error) -> ClientError {
         ClientError::NotIdmint(match error.classify() {
-            // An error of this category quotes a value of the body, which may be the token. Keep
-            // only its position.
+            // A parse error of this category quotes a value of the body, which may be the bearer
+            // token. Keep only the position of the error.
             Category::Data => serde_json::Error::custom(format_args!(
                 "unexpected value at line {} column {}",
                 error.line(),
@@ -119,7 +119,8 @@ impl ClientError {
         find_cause(self)
     }
 
-    /// Returns the problem in the response, or `None` if there was no response.
+    /// Returns the problem document of an error response, or `None` if the request failed for
+    /// another reason.
     pub(super) fn refusal(&self) -> Option<&ProblemDetails> {
         match self {
             ClientError::Refused(refusal) | ClientError::Busy(refusal) => Some(refusal),
@@ -145,8 +146,8 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        // The body may contain the token with JSON escapes. Parsing the body and serializing it
-        // again brings the token into the one form that is searched for.
+        // The body may contain the bearer token with JSON escapes. Parse the body and serialize it
+        // again, so that the token has the one form for which the code below searches.
         let problem = serde_json::from_slice::<Value>(body).ok();
         let body = problem.map_or_else(String::new, |problem| match token {
             Some(token) => {
@@ -182,8 +183,8 @@ pub struct ProblemDetails {
     pub slug: String,
     /// The explanation of this occurrence.
     pub detail: String,
-    /// `true` if the response has a JSON body. A response without one comes from another program,
-    /// such as a proxy.
+    /// `true` if the response has a JSON body. A response without a JSON body comes from another
+    /// program, such as a proxy.
     pub is_explained: bool,
     retry_after: Option<Duration>,
     /// The whole document, or null if there is none.
@@ -241,8 +242,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // The method `source` of these two error types skips the error that they wrap, and returns
-        // the cause of that error. The wrapped error is therefore visited here.
+        // For these two error types, `source` does not return the error that they wrap, but the
+        // cause of the wrapped error. The loop therefore visits the wrapped error here.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()
@@ -262,8 +263,8 @@ impl fmt::Display for ProblemDetails {
     }
 }
 
-/// An error of reqwest. Its message leaves out the outer errors of the chain, because they say only
-/// that a request failed.
+/// An error of the HTTP library reqwest. Its message leaves out the outermost errors of the chain,
+/// because they say only that a request failed.
 #[derive(Debug)]
 pub(super) struct TransportError(pub(super) reqwest::Error);
 

@@ -31,13 +31,13 @@ pub struct CdmBody {
     /// The document.
     pub bytes: Vec<u8>,
     /// `true` if messages keep the ids that they already contain, however far their times of
-    /// closest approach have moved.
+    /// closest approach have moved since then.
     pub keep_noted: bool,
 }
 
 impl Client {
-    /// Mints ids and returns them, one per line. For a format that is minted from reports, returns
-    /// the id for `report`.
+    /// Mints ids and returns them, one per line. For a format whose ids are made from reports,
+    /// returns the id for `report` instead.
     ///
     /// The request is sent only once, because a retry would mint other ids.
     ///

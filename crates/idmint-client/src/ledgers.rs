@@ -35,7 +35,8 @@ impl Client {
         }
     }
 
-    /// Creates the ledger that begins with the event `genesis`, at most once per idempotency key.
+    /// Creates the ledger (a chain of events) that begins with the event `genesis`. Creates at most
+    /// one ledger per idempotency key.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -56,7 +57,7 @@ impl Client {
             .json()
     }
 
-    /// Appends all events or none of them. Appends at most once per idempotency key.
+    /// Appends events to a ledger: all of them or none, and at most once per idempotency key.
     ///
     /// `events` are JSON objects separated by commas. `previous` is the expected head of the
     /// ledger, which is the id of its last event.

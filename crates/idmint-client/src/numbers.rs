@@ -1,4 +1,5 @@
-//! Requests that take, void and list the numbers of series, and that close series.
+//! Requests for series of numbers without gaps, such as invoice numbers. They take, void and list
+//! the numbers of a series, and close a series.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -53,10 +54,10 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Resumes series that issue no numbers because of a restore. `series` is the name of one
-    /// series and the number that it issues next. `None` resumes all such series, each at its
-    /// stored number. Repeating the request changes nothing, but fails for a single series that has
-    /// issued more numbers meanwhile.
+    /// Resumes series that are on hold since the service was restored from a backup. `series` is
+    /// the name of one series and the number that it issues next. `None` resumes all series that
+    /// are on hold, each at its stored number. Repeating the request changes nothing, but fails for
+    /// a single series that has issued more numbers meanwhile.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -95,7 +96,7 @@ impl Client {
         request.body("application/json", body).send().await?.json()
     }
 
-    /// Closes a series, which then gives no more numbers. Repeating the request changes nothing.
+    /// Closes a series, which then issues no more numbers. Repeating the request changes nothing.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

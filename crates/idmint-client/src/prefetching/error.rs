@@ -36,8 +36,8 @@ impl IdsError {
         }
     }
 
-    /// Returns a copy of this error for a call. `unknown` is `true` if the request of that call may
-    /// have taken effect.
+    /// Returns a copy of this error, with which a call can fail. `unknown` is `true` if a request
+    /// of that call may have taken effect.
     pub(super) fn of_call(&self, unknown: bool) -> IdsError {
         let mut error = self.clone();
         if let IdsError::Unanswered {
@@ -80,12 +80,13 @@ impl IdsError {
         limit.parse().ok()
     }
 
-    /// Returns the status of the response, or `None` if there was no response.
+    /// Returns the status of an error response, or `None` if the call failed for another reason.
     pub fn status(&self) -> Option<u16> {
         Some(self.cause()?.refusal()?.status())
     }
 
-    /// Returns the error of the last request, or `None` if none was sent.
+    /// Returns the error of the HTTP client, or `None` if the call failed for another reason, such
+    /// as a refill that took too long.
     fn cause(&self) -> Option<&ClientError> {
         match self {
             IdsError::Unanswered { cause, .. } => Some(cause),

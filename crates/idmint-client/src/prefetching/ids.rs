@@ -177,7 +177,8 @@ impl Ids {
     }
 
     /// Returns the next id of the stock. Blocks while the stock is empty. `id_of` takes an id from
-    /// a piece of the stock, or returns `None` if the piece is used up.
+    /// a piece (the ids of one response or of a part of it), or returns `None` if the piece is used
+    /// up.
     #[inline]
     fn take<T>(&self, kind: Kind, id_of: fn(&Ids, &Piece) -> Option<T>) -> Result<T, IdsError> {
         loop {
@@ -295,8 +296,9 @@ impl Ids {
         let number_text = match described {
             Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
-            // The caller may be permitted to mint but not to read formats. The service then writes
-            // the texts. If there is another error, the following request for texts reports it.
+            // The token may permit the client to mint ids but not to read the description of a
+            // format. The service then writes the ids as texts. If the cause is another error, the
+            // next request for texts reports it.
             Err(_) => None,
         };
         Ok(*self.number_text.get_or_init(|| number_text))

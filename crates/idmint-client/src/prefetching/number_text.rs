@@ -6,7 +6,7 @@ use idmint_wire::FormatInfo;
 /// The digits of all supported radixes.
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// A text form that is plain decimal, hexadecimal or base 36.
+/// A way to write ids as texts: in plain decimal, hexadecimal or base 36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NumberText {
     radix: u8,
@@ -15,8 +15,8 @@ pub(super) struct NumberText {
 }
 
 impl NumberText {
-    /// Returns the text form of the ids of this format, or `None` if only the service can write the
-    /// texts.
+    /// Returns the way to write ids of this format as texts, or `None` if only the service can
+    /// write the texts.
     pub(super) fn of(format: &FormatInfo, options: &IdsOptions) -> Option<NumberText> {
         // The service returns numbers only for sequenced formats.
         if format.rule != "sequenced" || !format.minted || options.asked("prefix").is_some() {
@@ -49,8 +49,8 @@ impl NumberText {
             is_upper,
             length_min: length.max(1),
         };
-        // The pattern does not show the order of the digits in the alphabet. The text of the
-        // example id is therefore compared as well.
+        // The pattern of the encoding does not show the order of the digits in the alphabet.
+        // Therefore check also that the example id gives the text that the service returned for it.
         let is_same = Some(&number_text.text_of(format.example.value.parse().ok()?))
             == format.example.encodings.get(&encoding.name);
         is_same.then_some(number_text)

@@ -99,9 +99,9 @@ impl Piece {
         self.process == process
     }
 
-    /// Turns the parts of a response into pieces, which expire at `expires`. The part that contains
-    /// the middle id is split before that id. The piece that begins with it is marked as the second
-    /// half, whose first use triggers a refill.
+    /// Turns the parts of a response into pieces that expire at `expires`. The part that contains
+    /// the middle id of the response is split before that id. The piece from the middle id on is
+    /// marked as the second half, whose first use triggers a refill.
     pub(super) fn halve(parts: Vec<PieceIds>, expires: Instant, process: u32) -> Vec<Piece> {
         let half = parts.iter().map(PieceIds::count).sum::<u64>() / 2;
         let mut before = 0;

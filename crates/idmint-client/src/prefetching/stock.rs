@@ -23,7 +23,8 @@ const USED_UP_EARLY: Duration = Duration::from_secs(1);
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
 pub(super) type Filled = oneshot::Receiver<Result<(), IdsError>>;
 
-/// Prefetched ids of one kind. The stock is refilled before it is empty, by one request at a time.
+/// Prefetched ids of one kind (numbers or texts). The stock is refilled before it is empty, by one
+/// request at a time.
 pub(super) struct Stock {
     kind: Kind,
     process: u32,
@@ -39,8 +40,8 @@ struct State {
     count_min: u32,
     count_max: u32,
     filled_at: Option<Instant>,
-    /// The time before which `count` may not grow beyond [`BULK`], because the service refused such
-    /// a request.
+    /// The time before which `count` may not grow beyond [`BULK`], because the service was too busy
+    /// for a request of that size.
     grows_at: Instant,
     failures: u32,
     /// The last error, and the time before which no further request is sent.
@@ -123,7 +124,8 @@ impl Stock {
 
     async fn fill(self: Arc<Self>, asking: Arc<Asking>) {
         let stock = Arc::clone(&self);
-        // The request runs in its own task. If it panics, the callers that wait still get an error.
+        // The request runs in its own task, so that waiting callers get an error even if the
+        // request panics.
         let fetched = tokio::spawn(async move {
             let fetched = timeout(stock.timeout, stock.fetch_as_many_as_there_are(&asking)).await;
             fetched.unwrap_or(Err(IdsError::Late))
@@ -201,8 +203,8 @@ impl State {
     fn drop_old_pieces(&mut self) {
         while let Some(old) = self.pieces.pop_front_if(|piece| !piece.is_fresh()) {
             if old.is_second_half {
-                // The first half of the ids was still enough when the second half expired, so fetch
-                // fewer ids.
+                // The second half expired unused, because the first half of the ids was enough
+                // until then. Fetch fewer ids from now on.
                 self.count = (self.count / 2).max(self.count_min);
             }
         }
