@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in the example id of a format that mints every valid type.
+/// The type in the example id of a format, if the format mints ids of every valid type.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
@@ -61,8 +61,8 @@ fn bits_of(format: &Format) -> u32 {
     u128::BITS - format.greatest().leading_zeros()
 }
 
-/// Returns the example id of a format in its canonical encoding, with a type if the format has
-/// types.
+/// Returns the example id of a format in its canonical encoding. If ids of the format begin with a
+/// type, the text includes a type.
 fn example_text(format: &Format) -> String {
     let text = format.canonical().to_text(format.example());
     if !format.prefixes.are_types() {
@@ -103,8 +103,8 @@ pub struct FormatInfo {
     /// that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
-    /// For formats whose text begins with a type, the types that are minted. The list is empty if
-    /// every valid type is minted.
+    /// The types of which ids are minted, for formats whose texts begin with a type. The list is
+    /// empty if every valid type is minted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub types_minted: Option<Vec<String>>,
     /// The possible values of the query parameter `prefix`.
@@ -116,8 +116,8 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The first id of each tick has a sequence below this number. 1 means that every tick begins
-    /// with sequence 0. Absent if the format is not sequenced.
+    /// The exclusive upper bound for the sequence of the first id in each tick. With 1, every tick
+    /// begins with sequence 0. Absent if the format is not sequenced.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guarantee about the order of random ids: `clock`, `process`, `batch` or `off`. Absent if
@@ -145,7 +145,8 @@ pub struct FormatInfo {
     pub storage: Vec<StorageInfo>,
 }
 
-/// The numbers of random ids among which two ids are equal with a given probability.
+/// The risk of equal random ids: how many ids it takes until two of them are equal with a given
+/// probability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OddsInfo {
     /// The length of time for which `one_in_a_million` and `even` count ids: a tick, or a part of a
@@ -154,11 +155,11 @@ pub struct OddsInfo {
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids within the time `within` among which two are equal with a probability of
-    /// one in a million.
+    /// The number of ids within the time `within` at which the probability that two of the ids are
+    /// equal is one in a million.
     pub one_in_a_million: String,
-    /// The number of ids within the time `within` among which two are equal with a probability of
-    /// one half.
+    /// The number of ids within the time `within` at which the probability that two of the ids are
+    /// equal is one half.
     pub even: String,
 }
 
@@ -188,8 +189,8 @@ pub struct FieldInfo {
     pub stride: String,
 }
 
-/// The number of values of a field, as JSON with the member `bits`, with `digits` and `radix`, or
-/// with `cardinality`.
+/// The number of values that a field can have. In JSON, this is the member `bits`, the two members
+/// `digits` and `radix`, or the member `cardinality`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FieldWidth {
@@ -242,8 +243,8 @@ impl From<Width> for FieldWidth {
 }
 
 impl EncodingInfo {
-    /// Describes the encoding with the index `at`. In the first encoding, a prefix may precede the
-    /// id.
+    /// Describes the encoding with the index `at`. In texts of the first encoding (index 0), a
+    /// prefix may precede the id.
     fn new(at: usize, encoding: &Encoding, format: &Format) -> EncodingInfo {
         let prefixes = Some(&format.prefixes).filter(|prefixes| at == 0 && !prefixes.is_empty());
         EncodingInfo {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Readiness {
     /// `true` if the node can mint sequenced ids.
     pub ready: bool,
-    /// The slot that this node holds, or null if it holds none.
+    /// The slot that this node holds (its place among all possible nodes), or null if it holds
+    /// none.
     pub slot: Option<u32>,
     /// The horizon, which is the end of the time that this node has reserved for minting. Null
     /// before the first reservation.
@@ -17,8 +18,8 @@ pub struct Readiness {
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions. Storing them needs no
-    /// horizon. Otherwise the slug of the problem that such requests get.
+    /// `ready` if the node stores new events, numbers and conjunctions, for which it needs no
+    /// horizon. Otherwise the slug of the problem that requests to store them get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

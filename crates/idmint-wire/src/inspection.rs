@@ -36,8 +36,8 @@ pub struct InspectAnswer<'a> {
     from: Option<String>,
     to: Option<String>,
     workers: Option<Workers>,
-    /// The number of lines that are ids of a format and may be minted again. Only `idmint inspect
-    /// --format` counts them.
+    /// The number of lines with an id that a minter of the format could mint again. Only the
+    /// command `idmint inspect --format` counts these lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     mintable: Option<u64>,
     candidates: Vec<InspectCandidate<'a>>,

@@ -90,7 +90,8 @@ pub struct LedgerIds {
 /// The response of `POST /ledgers/{ledger}/verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerCheck {
-    /// `true` if the id of every event matches the event and the id before it.
+    /// `true` if the id of every event is correct for the content of the event and the id of the
+    /// previous event.
     pub valid: bool,
     /// The number of events, including those after the first invalid one.
     pub events: u64,

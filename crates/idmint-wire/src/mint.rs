@@ -31,7 +31,8 @@ pub struct MintAnswer {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the format has domains, but the ids have none. Otherwise absent.
+    /// `development` if ids of the format contain a domain, but neither the request nor the
+    /// configuration chooses one. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The ids. They are strings in every format.
@@ -51,15 +52,16 @@ pub struct MintRows {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the format has domains, but the ids have none. Otherwise absent.
+    /// `development` if ids of the format contain a domain, but neither the request nor the
+    /// configuration chooses one. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rows, in the order of the ids.
     pub rows: Vec<IdRow>,
 }
 
-/// A row of ids of one tick with a constant distance: `first`, `first + step`, and so on, `count`
-/// ids in total.
+/// A row of ids that have the same tick and a constant distance: `first`, `first + step`, and so
+/// on, `count` ids in total.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdRow {
     /// The first id, in decimal digits because it may have 128 bits.

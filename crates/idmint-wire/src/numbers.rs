@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct NumberAnswer {
     /// The series.
     pub series: String,
-    /// The number that was issued. If several numbers were requested, the first of them.
+    /// The number that was issued, or the first one if several numbers were requested.
     pub number: String,
     /// The text of `number` according to the template of the series.
     pub text: String,
@@ -22,7 +22,8 @@ pub struct NumberAnswer {
     pub texts: Option<Vec<String>>,
 }
 
-/// The response of `POST /numbers/{series}` if the series has the kind `blocks`.
+/// The response of `POST /numbers/{series}` if the series has the kind `blocks`, in which each
+/// request gets one block of consecutive numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockAnswer {
     /// The series.
@@ -49,7 +50,7 @@ pub struct VoidAnswer {
     pub series: String,
     /// The number.
     pub number: String,
-    /// The text of the number according to the template of the series.
+    /// The number as text, in the form that the template of the series defines.
     pub text: String,
     /// The reason, the time and the caller of the voiding.
     pub void: VoidInfo,
@@ -67,7 +68,7 @@ pub struct CloseAnswer {
     pub closed: CloseInfo,
 }
 
-/// The time at which a series was closed, and the caller.
+/// The time at which a series was closed, and the name of the caller that closed the series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloseInfo {
     /// The time at which the series was closed.
@@ -79,7 +80,8 @@ pub struct CloseInfo {
 /// The response of `POST /numbers/{series}/resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeAnswer {
-    /// The series that was resumed, or `*` if all held series were resumed.
+    /// The name of the series that was resumed, or `*` if all series were resumed that were on hold
+    /// after a restore.
     pub series: String,
     /// The number that the series issues next, or null if all series were resumed.
     pub next: Option<String>,
@@ -110,13 +112,13 @@ pub struct VoidInfo {
 /// A number of a series, with the data that an audit of the series needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberInfo {
-    /// The number. In a series of the kind `blocks`, the first number of the block that one request
-    /// got.
+    /// The number, or the first number of a block if the series has the kind `blocks`. A block
+    /// contains the numbers that one request got.
     pub number: String,
     /// The last number of the block. Absent unless the series has the kind `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// The text of the number according to the template of the series.
+    /// The number as text, in the form that the template of the series defines.
     pub text: String,
     /// The time at which the number was issued.
     pub time: String,
@@ -134,7 +136,8 @@ pub struct NumberInfo {
 pub struct NumberList {
     /// The series.
     pub series: String,
-    /// The time and the caller of the closing. Absent if the series is open.
+    /// The time at which the series was closed, and the caller that closed it. Absent if the series
+    /// is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<CloseInfo>,
     /// The numbers of this page.
@@ -157,7 +160,8 @@ pub struct SeriesInfo {
     /// The time at which the last number was issued. If the series has no number, the time at which
     /// it was closed.
     pub updated: String,
-    /// The time and the caller of the closing. Absent if the series is open.
+    /// The time at which the series was closed, and the caller that closed it. Absent if the series
+    /// is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<CloseInfo>,
 }

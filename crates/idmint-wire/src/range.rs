@@ -11,11 +11,11 @@ use idmint_core::id::{Format, IdRange};
 pub struct RangeAnswer {
     /// The format.
     pub format: String,
-    /// The start of the span, inclusive. It is the requested instant or the beginning of the
+    /// The start of the span, inclusive. It is the requested instant or the first instant of the
     /// format, whichever is later.
     pub from: String,
-    /// The end of the span, exclusive. It is the requested instant or the end of the format,
-    /// whichever is earlier.
+    /// The end of the span, exclusive. It is the requested instant or the instant at which the
+    /// format ends, whichever is earlier.
     pub to: String,
     /// The smallest id of the span.
     pub least: SortedEncodings,

@@ -1,5 +1,5 @@
-//! The request and the response of `POST /ids/{format}` for a grouped format. A request contains
-//! reports, and the response has a result for each of them.
+//! The request and the response of `POST /ids/{format}` for a grouped format, in which all reports
+//! of one close approach in space get the same id. The response has a result for each report.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,8 @@ pub struct ReportRequest<'a> {
     pub noted: Option<Cow<'a, str>>,
 }
 
-/// A report from the file of an analyst. Such files have many more members, which are ignored.
+/// A report of a close approach from the file of an analyst. The file may have many more members,
+/// which are ignored.
 ///
 /// An object is given as a JSON object, `{"primary_object":{"norad_id":25544}}`, or as a table
 /// column whose name contains a dot, `"primary_object.norad_id"`.
@@ -125,14 +126,15 @@ impl<'de> Visitor<'de> for ObjectNumber {
 /// The result for one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportDetail {
-    /// The id of the report, which is the id of its conjunction.
+    /// The id of the report. All reports of the same conjunction (a close approach of two objects)
+    /// have this id.
     pub id: String,
-    /// `true` if the report is the first of its conjunction. Null if this is unknown, because
-    /// conjunctions are not stored.
+    /// `true` if the report is the first one of its conjunction. Null if conjunctions are not
+    /// stored, because the service then does not know earlier reports.
     pub created: Option<bool>,
-    /// The time of closest approach from which the id of the conjunction is made, in microseconds.
-    /// If conjunctions are not stored, it is the time in the report itself, unless the report keeps
-    /// its attached id.
+    /// The time of closest approach from which the id of the conjunction is made, in RFC 3339 with
+    /// six fraction digits. If conjunctions are not stored, it is the time in the report itself,
+    /// unless the report keeps its attached id.
     pub anchor_tca: String,
     /// The time from `anchor_tca` to the time in the report, in microseconds. If conjunctions are
     /// not stored, it is 0, unless the report keeps its attached id.
@@ -140,13 +142,14 @@ pub struct ReportDetail {
     /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// For an analysis that joined the conjunction of its `event_id`: the id of another conjunction
-    /// of the same two objects whose time is nearer to the time of the analysis. Absent if there is
-    /// none.
+    /// The id of another conjunction of the same two objects whose time is nearer to the time of
+    /// the analysis. Absent if there is no such conjunction, or if the report is not an analysis
+    /// that joined the conjunction of its `event_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
-    /// For the first report of a conjunction: the ids of other conjunctions of the same two
-    /// objects, in either order, within one minute. Absent if empty.
+    /// The ids of other conjunctions of the same two objects, in either order, whose times are
+    /// within one minute. Absent if empty, or if the report is not the first one of its
+    /// conjunction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if there is none.
@@ -159,7 +162,8 @@ pub struct ReportDetail {
 pub struct ConjunctionInfo {
     /// The id of the conjunction.
     pub id: String,
-    /// The time of closest approach from which the id of the conjunction is made, in microseconds.
+    /// The time of closest approach from which the id of the conjunction is made, in RFC 3339 with
+    /// six fraction digits.
     pub anchor_tca: String,
     /// The catalogue number of the object that is named first.
     pub primary: u64,
@@ -178,8 +182,8 @@ pub struct ConjunctionInfo {
     pub first_tca: Option<String>,
     /// The time of closest approach in the last report.
     pub last_tca: Option<String>,
-    /// The ids of other conjunctions of the same two objects within one minute. The order of the
-    /// objects does not matter.
+    /// The ids of other conjunctions of the same two objects whose times are within one minute of
+    /// this conjunction. The order of the two objects does not matter.
     pub near: Vec<String>,
     /// The ids that other originators have given to the conjunction, in the order in which they
     /// arrived.
@@ -227,7 +231,7 @@ pub enum PartialDetail<P> {
 }
 
 /// Reads a number that has no fraction, exponent or sign. For any other value, the error message
-/// says so.
+/// says that the value must be a whole number.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_u64(WholeNumber)
 }

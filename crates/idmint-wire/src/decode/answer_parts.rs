@@ -24,8 +24,8 @@ pub struct AnswerParts {
 pub(super) struct FormatParts {
     /// For each encoding, the first members of an object: `"format":"…","encoding":"…"`.
     pub(super) heads: Vec<String>,
-    /// For each encoding, the key before an id: `"…":`. It begins with a comma, except for the
-    /// first encoding.
+    /// For each encoding, the JSON key that is written before an id: `"…":`. Every key but the
+    /// first begins with a comma.
     pub(super) names: Vec<String>,
     /// For each layout of the format, the JSON around the value of each field.
     pub(super) layouts: Vec<Vec<FieldParts>>,
@@ -41,7 +41,8 @@ pub(super) struct FieldParts {
     pub(super) after: String,
 }
 
-/// The names of the domains that a deployment knows, by their hashes.
+/// The domains in the configuration of a service, such as `example.com`. The key is the hash that
+/// ids contain, and the value is the name.
 pub type KnownDomains = BTreeMap<u32, String>;
 
 impl AnswerParts {
@@ -90,8 +91,8 @@ impl FormatParts {
 
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
-        // Any values serve here. Only the names and widths of the fields are used, which are the
-        // same for all ids of a layout.
+        // The values of the fields do not matter here. Only the names and widths of the fields are
+        // used, which are the same for all ids of a layout.
         let any = Parts {
             layout,
             values: vec![0; layout.fields().len()],

@@ -41,18 +41,19 @@ pub struct BriefReading<'a> {
 pub enum RowReading<'a> {
     /// The best reading of the text on its own is already an id of the column's format.
     Own,
-    /// The text is read as this id of the column's format, although another reading may be
-    /// likelier.
+    /// The text is read as an id of the column's format, although another reading may be likelier.
+    /// The value is the reading.
     As(Box<MatchReading<'a>>),
     /// The text is not an id of the column's format, or its time is not plausible.
     Other,
 }
 
-/// The best match of a text. If the text has no plausible match, this can be the best match of the
-/// text that the caller probably meant. The two texts differ only in ways that the [`Liberty`] of
-/// the filter permits.
+/// The best match of a text. If the text has no plausible match, the match may instead belong to a
+/// corrected text, which the caller probably meant. The [`Liberty`] of the filter limits how the
+/// two texts may differ.
 struct BestMatch<'a> {
-    /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
+    /// The match, and `true` if the text is ambiguous because another match is nearly as likely.
+    /// `None` if there is no match.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -79,7 +80,8 @@ fn is_doubtful(best: Option<(Match<'_>, bool)>) -> bool {
 }
 
 impl<'a> BriefReading<'a> {
-    /// Decodes the text `id`. `known` must be prepared for the formats of this decoder.
+    /// Decodes the text `id`. `known` must contain the prepared JSON for the formats of this
+    /// decoder.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -104,8 +106,8 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Adds the reading of the text as an id of `format`, which is the format of the text's column.
-    /// [`row`](BriefReading::row) then returns that reading.
+    /// Adds the reading of the text as an id of `format`, the format of the column (list of texts)
+    /// that contains the text. [`row`](BriefReading::row) then returns that reading.
     #[must_use]
     pub fn in_column(
         self,
@@ -135,13 +137,14 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Returns the reading of the text as an id of its column's format, or `None` if
-    /// [`in_column`](BriefReading::in_column) was not called.
+    /// Returns the reading of the text as an id of the format of its column (a list of texts).
+    /// Returns `None` if [`in_column`](BriefReading::in_column) was not called.
     pub fn row(&self) -> Option<&RowReading<'a>> {
         self.in_column.as_ref()
     }
 
-    /// Returns the reading of the text without regard to its column, or `None` if there is none.
+    /// Returns the reading of the text without regard to its column, or `None` if no format can
+    /// read the text.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }

@@ -55,8 +55,8 @@ pub struct DecodeAnswer<'a> {
     near: Vec<NearId<'a>>,
     /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
-    /// The formats whose ids have the shape of the text, if the text is not an id or is unlikely to
-    /// be one. The text may be an id with another salt.
+    /// The formats whose ids have the shape of the text. Empty if the text has a plausible reading
+    /// or resembles an id. The text may be an id that was written with another salt.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -77,7 +77,8 @@ pub struct RejectedFormat<'a> {
 pub const DECODED_LEN_MAX: usize = 8 * 1024;
 
 impl<'a> DecodeAnswer<'a> {
-    /// Decodes the text `id`. `known` must be prepared for the formats of this decoder.
+    /// Decodes the text `id`. `known` must contain the prepared JSON for the formats of this
+    /// decoder.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -133,8 +134,9 @@ impl<'a> DecodeAnswer<'a> {
         self.read_as.as_deref()
     }
 
-    /// Returns the ids that the caller may have meant by a text that is not an id or is unlikely to
-    /// be one. The likeliest comes first. See [`DecoderAt::near_ids`].
+    /// Returns the ids that the caller may have meant, the likeliest first. Empty unless the text
+    /// is not an id, is unlikely to be one, or has an implausible time. See
+    /// [`DecoderAt::near_ids`].
     pub fn did_you_mean(&self) -> impl Iterator<Item = &str> {
         self.near.iter().map(|near| near.text.as_str())
     }
@@ -146,8 +148,8 @@ impl<'a> DecodeAnswer<'a> {
         Some((&near.text, reading))
     }
 
-    /// Describes what the text resembles if it is not an id. Returns `None` if it resembles nothing
-    /// known.
+    /// Describes which ids the text resembles if it is not an id itself. Returns `None` if the text
+    /// resembles no known ids.
     pub fn shape(&self) -> Option<String> {
         match self.shaped_like.as_slice() {
             [] => None,

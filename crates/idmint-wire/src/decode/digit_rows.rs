@@ -54,8 +54,8 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
     }
 }
 
-/// Draws a line with each of `texts`, which are a column, a colour and a text. The columns must be
-/// ascending.
+/// Draws one line that contains all `texts`. Each item has a column at which the text begins, a
+/// colour and the text. The columns must be ascending.
 fn draw_line<'t>(
     out: &mut String,
     style: Style,
@@ -91,7 +91,8 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
     cells
 }
 
-/// The digits of a field, or of a chunk of a long field, with their column in a row.
+/// The digits of a field, or a chunk of them if the field is too long for one row, with the column
+/// at which they are drawn.
 struct Cell<'a> {
     digits: String,
     name: &'a str,
@@ -113,8 +114,8 @@ impl Cell<'_> {
         self.len() >= self.name.len() + 2
     }
 
-    /// Returns the column at which the line to a name below the bracket begins, relative to the
-    /// bracket's left corner.
+    /// Returns the column, relative to the left corner of a bracket, at which the line from the
+    /// bracket to a name below it begins.
     fn knot(&self) -> usize {
         (self.len() - 1) / 2
     }

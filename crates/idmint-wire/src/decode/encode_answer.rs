@@ -22,7 +22,7 @@ pub struct EncodeAnswer<'a> {
 
 impl<'a> EncodeAnswer<'a> {
     /// Creates the response for an id. `format` must be one of the decoder's formats, and `known`
-    /// must be prepared for these formats.
+    /// must contain the prepared JSON for these formats.
     pub fn new(
         format: &'a Format,
         made: &IdOfFields,

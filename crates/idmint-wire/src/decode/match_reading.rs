@@ -1,4 +1,5 @@
-//! One reading of a text. Full responses, brief responses and drawings use it.
+//! One reading of a text, which is one way to understand the text as an id. Full responses, brief
+//! responses and drawings use this module.
 
 use super::answer_parts::{AnswerParts, FieldParts, FormatParts, KnownDomains};
 use super::json_text::JsonText;
@@ -36,8 +37,8 @@ pub struct FieldReading<'a> {
 /// ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// A name that the format or the configuration defines, or `unassigned` for a type without a
-    /// name.
+    /// The label is a name that the format or the configuration defines, or `unassigned` for a type
+    /// without a name.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),
@@ -65,8 +66,8 @@ impl<'a> MatchReading<'a> {
     }
 
     /// Returns the type or the prefix in front of the encoded id, as a name and a value such as
-    /// `("type", "user")`. The name is `type` for a format with types, whose type may be empty, and
-    /// `prefix` for other formats.
+    /// `("type", "user")`. The name is `type` for a format with types and `prefix` for other
+    /// formats. A type may be empty.
     ///
     /// Returns `None` if the text has no prefix and the format has no types. Also returns `None` if
     /// the encoding is not the canonical one.
@@ -265,9 +266,9 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the domain whose hash is `value`, or `None` if the domain is unknown. The
-/// values of object fields are hashes of domains only in sequenced formats. In other formats, they
-/// are catalogue numbers.
+/// Returns the name of the configured domain, such as `example.com`, whose hash is `value`, or
+/// `None` if no domain has this hash. Only sequenced formats store hashes of domains in an object
+/// field. In other formats, the field contains a catalogue number.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

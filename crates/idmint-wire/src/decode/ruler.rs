@@ -125,8 +125,7 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     draw_near(out, answer, style);
 }
 
-/// Draws the ids that the caller may have meant by a text that is not an id or is unlikely to be
-/// one.
+/// Draws the ids that the caller may have meant by a text without a plausible reading.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     // If the text has no reading, the first id that the caller may have meant is already drawn in
     // detail.

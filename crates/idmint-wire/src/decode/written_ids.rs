@@ -6,15 +6,15 @@ use std::ops::Range;
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// The id that was written last in each encoding, by the number of the encoding. The numbers come
-/// from [`Match::encoding_at`](idmint_core::id::Match::encoding_at).
+/// For each encoding, the id that was written last. The index is the number of the encoding, which
+/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns.
 ///
 /// Encodings of several formats have the same number if they write each id as the same text.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The id that was last written in one encoding, and the range of its text in the response. The
-/// range includes the quotes.
+/// The id that was last written in one encoding, and the position of its text in the response. The
+/// position includes the quotes around the text.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
