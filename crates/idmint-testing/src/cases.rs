@@ -12,17 +12,18 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-/// The formats that the vectors need in addition to the built-in ones, in the form of a
-/// configuration.
+/// A configuration file with the formats that the test vectors need in addition to the built-in
+/// formats.
 pub const FORMATS: &str = include_str!("../../../tests/vectors/formats.toml");
 
-/// A valid id, and everything that the vectors say about it.
+/// A valid id from the test vectors, with the type, time, fields and encodings that the vectors
+/// state for it.
 #[derive(Debug)]
 pub struct Valid {
     pub name: String,
     pub format: String,
-    /// The name of the id's type. `None` if the format has no types, or if the qualifier is not
-    /// assigned.
+    /// The name of the id's type. `None` if the format has no types, or if the bits that select the
+    /// type (the qualifier) belong to no type.
     pub of_type: Option<String>,
     /// The first nanosecond of the id's tick, since 1970.
     pub unix_nanos: i128,
@@ -30,7 +31,7 @@ pub struct Valid {
     pub utc: Option<String>,
     /// The names and values of the fields, most significant first. The time is in ticks.
     pub fields: Vec<(&'static str, u128)>,
-    /// The name of each encoding, and the text of the id in it.
+    /// The id as text in each encoding, as pairs of the name of the encoding and the text.
     pub encodings: Vec<(String, String)>,
 }
 
@@ -103,8 +104,8 @@ pub fn rows(list: &Value) -> &[Value] {
     list.as_array().expect("a list of vectors")
 }
 
-/// Returns the name of the format that a row belongs to. The format depends on the file, the row
-/// and the input of the row.
+/// Returns the name of the format to which a row of a vector file belongs. The name depends on the
+/// file, the row, and the epoch or flavor in the input of the row.
 pub fn format_of(file: &str, row: &Value, epoch_or_flavor: &Value) -> String {
     match (file, epoch_or_flavor.as_str()) {
         ("snowflake", Some("twitter")) => "twitter".to_owned(),
@@ -155,9 +156,9 @@ fn siq(row: &Value) -> Valid {
     }
 }
 
-/// Returns the id of a Discord message for the format `snowflake`. Returns the id of a tweet for
-/// two formats: `twitter`, with the machine number as one field, and `twitter-halves`, with two
-/// fields.
+/// Returns the id of a row of the Snowflake vectors. A Discord message has one id, in the format
+/// `snowflake`. A tweet has the same id in two formats: `twitter`, with the machine number as one
+/// field, and `twitter-halves`, with two fields.
 fn snowflakes(row: &Value) -> Vec<Valid> {
     let fields = &row["fields"];
     let of = |format: &str, workers: &[(&'static str, &str)]| {
@@ -260,8 +261,8 @@ fn event(event: &Value) -> Valid {
     let uuid = [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]].join("-");
     let body: Value =
         serde_json::from_str(&text(&event["event_json"])).expect("the body of an event is JSON");
-    // In the vectors, a timestamp has as many fraction digits as it needs. In Evently's own form,
-    // it has six.
+    // Pad the fraction of the timestamp to six digits, as Evently writes it. In the vectors, a
+    // timestamp has only as many fraction digits as it needs.
     let stamp = text(&body["timestamp"]);
     let (seconds, fraction) = stamp
         .trim_end_matches('Z')
@@ -278,7 +279,8 @@ fn event(event: &Value) -> Valid {
     }
 }
 
-/// Returns the name of the configured encoding that has the salt of this short form.
+/// Returns the name of the encoding in the test configuration for a short form, a kind of text in
+/// the vectors. The name depends on the scheme and the salt of the short form.
 fn short_encoding(short: &Value) -> String {
     assert_eq!(
         (&short["alphabet"], &short["min_length"]),
@@ -311,8 +313,8 @@ fn valid_of(
     }
 }
 
-/// Returns the text of a row in each encoding. `renamed` maps the names in the file to those of
-/// idmint.
+/// Returns the texts of the id in a row, each with the name of its encoding. `renamed` maps the
+/// names of encodings in the vector file to those of idmint.
 fn encodings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
     let name = |codec: &str| {
         let renamed = renamed.iter().find(|(theirs, _)| *theirs == codec);

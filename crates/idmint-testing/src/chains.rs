@@ -1,5 +1,5 @@
-//! The chains of the vectors, in the form in which callers send them: one event on each line, which
-//! includes its id.
+//! The chains of events in the test vectors, in the form in which callers send them: each line is
+//! one event that includes its id.
 
 use serde_json::Value;
 
@@ -12,8 +12,8 @@ pub struct Chain {
     /// The ledger to which all ids of the chain belong.
     pub ledger: String,
     pub lines: Vec<String>,
-    /// If the chain is valid, its last id. Otherwise, the index of the first invalid event and the
-    /// reason.
+    /// The last id of the chain if the chain is valid. Otherwise, the index of the first invalid
+    /// event and the reason why it is invalid.
     pub outcome: Result<String, (u64, String)>,
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A sequenced format, and where the time, the worker and the sequence are in its ids.
+/// A sequenced format, with the positions of the time, the worker and the sequence in its ids.
 #[derive(Debug)]
 pub struct Sequenced {
     /// The format and the query of a request, to which the count can be appended as `count=40`.

@@ -46,7 +46,8 @@ pub struct Minted {
 pub enum End {
     /// The connection was closed during a response or before it.
     Cut,
-    /// The last response of the service announced that it closes the connection.
+    /// The connection ended with a response in which the service announced that it closes the
+    /// connection.
     Closed,
     /// The test stopped the caller.
     Stopped,

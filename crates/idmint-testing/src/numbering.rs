@@ -13,17 +13,18 @@ use serde_json::{Value, json};
 use crate::http1::{Answer, Client, post_json, request};
 use crate::service::{Service, StopOnDrop, until};
 
-/// The maximum time that a node may take to recover after its coordinator is back. The time is
-/// enough on any slow machine.
+/// The maximum time that a node may take to recover after its coordinator (etcd) is back. The time
+/// is enough on any slow machine.
 const REFUSED_AT_MOST: Duration = Duration::from_secs(60);
 
-/// The numbers that callers have received. For each series and key, these are the first number and
-/// the count.
+/// The numbers that callers have received. The key is the name of a series and an idempotency key.
+/// The value is the first number and the count.
 type Told = HashMap<(String, String), (u64, u64)>;
 
 /// The services that callers send to.
 pub struct Places {
-    /// The addresses. A caller that gets no response tries the next one.
+    /// The addresses of the services. A caller that gets no response sends its request to the next
+    /// address.
     addresses: Vec<RwLock<SocketAddr>>,
     stop: AtomicBool,
     asked: AtomicU64,
@@ -67,7 +68,7 @@ pub struct Callers {
     /// The pause of a caller between two requests.
     pause: Duration,
     told: Mutex<Told>,
-    /// The reasons of the void numbers, for each series and number.
+    /// The reason for each void number. The key is the name of the series and the number.
     voids: Mutex<HashMap<(String, u64), String>>,
 }
 
@@ -98,8 +99,8 @@ impl Callers {
         self.told.lock().unwrap().len()
     }
 
-    /// Sends requests until the callers are stopped. Most have a new key, and some repeat an old
-    /// key or void a number.
+    /// Sends requests for numbers until the callers are stopped. Most requests have a new
+    /// idempotency key. Some repeat an old key, and some void a number.
     pub fn ask(&self, caller: usize) {
         let mut connection = self.places.connection(caller);
         let mut own: Vec<((String, String), u64)> = Vec::new();
@@ -184,7 +185,8 @@ impl Callers {
             voids.len(),
             "every void is of a number that is listed"
         );
-        // A caller that is stopped may have sent a last request without waiting for the response.
+        // When a caller is stopped, it may have sent a last request without waiting for the
+        // response. The numbers in that response are not in `told`.
         let unheard = of_keys.len() - told.len();
         assert!(
             unheard <= callers,
@@ -262,7 +264,7 @@ impl Connection<'_> {
                 None => {}
             }
             // The service is starting, stopping or cannot respond. Repeat the request at the next
-            // one.
+            // address.
             self.place = (self.place + 1) % self.places.addresses.len();
             thread::sleep(Duration::from_millis(5));
         }
@@ -303,7 +305,7 @@ fn all_pages(client: &mut Client, target: &str, member: &str) -> Vec<Value> {
 }
 
 /// Repeats a request until the node no longer refuses it, and returns the response. A node that was
-/// cut off from its coordinator needs a moment to recover.
+/// cut off from its coordinator (etcd) needs a moment to recover.
 fn answered(client: &mut Client, request: &str) -> Answer {
     let begin = Instant::now();
     loop {
@@ -320,8 +322,8 @@ fn answered(client: &mut Client, request: &str) -> Answer {
     }
 }
 
-/// Callers that take one number for each order, of three series `series-0` to `series-2`. No number
-/// may belong to two orders.
+/// Callers that take one number for each order. The numbers come from three series, `series-0` to
+/// `series-2`. No number of a series may belong to two orders.
 #[derive(Default)]
 pub struct Orders {
     begun: AtomicUsize,
@@ -424,7 +426,7 @@ impl BlockCallers {
     }
 
     /// Asserts that no number was given twice. Returns how many numbers were given, and how many
-    /// below the last one are missing.
+    /// numbers below the last one were given to nobody.
     pub fn check(self) -> (u64, u64) {
         let mut told = self.told.into_inner().unwrap();
         told.sort_unstable();

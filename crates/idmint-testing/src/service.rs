@@ -111,7 +111,7 @@ impl Service {
         Service::start_with_input(command)
     }
 
-    /// Starts the service, and keeps the standard input that `command` specifies.
+    /// Starts the service with the standard input that `command` specifies.
     pub fn start_with_input(command: Command) -> Service {
         let log = NamedTempFile::new().unwrap();
         let written = log.reopen().unwrap();

@@ -29,11 +29,12 @@ pub struct AnswerParser {
 /// The part of a response that the parser expects next.
 enum State {
     Head,
-    /// The rest of a body with a Content-Length, of this many bytes.
+    /// The rest of a body with a Content-Length. The value is the number of bytes that are missing.
     Body(usize),
     /// The line that contains the length of the next chunk.
     ChunkLen,
-    /// The rest of a chunk, of this many bytes, including the line end after it.
+    /// The rest of a chunk. The value is the number of bytes that are missing, including the line
+    /// end after the chunk.
     Chunk(usize),
     /// The empty line after the last chunk.
     Trailer,
