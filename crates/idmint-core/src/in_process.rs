@@ -168,8 +168,8 @@ impl InProcess {
     }
 
     fn by(clock: Clock, mut format: Format, worker: u32) -> Result<InProcess, InProcessError> {
-        // Mint with one worker number (lane) even if the format asks for more, because the claim
-        // covers only the requested one.
+        // Mint with one worker number (lane) even if the format asks for more, because this object
+        // claims exclusive use only of the requested worker number.
         format.lanes = None;
         let tick = check(&format)?;
         let lanes = lanes(&format, worker)?;

@@ -101,8 +101,8 @@ impl Reservation {
     /// The length of the first reservation after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservation for the first extension of a new session. No later extension
-    /// reserves more than `window` either.
+    /// Creates the reservation for the first extension in a new session. Neither the first
+    /// extension nor a later one reserves more than `window`.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),

@@ -85,8 +85,8 @@ impl Minter {
         self.sequenced()?.lanes()
     }
 
-    /// Returns the worker numbers of the slot that has the most worker numbers. Returns `None` for
-    /// a random format.
+    /// Returns the worker numbers of the slot that has the most of them. Returns `None` for a
+    /// random format, which has no worker numbers.
     pub fn most_lanes(&self) -> Option<&Lanes> {
         self.sequenced().map(SequencedFormat::most_lanes)
     }
@@ -105,8 +105,9 @@ impl Minter {
         BatchRequest::new(self.format(), count, of_type)
     }
 
-    /// Returns the maximum number of ids that one request for this variant can get. Returns `None`
-    /// for a random format, which has no limit, or if no session is active.
+    /// Returns the maximum number of ids that one request can get. `variant` is the index of the
+    /// layout of these ids. Returns `None` for a random format, which has no limit, or if no
+    /// session is active.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         self.sequenced()?
             .in_session(|minter| minter.count_max(variant))
@@ -147,8 +148,8 @@ impl Minter {
             .exclude(ticks);
     }
 
-    /// Refuses a request that waited too long in a queue. The request is counted like one that
-    /// found the sequence of every lane exhausted.
+    /// Refuses a request that waited too long in a queue. The counters count the request as if the
+    /// sequence of every lane (worker number) had been used up.
     pub fn refuse_late(&self, waited: Duration) -> Refusal {
         if let Some(sequenced) = self.sequenced() {
             sequenced.in_session(|minter| minter.count_late(&self.counted.counters));

@@ -108,7 +108,8 @@ impl Watched {
         }
     }
 
-    /// Returns the time of the wall clock at `boot_at`, if no one sets the wall clock.
+    /// Returns the time that the wall clock shows at the boot time `boot_at`, unless somebody sets
+    /// the wall clock before then.
     fn wall_at(&self, boot_at: u64) -> u64 {
         let passed = boot_at.saturating_sub(self.boot_nanos);
         self.wall_nanos.saturating_add(passed)

@@ -17,8 +17,8 @@ use crate::time::models::explore;
 
 /// The boot time that the first read returns, in nanoseconds.
 const FIRST_LOOK: u64 = 1000;
-/// The time for which a thread is suspended between the first and the second read. All later reads
-/// follow immediately.
+/// The time for which a thread is suspended between the first and the second read of the boot time.
+/// All later reads follow immediately.
 const SLEEP: u64 = 100_000;
 
 /// A line through the origin, together with a simulated boot time that the model advances.

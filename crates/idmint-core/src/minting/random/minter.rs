@@ -36,12 +36,13 @@ pub(crate) struct RandomMinter {
     time_stride: u128,
     /// A mask of the bits of all random fields that fill whole bits.
     bits: u128,
-    /// The random fields that do not fill whole bits. For each field, the range of its values and
-    /// its stride.
+    /// The random fields that do not fill whole bits of an id. Each item is the range of the values
+    /// of a field, and its stride, which is the amount that one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
     /// All random fields combined into one number, or `None` if each id is drawn independently.
     space: Option<RandomSpace>,
-    /// The parts of ticks that responses have taken, or `None` if responses are not ordered.
+    /// The parts of ticks that were taken for responses, so that later responses get greater ids.
+    /// `None` if responses are not ordered.
     parts: Option<TickParts>,
 }
 

@@ -17,7 +17,8 @@ pub(super) struct RandomSpace {
 struct Digit {
     max: u128,
     stride: u128,
-    /// The number of bits of the digit, or `None` if its number of values is not a power of two.
+    /// The number of bits of the digit, or `None` if the digit's number of values is not a power of
+    /// two.
     bits: Option<u32>,
 }
 

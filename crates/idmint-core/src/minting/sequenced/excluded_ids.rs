@@ -187,8 +187,8 @@ impl ExcludedIds {
         let is_outside =
             |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
         if self.readings.iter().any(is_outside) {
-            // Only some encodings can read the line as a number, so the list must be in one of
-            // these.
+            // Only some encodings can read the line, as a number outside the layout. The list must
+            // therefore be in one of these encodings.
             self.readings.retain(is_outside);
         } else if self.format.can_have_letters_of(text) {
             return Err(ExclusionError::NoId {
@@ -224,9 +224,9 @@ fn shown(line: &str) -> String {
     line.chars().take(SHOWN_MAX).collect()
 }
 
-/// Returns the tick of an id, and the lane that minted it: the worker number and the variant.
-/// Returns `None` if the number is not an id. If the format has no worker field, the worker number
-/// is 0.
+/// Returns the tick of an id, and the lane that minted it: the worker number and the variant (one
+/// of the layouts of the format). Returns `None` if the number is not an id. If the format has no
+/// worker field, the worker number is 0.
 fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
     let variant = format.variant_at(id);
     let layout = &format.variants[variant].layout;
@@ -239,7 +239,8 @@ fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
     ))
 }
 
-/// A worker number and the index of a variant of the format. Each such pair has its own sequence.
+/// A worker number and the index of a variant (one of the layouts of the format). Each such pair
+/// has its own sequence.
 type LaneOfVariant = (u32, usize);
 
 /// The ticks in which another generator has issued ids of a format, for each worker number. This

@@ -21,8 +21,8 @@ pub(in crate::minting) struct SequencedFormat {
     excluded: OnceLock<ExcludedTicks>,
 }
 
-/// The worker numbers of this node, either until the process exits or for one session, and the
-/// current minter.
+/// The worker numbers of this node and the current minter. The node has the worker numbers either
+/// until the process exits or for one session.
 #[derive(Debug)]
 pub(in crate::minting) enum Holding {
     /// The node has the same worker numbers from the first session until the process exits.
@@ -80,7 +80,7 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of the slot that has the most worker numbers.
+    /// Returns the worker numbers of the slot that has the most of them.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,

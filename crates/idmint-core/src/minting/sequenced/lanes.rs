@@ -88,8 +88,9 @@ impl Lanes {
     /// Computes the worker numbers of a node in `format`, using the settings in `rule`.
     ///
     /// # Errors
-    /// Returns a [`LaneError`] if the worker number of the first lane does not fit the format, or
-    /// if the rule asks for an exact number of lanes and not all of their worker numbers fit.
+    /// Returns a [`LaneError`] if the first worker number or the shard number does not fit the
+    /// format, if an exact number of lanes is set and not all of them fit, or if the format has no
+    /// worker field although there are several slots.
     pub fn of(format: &Format, rule: &LaneRule) -> Result<Lanes, LaneError> {
         let layout = &format.variants[0].layout;
         if let Some(field) = layout
@@ -143,8 +144,8 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes. Such a batch is read tick by tick, and
-    /// within a tick lane by lane. Ids in this order must also ascend as numbers.
+    /// `true` if one batch may contain ids of several lanes. The ids of such a batch are read tick
+    /// by tick, and within a tick lane by lane. In this order, they must also ascend as numbers.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }
@@ -168,8 +169,9 @@ impl SlotLanes {
     /// Computes the worker numbers of a format for all slots from 0 to `slots - 1`.
     ///
     /// # Errors
-    /// Returns a [`LaneError`] if the format has too few worker numbers for one lane in every slot,
-    /// or for the exact number of lanes that the rule asks for.
+    /// Returns a [`LaneError`] if the shard number does not fit the format, or if the format has
+    /// too few worker numbers for every slot. Every slot needs one lane, or the exact number of
+    /// lanes if one is set.
     pub fn of(
         format: &Format,
         slots: NonZeroU32,

@@ -20,9 +20,11 @@ const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
-    /// The amounts that the fields add to an id, for each variant of the format.
+    /// For each variant of the format (one of its layouts), the amounts that the fields add to an
+    /// id.
     shapes: Vec<Shape>,
-    /// The maximum number of ids that one request can get, for each variant of the format.
+    /// For each variant of the format (one of its layouts), the maximum number of ids that one
+    /// request can get.
     counts_max: Vec<u64>,
     /// The worker numbers. Lane `n` has the worker number at index `n`.
     numbers: Lanes,
@@ -68,8 +70,8 @@ impl Beginning {
 /// One worker number, with one sequencer for each variant of the format.
 #[derive(Debug)]
 struct Lane {
-    /// The sum of the fields that all ids of this lane have in common, for each variant of the
-    /// format.
+    /// For each variant of the format (one of its layouts), the amount that the worker number and
+    /// all fields with a fixed value add to every id of this lane.
     bases: Vec<u128>,
     sequencers: Vec<Sequencer>,
 }
@@ -463,7 +465,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // The last row is before `beyond`, because a single lane has enough stamps before that row.
+    // A single lane has enough stamps before the row `beyond`, so the last row is earlier than
+    // `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -535,8 +535,8 @@ pub(crate) struct CatchUp {
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
     pub now: UnixNanos,
-    /// The instant that the session has reached if it is ahead of its clock, or `None` if it is
-    /// not.
+    /// The instant that the session has reached, or `None` if the session is not ahead of its
+    /// clock.
     pub catching_up: Option<UnixNanos>,
     catch_up: CatchUp,
 }
