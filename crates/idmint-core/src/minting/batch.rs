@@ -90,7 +90,8 @@ impl BatchRequest {
         })
     }
 
-    /// Sets the domain of the requested ids. This has no effect if the format has no domain field.
+    /// Sets the domain of the requested ids, as the hash of a name such as `example.com`. This has
+    /// no effect if the format has no domain field.
     #[must_use]
     pub fn for_domain(self, domain: DomainHash) -> BatchRequest {
         BatchRequest { domain, ..self }
@@ -295,8 +296,8 @@ pub struct CountedFormat {
 }
 
 impl CountedFormat {
-    /// Creates counters that start at zero. Each of the `lanes` lanes (worker numbers) has its own
-    /// counter of exhausted sequences.
+    /// Creates counters that start at zero. `lanes` is the number of lanes (worker numbers), and
+    /// each lane has its own counter of exhausted sequences.
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat {
             format,

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::time::UnixNanos;
 
-/// A plan for the next horizon, which the caller should write to disk.
+/// A plan for the next horizon, which is the time up to which ids may be minted. The caller should
+/// write the plan to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
@@ -28,8 +29,8 @@ impl HorizonPlan {
         self.horizon
     }
 
-    /// Returns a plan for a leased slot. The process may mint with the slot up to the horizon or up
-    /// to `deadline`, whichever is earlier.
+    /// Returns a plan for a process that leases its slot (its place among all possible nodes). The
+    /// process may mint up to the horizon or up to `deadline`, whichever is earlier.
     pub fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
         HorizonPlan {
             horizon,
@@ -52,7 +53,8 @@ impl HorizonPlan {
         self.floor
     }
 
-    /// Returns a plan that has only a horizon and was not made by a session. For tests of stores.
+    /// Returns a plan that has only a horizon and was not made by a session. Tests of stores use
+    /// this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -63,8 +65,8 @@ impl HorizonPlan {
         }
     }
 
-    /// Returns a plan for a node that begins at a floor. The plan was not made by a session. For
-    /// tests of stores.
+    /// Returns a plan for a node that begins at a floor (a time below which nobody mints). The plan
+    /// was not made by a session. Tests of stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -93,7 +95,8 @@ impl HorizonPlan {
 pub struct Reservation {
     size: Duration,
     window: Duration,
-    /// The time that the last extension took, from making its plan to the completed write.
+    /// The time that the last extension of the horizon took, from making its plan to the completed
+    /// write.
     took: Duration,
 }
 
@@ -111,8 +114,8 @@ impl Reservation {
         }
     }
 
-    /// Returns the time that should still be reserved when the next extension has been written to
-    /// disk.
+    /// Returns how much reserved time should be left when the next extension of the horizon has
+    /// been written to disk.
     pub fn size(&self) -> Duration {
         self.size
     }
@@ -123,7 +126,8 @@ impl Reservation {
         self.took.saturating_add(self.size).min(self.window)
     }
 
-    /// Records the time `took` that the last extension took from its plan to the completed write.
+    /// Records the time `took` that the last extension of the horizon took, from its plan to the
+    /// completed write.
     pub(super) fn took(&mut self, took: Duration) {
         self.took = took;
     }

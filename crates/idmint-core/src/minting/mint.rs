@@ -88,8 +88,8 @@ impl Mint {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
 
-    /// Adds a sequenced format whose worker numbers come from the slot that each session leases,
-    /// and returns its minter.
+    /// Adds a sequenced format, and returns its minter. The worker numbers of the format come from
+    /// the slot (a place among all possible nodes) that each session leases.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
         let holding = Holding::leased(lanes, self.sequenced.len());
         self.add(SequencedFormat::new(format, holding))

@@ -50,7 +50,8 @@ pub enum Denied {
     /// The format cannot fill the request. The refusal says why, and whether a later request can
     /// succeed.
     Refused(Refusal),
-    /// The ids would be above the horizon. Raise the horizon and repeat the request.
+    /// The ids would be above the horizon, up to which this node may mint. Raise the horizon and
+    /// repeat the request.
     Horizon {
         /// The lowest horizon with which the request can succeed.
         needed: UnixNanos,

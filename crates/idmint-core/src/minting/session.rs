@@ -116,7 +116,7 @@ impl Session {
             .fold(self.start, UnixNanos::max)
     }
 
-    /// `true` if any sequencer has less than half of the last reservation left.
+    /// `true` if less than half of the time that was last reserved is left for any sequencer.
     pub fn is_running_low(&self) -> bool {
         self.sequencers().any(Sequencer::is_running_low)
     }

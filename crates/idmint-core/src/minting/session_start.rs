@@ -29,8 +29,8 @@ impl SessionStart {
         }
     }
 
-    /// Sets the floor of the node, which was stored when the node was first started. `None` if the
-    /// node has no floor.
+    /// Sets the floor of the node (a time below which nobody mints), which was stored when the node
+    /// was first started. `None` if the node has no floor.
     #[must_use]
     pub fn above_floor(self, floor: Option<UnixNanos>) -> SessionStart {
         SessionStart { floor, ..self }

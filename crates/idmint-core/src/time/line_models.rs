@@ -75,7 +75,8 @@ fn loom_a_reading_is_of_one_line() {
 #[test]
 fn loom_the_estimate_never_goes_back_while_it_is_redrawn() {
     explore("the line was redrawn during a reading", |tally| {
-        // The old line is faster than the boot time, and the new line is slower.
+        // The estimate advances faster than the boot time on the old line, and slower on the new
+        // line.
         let watch = Watch::new(i64::MAX);
         let reader = {
             let watch = Arc::clone(&watch);

@@ -14,7 +14,8 @@ use super::unix_time::UnixTime;
 /// The maximum number of fraction digits in a text. Digits below a nanosecond are dropped.
 const FRACTION_DIGITS_MAX: usize = 16;
 
-/// The error for a text that is not an instant in one of the accepted forms.
+/// The error for a text that is neither an instant in RFC 3339 nor in a form that messages between
+/// space agencies use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a time such as 2024-02-01T00:00:00.250Z, 2024-02-01T01:00:00+01:00 or 2024-032T00:00:00.250"

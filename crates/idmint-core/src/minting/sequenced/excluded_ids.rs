@@ -260,7 +260,7 @@ pub struct ExcludedTicks {
 }
 
 impl ExcludedTicks {
-    /// Returns the number of ids that were read from the other generator.
+    /// Returns the number of ids that were read from the list of the other generator.
     pub fn ids(&self) -> u64 {
         self.ids
     }

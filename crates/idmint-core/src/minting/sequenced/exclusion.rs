@@ -8,7 +8,8 @@ use super::stamps::StampLine;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
-/// The ticks that one sequencer must skip, and two upper bounds for the stamps that it hands out.
+/// The ticks that one sequencer must skip, and two upper bounds for the stamps (tick and sequence
+/// in one integer) that it hands out.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are
@@ -17,11 +18,11 @@ pub(super) struct Exclusion {
     gate: Mutex<Gate>,
 }
 
-/// Two exclusive upper bounds for the stamps that the sequencer may hand out. The sequencer's
-/// ceiling is the lower one of the two.
+/// Two exclusive upper bounds for the stamps that a sequencer may hand out. The ceiling of the
+/// sequencer is the smaller of the two.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The first stamp that is not covered by a horizon on disk.
+    /// The first stamp whose time is not reserved by a horizon on disk.
     pub(super) horizon: u64,
     /// The first stamp of the next excluded tick, at which the sequencer must stop.
     pub(super) barrier: u64,

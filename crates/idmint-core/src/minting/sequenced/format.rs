@@ -47,8 +47,9 @@ impl Holding {
         }
     }
 
-    /// Returns the holding of worker numbers that depend on the slot of each session. `place` is
-    /// the index of the format in its [`Mint`](crate::minting::Mint).
+    /// Returns the holding for worker numbers that depend on the slot (the place among all possible
+    /// nodes) of each session. `place` is the index of the format in its
+    /// [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
         Holding::Leased {
             lanes,
@@ -88,8 +89,9 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns a reader for the ids of another generator. It collects the ticks that sessions must
-    /// skip. It ignores ticks before `from`, so every session must begin at or after `from`.
+    /// Returns a reader for the ids of another generator. The reader collects the ticks that
+    /// sessions must skip, and ignores ticks before `from`. Every session must therefore begin at
+    /// or after `from`.
     pub(in crate::minting) fn excluded_ids(&self, from: UnixNanos) -> ExcludedIds {
         let workers = match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.workers().to_vec()),
@@ -216,8 +218,8 @@ pub(in crate::minting) struct LeasedMinter {
 }
 
 impl LeasedMinter {
-    /// Creates an empty holder. `place` is a number, starting at 0, that is unique among the
-    /// formats of a [`Mint`](crate::minting::Mint).
+    /// Creates a holder without a minter. `place` is a number, starting at 0, that is unique among
+    /// the formats of a [`Mint`](crate::minting::Mint).
     pub(super) fn at(place: usize) -> LeasedMinter {
         LeasedMinter {
             place,

@@ -144,13 +144,14 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes. The ids of such a batch are read tick
-    /// by tick, and within a tick lane by lane. In this order, they must also ascend as numbers.
+    /// `true` if one batch may contain ids of several lanes (worker numbers). The ids must then
+    /// ascend when they are read tick by tick, and lane by lane within a tick.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }
 
-    /// Returns the worker numbers. Lane `n` has the worker number at index `n`.
+    /// Returns the worker numbers of the node. The index of a worker number is the number of its
+    /// lane.
     pub fn workers(&self) -> &[u32] {
         &self.workers
     }
@@ -197,7 +198,7 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of the slot that has the most worker numbers.
+    /// Returns the worker numbers of the slot that has the most of them.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }

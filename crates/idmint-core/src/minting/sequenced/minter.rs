@@ -12,7 +12,7 @@ use crate::minting::batch::{Batch, BatchRequest, MintCounters};
 use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
-/// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
+/// The tick length from which on a format has no lead, so that its ids are never ahead of the
 /// clock. A lead is at least one tick, and users would notice ids whose times are so far in the
 /// future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ pub(in crate::minting) struct SequencedMinter {
     /// For each variant of the format (one of its layouts), the maximum number of ids that one
     /// request can get.
     counts_max: Vec<u64>,
-    /// The worker numbers. Lane `n` has the worker number at index `n`.
+    /// The worker numbers of this node. The index of a worker number is the number of its lane.
     numbers: Lanes,
     lanes: Vec<Lane>,
     lead_ticks: u64,
@@ -67,7 +67,7 @@ impl Beginning {
     }
 }
 
-/// One worker number, with one sequencer for each variant of the format.
+/// A lane, which is one worker number with one sequencer for each variant (layout) of the format.
 #[derive(Debug)]
 struct Lane {
     /// For each variant of the format (one of its layouts), the amount that the worker number and
@@ -86,7 +86,8 @@ pub(in crate::minting) struct Placement {
     pub(in crate::minting) refill: bool,
 }
 
-/// The share of each lane in the stamps of one request. Nearly always, one lane has all of them.
+/// The shares of the lanes (worker numbers) in the stamps of one request. Nearly always, one lane
+/// provides all stamps.
 #[derive(Debug)]
 enum Shares {
     Whole(Share),
@@ -168,8 +169,8 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks are excluded, the lanes may be free in different ticks. A batch therefore uses
-        // only one lane.
+        // If ticks are excluded, the lanes (worker numbers) may have free ids in different ticks. A
+        // batch therefore uses only one lane.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -196,7 +197,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Returns the worker numbers. Lane `n` has the worker number at index `n`.
+    /// Returns the worker numbers of this node. The index of a worker number is the number of its
+    /// lane.
     pub(in crate::minting) fn lanes(&self) -> &Lanes {
         &self.numbers
     }
@@ -228,7 +230,7 @@ impl SequencedMinter {
     }
 
     /// Reserves the ids of a request for which no lane has enough ids to send immediately. `due` is
-    /// the earliest instant at which a lane has enough.
+    /// the earliest instant at which a lane has enough ids.
     fn reserve_late(
         &self,
         due: UnixNanos,
@@ -244,8 +246,8 @@ impl SequencedMinter {
             return self.spread(request, moment, counters);
         }
         if due.since(moment.now) <= self.wait_max {
-            // Another thread may reserve the stamps of the chosen lane first. Choose a lane again
-            // then, at most once for each lane.
+            // Another thread may first reserve the stamps of the chosen lane. In that case, choose
+            // a lane again, at most once for each lane.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(
@@ -287,7 +289,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Returns the maximum number of ids that one request for this variant can get.
+    /// Returns the maximum number of ids that one request for this variant (layout) of the format
+    /// can get.
     pub(in crate::minting) fn count_max(&self, variant: usize) -> u64 {
         self.counts_max[variant]
     }
@@ -465,8 +468,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // A single lane has enough stamps before the row `beyond`, so the last row is earlier than
-    // `beyond`.
+    // The last row that the request uses is before `beyond`, because even a single lane has enough
+    // stamps in the rows before `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -29,7 +29,7 @@ pub(crate) struct Sequencer {
     end: u64,
     /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
     lead_ticks: u64,
-    /// Determines the sequence at which the first run of each tick begins.
+    /// The rule that determines the sequence number at which the first ids of each tick begin.
     spread: Spread,
     /// The excluded ticks, or `None` if no tick is excluded. They are checked only when a run
     /// reaches the ceiling, so that the check costs nothing if no tick is excluded.
@@ -141,7 +141,8 @@ impl Sequencer {
         }
     }
 
-    /// Sets the spread, which determines the sequence at which the first run of each tick begins.
+    /// Sets the spread, which determines the sequence number at which the first ids of each tick
+    /// begin.
     #[must_use]
     pub(crate) fn with_spread(self, spread: Spread) -> Sequencer {
         Sequencer { spread, ..self }
@@ -205,8 +206,8 @@ impl Sequencer {
             let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
             let mut due = moment.now;
             if next < floor {
-                // Stamps that the spread skips remain unused. Skip none if the run would have to
-                // wait because of the skipped stamps.
+                // The first run of a tick may skip a few stamps, which then remain unused. Skip
+                // none if the run would have to wait because of the skipped stamps.
                 let spread = end.checked_add(self.spread.of_tick(tick));
                 end = spread
                     .filter(|spread| *spread <= free_until.min(self.end))
@@ -422,8 +423,9 @@ impl Sequencer {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the instant of the first stamp if a floor or a `start_after` makes this instant
-    /// later than the start of the session. Otherwise returns `None`.
+    /// Returns the instant of the first stamp if a floor (a time below which nobody mints) or a
+    /// `start_after` makes this instant later than the start of the session. Otherwise returns
+    /// `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
         is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
@@ -617,7 +619,7 @@ impl Spread {
     /// 2^64 divided by the golden ratio, rounded to an odd number.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    /// Creates a spread over the first `sequences` sequences of a tick.
+    /// Creates a spread in which each tick begins at one of its first `sequences` sequence numbers.
     ///
     /// # Panics
     /// Panics if `sequences` is not a power of two.

@@ -68,7 +68,8 @@ impl StampLine {
         self.per_tick
     }
 
-    /// Returns the instant at which the line begins. No id with an earlier time can be minted.
+    /// Returns the instant at which this line of stamps begins. No id with an earlier time can be
+    /// minted.
     pub(crate) fn base(&self) -> UnixNanos {
         self.base
     }
@@ -213,7 +214,8 @@ pub(in crate::minting) struct Steps {
 }
 
 impl Shape {
-    /// Returns the shape of a sequenced layout. `shard` is the value of its shard field.
+    /// Returns the amounts that the fields of a sequenced layout add to an id. `shard` is the value
+    /// of the shard field.
     pub(in crate::minting) fn of(layout: &Layout, shard: u64) -> Shape {
         let stride = |kind| layout.field_of(kind).map_or(0, |field| field.stride);
         let constants: u128 = layout
@@ -306,7 +308,8 @@ pub(in crate::minting) struct LaneRuns {
 }
 
 impl LaneRuns {
-    /// Creates a reader of these runs, which must be ordered by worker number and then by stamp.
+    /// Creates a reader of these runs of ids, which must be ordered by worker number and then by
+    /// stamp.
     pub(in crate::minting) fn new(runs: Vec<Run>) -> LaneRuns {
         LaneRuns { runs }
     }
