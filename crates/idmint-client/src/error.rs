@@ -60,7 +60,8 @@ pub enum ClientError {
     /// The PEM text lacks the named item.
     #[error("the file has no valid {0} in PEM format")]
     NotPem(&'static str),
-    /// The TLS configuration is invalid, such as a client certificate that does not match its key.
+    /// The TLS configuration is invalid, for example because the client certificate does not match
+    /// its key.
     #[error("the certificate cannot be used: it is invalid, or does not match the private key")]
     Tls(#[source] rustls::Error),
     /// The text is not the address of a service. Nothing was sent.

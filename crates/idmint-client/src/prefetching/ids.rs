@@ -192,7 +192,8 @@ impl Ids {
         }
     }
 
-    /// Like [`Ids::take`], but yields to other tasks while the stock is empty.
+    /// Returns the next id of the stock, as [`Ids::take`] does, but yields to other tasks while the
+    /// stock is empty.
     async fn take_in_task<T>(
         &self,
         kind: Kind,

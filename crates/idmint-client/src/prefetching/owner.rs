@@ -16,7 +16,8 @@ pub(super) struct Owner {
     pub(super) asking: Arc<Asking>,
     pub(super) numbers: Arc<Stock>,
     pub(super) texts: Arc<Stock>,
-    /// Locked while a caller asks the service how to write the ids of the format as text.
+    /// The lock that a caller holds while it asks the service how to write the ids of the format as
+    /// text.
     pub(super) learning: Mutex<()>,
     /// The runtime on which requests are sent. `None` only during drop.
     runtime: Option<Runtime>,
@@ -64,7 +65,8 @@ impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             if self.process == process::id() {
-                // Unlike a plain drop, this does not block, so it also works in an async task.
+                // Unlike dropping the runtime, this call does not block, so it also works in an
+                // async task.
                 runtime.shutdown_background();
             } else {
                 // The threads of this runtime exist only in the parent process.
