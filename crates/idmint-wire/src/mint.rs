@@ -19,7 +19,7 @@ pub struct MintRequest {
     pub count: Option<u64>,
 }
 
-/// Reads a member that is present. A present member must not be `null`.
+/// Reads the value of a JSON member that is present. The value must not be `null`.
 fn read_present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     u64::deserialize(value).map(Some)
 }

@@ -127,7 +127,8 @@ pub struct NumberInfo {
     pub key: String,
     /// The name of the caller, or null if it is unknown.
     pub by: Option<String>,
-    /// The reason, the time and the caller of the voiding, or null if the number is not void.
+    /// The reason why the number was voided, with the time and the caller. Null if the number is
+    /// not void.
     pub void: Option<VoidInfo>,
 }
 

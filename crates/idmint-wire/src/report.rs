@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportRequest<'a> {
-    /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
+    /// The time of closest approach in UTC, in a text form of RFC 3339 or CCSDS.
     #[serde(borrow)]
     pub tca: Cow<'a, str>,
     /// The catalogue number of the object that is named first.
@@ -43,7 +43,7 @@ pub struct AnalysisRequest<'a> {
     /// Values that are neither a string nor a number are ignored.
     #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
-    /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
+    /// The time of closest approach in UTC, in a text form of RFC 3339 or CCSDS.
     #[serde(borrow)]
     pub tca: Cow<'a, str>,
     /// The object that is named first.
@@ -70,8 +70,8 @@ impl<'de> Deserialize<'de> for AnalysedObject {
     }
 }
 
-/// Reads an id as text. A number keeps its digits as they are written, because as a floating-point
-/// number two ids could become equal. Other values are no ids, and count as absent.
+/// Reads an id as text. A number keeps its digits as they are written, because two ids could become
+/// equal as floating-point numbers. Values of other types count as absent.
 fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let json = <&RawValue>::deserialize(deserializer)?.get();
     match json.as_bytes().first() {
@@ -147,9 +147,8 @@ pub struct ReportDetail {
     /// that joined the conjunction of its `event_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
-    /// The ids of other conjunctions of the same two objects, in either order, whose times are
-    /// within one minute. Absent if empty, or if the report is not the first one of its
-    /// conjunction.
+    /// The ids of other conjunctions of the same two objects, in either order, within one minute of
+    /// this conjunction. Absent if empty, or if the report is not the first one of its conjunction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if there is none.
