@@ -279,8 +279,8 @@ fn event(event: &Value) -> Valid {
     }
 }
 
-/// Returns the name of the encoding in the test configuration for a short form, a kind of text in
-/// the vectors. The name depends on the scheme and the salt of the short form.
+/// Returns the name of the configured encoding that writes this short form of an id. The name
+/// depends on the scheme of the short form, such as `hashids`, and on its salt.
 fn short_encoding(short: &Value) -> String {
     assert_eq!(
         (&short["alphabet"], &short["min_length"]),

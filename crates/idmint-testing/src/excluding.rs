@@ -18,7 +18,8 @@ pub struct Excluded {
     pub ids: usize,
     /// The number of ids that the service minted in the time span of the excluded ids.
     pub minted_among: usize,
-    /// The number of refused batches. Only batches with more ids than a tick has may be refused.
+    /// The number of refused batches. Only a batch with more ids than one tick can hold may be
+    /// refused.
     pub long_batches: usize,
 }
 

@@ -388,10 +388,11 @@ impl Orders {
     }
 }
 
-/// The configuration for the series of kind blocks that [`BlockCallers`] use.
+/// The configuration of the series of the kind `blocks` that [`BlockCallers`] use.
 pub const BLOCK_RULES: &str = "[numbers.rows]\npattern = 'rows'\nkind = 'blocks'\nreserve = 1000";
 
-/// A group of callers for one series of kind blocks, and the numbers that they have received.
+/// A group of callers for one series of the kind `blocks`, in which each request gets a block of
+/// numbers, and the numbers that the callers have received.
 pub struct BlockCallers {
     pub places: Places,
     /// The first number and the count of each response.

@@ -94,8 +94,8 @@ pub fn serve_from(data_dir: &Path) -> Command {
     command
 }
 
-/// A running service that listens on its address. When it is dropped, it is killed, and its log is
-/// printed if the test has failed.
+/// A running service that listens on its address. Dropping the value kills the process, and prints
+/// the log if the test has failed.
 pub struct Service {
     child: Child,
     begun: Instant,
@@ -161,8 +161,8 @@ impl Service {
         text_of(&self.banner)
     }
 
-    /// Waits until the log contains `text`, and returns the log. A line is written shortly after
-    /// the event that it describes.
+    /// Waits until the log contains `text`, and returns the log. Waiting is necessary because a log
+    /// line is written shortly after the event that it describes.
     pub fn log_once_it_says(&self, text: &str) -> String {
         until(text, || Some(self.log()).filter(|log| log.contains(text)))
     }
@@ -314,8 +314,8 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Sets the stop flag of callers when it is dropped, even if the test fails. Without this, a failed
-/// test would wait for its callers forever.
+/// Sets the stop flag of callers when this value is dropped, even if the test fails.
+/// Otherwise, a failed test would wait for its callers forever.
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

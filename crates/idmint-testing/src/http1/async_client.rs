@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::Answer;
 use super::receiver::Receiver;
 
-/// The maximum wait for the next bytes, which is enough on any slow machine.
+/// The maximum wait for the next bytes, which is long enough even on a slow machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection that can be used for several requests.

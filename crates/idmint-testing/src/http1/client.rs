@@ -9,7 +9,7 @@ use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 use super::receiver::Receiver;
 use super::{Answer, AnswerEnd, ReceiveError};
 
-/// The maximum wait for the next bytes, which is enough on any slow machine.
+/// The maximum wait for the next bytes, which is long enough even on a slow machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The byte stream of a connection: a socket, or a protocol such as TLS over a socket.
@@ -121,8 +121,8 @@ impl<W: Wire> Client<W> {
         self.receive_until(Receiver::next_answer)
     }
 
-    /// Receives a response like [`Client::try_receive`]. Returns [`ReceiveError::TimedOut`] if
-    /// nothing arrives for `timeout`.
+    /// Receives a response as [`Client::try_receive`] does, but returns [`ReceiveError::TimedOut`]
+    /// if nothing arrives for `timeout`.
     pub fn try_receive_within(&mut self, timeout: Duration) -> Result<Answer, ReceiveError> {
         self.wire
             .socket()
