@@ -94,7 +94,7 @@ impl Callers {
         Callers { pause, ..self }
     }
 
-    /// Returns the number of requests that were answered.
+    /// Returns the number of different requests that were answered.
     pub fn told(&self) -> usize {
         self.told.lock().unwrap().len()
     }
