@@ -1,12 +1,13 @@
-//! A filter for decoding: the formats and encodings to try for a text, and whether to read
-//! leniently.
+//! A filter for decoding. It says which formats and encodings to try for a text, and how far the
+//! text may differ from the text that an encoding writes.
 
 use std::collections::BTreeSet;
 
 use crate::id::encoding::Encoding;
 use crate::id::format::{Format, FormatAlias};
 
-/// A filter that says which formats and encodings to try, and whether to read leniently.
+/// A filter that says which formats and encodings to try when a text is decoded, and how far the
+/// text may differ from the text that an encoding writes.
 ///
 /// The filter can accept every encoding, the encodings of one format, the encodings with one name,
 /// or a single encoding of one format.
@@ -21,32 +22,36 @@ use crate::id::format::{Format, FormatAlias};
 pub struct DecodeFilter<'a> {
     /// The name of the only format to try, or `None` to try every format.
     pub format: Option<&'a str>,
-    /// The name of the encodings to try, in any format, or `None` to try every encoding.
+    /// The name of the only encoding to try in each format, or `None` to try every encoding.
+    /// Several formats may have an encoding of this name.
     pub encoding: Option<&'a str>,
-    /// The names of the formats to try, or `None` to try every format. If `format` is set, too, only
-    /// that format is tried, and only if this set contains it.
+    /// The names of the formats to try, or `None` to try every format. If `format` is also set,
+    /// only that format is tried, and only if `among` contains its name.
     pub among: Option<&'a BTreeSet<String>>,
-    /// The permitted differences between a text and the canonical text of its id.
+    /// The permitted differences between a given text and the exact text that the encoding writes
+    /// for the id.
     pub liberty: Liberty,
 }
 
-/// The differences between a text and the canonical text of its id that decoding permits.
+/// The differences that decoding permits between a given text and the exact text that an encoding
+/// writes for an id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.
     #[default]
     Canonical,
-    /// The canonical text, or another text that the format's specification permits: UUIDs,
-    /// Crockford's base 32 and canonical hexadecimal ids may be in any letter case.
+    /// The only permitted difference is letter case, where the specification of the ids permits it:
+    /// in UUIDs, in Crockford's base 32 and in canonical hexadecimal ids.
     Specified,
-    /// The canonical text, or a text that differs from it only in the ways that
-    /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists.
+    /// The permitted differences are those that
+    /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around
+    /// the id or missing hyphens.
     Lenient,
 }
 
 impl DecodeFilter<'_> {
-    /// Returns the filter with the current name of its format, and of its encoding, if the caller
-    /// gave a former name of the format such as `conjunction-v1-label`.
+    /// Replaces a former name of a format, such as `conjunction-v1-label`, by the current names of
+    /// the format and of its encoding. Other names stay unchanged.
     pub fn with_current_names(mut self) -> Self {
         if let Some(alias) = self.format.and_then(FormatAlias::named) {
             self.format = Some(alias.format);
@@ -55,8 +60,8 @@ impl DecodeFilter<'_> {
         self
     }
 
-    /// `true` if the caller named the format or the encoding. The decoder then accepts even an
-    /// unlikely reading.
+    /// `true` if the caller named the format or the encoding. The decoder then accepts a text as an
+    /// id even if that is unlikely.
     pub fn is_pinned(&self) -> bool {
         self.format.is_some() || self.encoding.is_some()
     }

@@ -1,5 +1,5 @@
 //! Decodes ids of unknown format. The decoder tries every format and encoding, and ranks the
-//! readings.
+//! resulting ids by likelihood.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The lead in evidence, in bits, that the best reading needs over every other reading. With a lead
-/// of 4 bits or less, the other reading is a rival of the best one, and the text is ambiguous. A
-/// lead of 4 bits means that the best reading is 16 times as likely.
+/// The lead in evidence, in bits, that the best reading of a text needs over every other reading.
+/// With a lead of 4 bits or less, the other reading is a rival, and the text is ambiguous. A lead
+/// of 4 bits means that the best reading is 16 times as likely.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
 /// The lead in evidence, in bits, that the best reading needs over another plausible reading whose
@@ -52,29 +52,30 @@ pub struct Decoder {
     pub(super) formats: Vec<Arc<Format>>,
     pub(super) groups: EncodingGroups,
     weights: Vec<Weights>,
-    /// For each format, how usual it is to write its ids in each of its encodings.
+    /// For each format, a list that says for each of its encodings how usual it is to write ids in
+    /// that encoding.
     spellings: Vec<Vec<Spelling>>,
     /// The way in which each format stores time, or `None` for a format whose ids have no time.
     times: Vec<Option<TimeRule>>,
 }
 
-/// A [`Decoder`] at one moment. The moment determines which times in ids are plausible and which
-/// are recent.
+/// A view of a [`Decoder`] as of one moment. The moment determines whether the time in an id is
+/// plausible, and whether it is recent.
 ///
 /// [`Decoder::at`] creates a `DecoderAt`, once for all texts of one request.
 #[derive(Debug)]
 pub struct DecoderAt<'a> {
     pub(super) decoder: &'a Decoder,
     now: UnixNanos,
-    /// For each format, the evidence against recent, past and implausible times at this moment. An
-    /// entry is computed when a text is first read in its format, because a request needs few of
-    /// the entries.
+    /// For each format, the evidence in bits that counts against an id with a recent, past or
+    /// implausible time. An entry is computed when a text is first read in its format, because a
+    /// request needs few of the entries.
     times: Vec<OnceCell<TimeWeight>>,
-    /// For each format, a lower bound for the evidence against its ids. All entries are computed on
-    /// the first call of `best`.
+    /// For each format, a lower bound for the evidence against its ids, which quickly rules out
+    /// unlikely formats. All entries are computed on the first call of `best`.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Lower bounds, in bits, for the evidence against an id, by the length of its text. For each
-    /// length, there is one bound for each group of encodings that has texts of that length.
+    /// Lower bounds, in bits, for the evidence against an id, indexed by the length of its text.
+    /// Each entry has one bound for each group of encodings that can write texts of that length.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -104,22 +105,24 @@ pub struct Match<'a> {
     bits_min: f64,
     is_plausible: bool,
     is_usual: bool,
-    /// `true` if the evidence is so weak that the text may also be a random text.
+    /// `true` if the evidence that the text is this id is so weak that the text may be random
+    /// instead.
     pub(super) is_weak: bool,
 }
 
-/// The number that all encodings of one group read from a text, or the reason why none of them can
-/// read the text.
+/// The number that the encodings of one group read from a text, or the reason why they cannot read
+/// the text. All encodings of a group read the same number.
 type ReadNumber = Result<u128, Rejection>;
 
 impl Decoder {
-    /// Creates a decoder for these formats. With equal evidence, the earlier format wins.
+    /// Creates a decoder for these formats. If a text is equally likely in two formats, the decoder
+    /// prefers the format that comes first in `formats`.
     pub fn new(formats: Vec<Arc<Format>>) -> Decoder {
         Decoder::with_own_numbers(formats, &OwnNumbers::default())
     }
 
-    /// Creates a decoder that knows the worker numbers, shard and domains of this service. Ids with
-    /// these values count as likelier than other ids.
+    /// Creates a decoder that knows the worker numbers, shard and domains of this service from
+    /// `own`. Ids that contain these values count as likelier than other ids.
     pub fn with_own_numbers(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
         let weights: Vec<_> = formats
             .iter()
@@ -216,8 +219,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text`, unordered and without the formats that cannot read it. Used
-    /// for columns of ids, which add up the evidence of many texts.
+    /// Returns every reading of `text` in no particular order, without reporting why other formats
+    /// cannot read it. Used for columns of ids, where the evidence of many texts is added up.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);
@@ -238,8 +241,8 @@ impl<'a> DecoderAt<'a> {
     ) -> (Vec<Match<'a>>, Vec<Option<ReadNumber>>) {
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
         let mut matches = Vec::with_capacity(formats.len());
-        // The number that each group reads from the text. It is computed when the first encoding of
-        // the group is tried, and shared by all encodings of the group.
+        // The number that each group of encodings reads from the text. The number is computed when
+        // the first encoding of the group is tried, and is the same for all encodings of the group.
         let mut numbers = vec![None; groups.all().len()];
         for &GroupOfLen { at, .. } in groups.of_texts(text.text.len(), text.letters) {
             for member in groups.all()[at].select(formats, filter) {
@@ -250,8 +253,8 @@ impl<'a> DecoderAt<'a> {
         (matches, numbers)
     }
 
-    /// Reads the text as a prefix followed by an id, in each format whose prefixes the text may
-    /// start with.
+    /// Reads the text as a prefix, such as `user_`, followed by an id. Returns one result for each
+    /// format that has a prefix with which the text starts.
     pub(super) fn read_behind_prefixes(
         &self,
         text: GivenText<'_>,
@@ -274,7 +277,8 @@ impl<'a> DecoderAt<'a> {
             })
     }
 
-    /// Returns the reading of the number `id` as an id of the format and encoding in `member`.
+    /// Interprets the number `id`, which was read from `text`, as an id of the format and encoding
+    /// in `member`, and computes the evidence for that reading.
     pub(super) fn read_as(
         &self,
         member: Member,
@@ -318,8 +322,8 @@ impl<'a> DecoderAt<'a> {
         })
     }
 
-    /// Returns the evidence against recent, past and implausible times in the format with index
-    /// `format`, or `None` if the format has no time.
+    /// Returns the evidence that counts against an id with a recent, past or implausible time in
+    /// the format with index `format`, or `None` if the format has no time.
     fn time_weight(&self, format: usize) -> Option<&TimeWeight> {
         let rule = self.decoder.times[format].as_ref()?;
         Some(self.times[format].get_or_init(|| rule.at(self.now)))
@@ -347,9 +351,9 @@ impl<'a> DecoderAt<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// `true` if the first match has a [rival](Decoded::rivals), or if a random text explains the
-    /// given text nearly as well. Always `false` if the first match is in the canonical encoding of
-    /// the format that the caller named, and that encoding has a fixed length.
+    /// `true` if the first match has a [rival](Decoded::rivals), or if the given text is nearly as
+    /// likely to be random. Always `false` if the first match is in the canonical encoding of the
+    /// format that the caller named, and that encoding has a fixed length.
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| {
             !best.is_expected && (best.is_weak || self.rivals(best).next().is_some())
@@ -383,7 +387,7 @@ impl<'a> Match<'a> {
         self.member.of(&self.decoder.formats)
     }
 
-    /// Returns the index of the match's format in the list of the decoder's formats.
+    /// Returns the index of this match's format in the decoder's list of formats.
     pub fn format_index(&self) -> usize {
         self.member.format
     }
@@ -420,24 +424,26 @@ impl<'a> Match<'a> {
         parts.expect("a match splits, checked when it was made")
     }
 
-    /// Returns the length in bytes of the prefix in the text. The prefix is not part of the id's
-    /// number.
+    /// Returns the length in bytes of the prefix at the start of the text, such as 5 for `user_`.
+    /// The prefix is not part of the id's number.
     pub fn prefix_len(&self) -> usize {
         self.prefix_len
     }
 
-    /// Returns the kind of this reading as an index below [`Match::KINDS`]: 0 if it is implausible,
-    /// 2 if it is plausible and in the usual encoding, and 1 otherwise.
+    /// Returns the kind of this reading as an index below [`Match::KINDS`]: 0 if the time of the id
+    /// is implausible, 2 if the time is plausible and the encoding is usual for the format, and 1
+    /// otherwise.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }
 
-    /// The number of kinds of readings: implausible, plausible, and plausible in the usual
-    /// encoding.
+    /// The number of kinds of readings: with an implausible time, with a plausible time, and with a
+    /// plausible time in a usual encoding of the format.
     pub(super) const KINDS: usize = 3;
 
     /// Returns the lead in evidence, in bits, that this reading needs over another reading of the
-    /// kind `kind`. If the lead is at most this number, the other reading is a rival of this one.
+    /// kind `kind`. With at most this lead, the other reading is a rival that makes the text
+    /// ambiguous.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS
@@ -452,7 +458,8 @@ impl<'a> Match<'a> {
         !best.is_same_id(self) && best.evidence_bits - self.evidence_bits <= bits
     }
 
-    /// `true` if both matches are the same id of the same format, even in different encodings.
+    /// `true` if both matches have the same format and the same number, even if their encodings
+    /// differ.
     pub(super) fn is_same_id(&self, other: &Match<'_>) -> bool {
         (self.member.format, self.id) == (other.member.format, other.id)
     }

@@ -13,18 +13,18 @@ use crate::id::format::Format;
 #[derive(Debug)]
 pub(super) struct EncodingGroups {
     groups: Vec<EncodingGroup>,
-    /// For each text length, the groups that have texts of that length. The groups of Hashids and
-    /// Sqids come last, because they take longest to read a text.
+    /// For each text length, the groups whose encodings can write a text of that length. The groups
+    /// of Hashids and Sqids come last, because they take longest to read a text.
     by_len: Vec<Vec<GroupOfLen>>,
-    /// For each format, the index of the group that each of its encodings belongs to.
+    /// For each format, a list with one group index for each encoding of the format.
     of_formats: Vec<Vec<usize>>,
-    /// The canonical encodings of formats with prefixes. A text in one of these encodings may
-    /// follow a prefix.
+    /// The canonical encodings of all formats with prefixes. A text in one of these encodings may
+    /// follow a prefix such as `user_`.
     behind_prefixes: Vec<Member>,
 }
 
-/// Encodings that read each text as the same number, and write each number as the same text. They
-/// may differ in their greatest number.
+/// A group of encodings that read each text as the same number, and write each number as the same
+/// text. The encodings may differ only in the greatest number that they can write.
 #[derive(Debug)]
 pub(super) struct EncodingGroup {
     members: Vec<Member>,
@@ -32,7 +32,8 @@ pub(super) struct EncodingGroup {
     letters: LetterSet,
 }
 
-/// A group of encodings, with the numbers whose texts have one given length.
+/// A group of encodings, together with the range of numbers that the group writes as texts of one
+/// given length.
 #[derive(Debug)]
 pub(super) struct GroupOfLen {
     /// The index of the group in `EncodingGroups`.
@@ -41,8 +42,8 @@ pub(super) struct GroupOfLen {
     pub(super) numbers: RangeInclusive<u128>,
 }
 
-/// An encoding of a format. Both are indices: `format` among the formats of the decoder, `encoding`
-/// among the encodings of that format.
+/// An encoding of a format. The field `format` is an index into the formats of the decoder, and
+/// `encoding` is an index into the encodings of that format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {
     pub(super) format: usize,
@@ -92,9 +93,9 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Groups the encodings of these formats. `bits` contains, for each format, the evidence
-    /// against its likeliest id in bits. Within a group, the format with the least evidence against
-    /// its ids comes first.
+    /// Groups the encodings of these formats. `bits` has one number for each format: the evidence
+    /// against the likeliest id of the format, in bits. Within a group, the format with the
+    /// smallest number comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -116,7 +117,8 @@ impl EncodingGroups {
             }
         }
         // Sort the encodings by the evidence against their ids, so that the likeliest come first.
-        // After a match in an early encoding, `best` can skip the later ones.
+        // After a match in an early encoding, the search for the best reading can skip later
+        // encodings.
         for group in &mut groups {
             group
                 .members
@@ -180,7 +182,7 @@ impl EncodingGroups {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
 
-    /// `true` if every one of `letters` may occur in texts of the group.
+    /// `true` if texts in the encodings of the group can contain all of `letters`.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }
@@ -191,7 +193,8 @@ impl EncodingGroups {
         self.by_len.len()
     }
 
-    /// Returns the canonical encodings of all formats that have a prefix, such as `inv_`.
+    /// Returns the canonical encodings of all formats whose texts can start with a prefix, such as
+    /// `user_`.
     pub(super) fn behind_prefixes(&self) -> &[Member] {
         &self.behind_prefixes
     }

@@ -39,16 +39,18 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// evidence only in the first hours after the epoch, when ids have at most 14 digits.
 const BITS_MIN_OF_EVERYDAY: f64 = -16.0;
 
-/// The minimum evidence, in bits, for a non-canonical reading of fewer than twenty characters that
-/// are only letters or only digits.
+/// The minimum evidence, in bits, for reading a text in an encoding that is not the canonical one
+/// of its format, if the text has fewer than twenty characters that are only letters or only
+/// digits.
 const BITS_MIN_OF_OTHER_EVERYDAY: f64 = -9.0;
 
-/// The minimum evidence, in bits, for a canonical reading of fewer than 15 characters that are only
-/// letters or only digits, if the encoding has no fixed length. Few ids are that short.
+/// The minimum evidence, in bits, for reading a text in a canonical encoding without fixed length,
+/// if the text has fewer than 15 characters that are only letters or only digits. Few ids are that
+/// short.
 const BITS_MIN_OF_RARE: f64 = -4.0;
 
-/// The minimum number of decimal digits of a 64-bit id that is minted after the first day of its
-/// format.
+/// The number of decimal digits that a 64-bit id has at least, except on the first day after the
+/// epoch of its format.
 const USUAL_LEN_MIN: usize = 15;
 
 /// The minimum evidence, in bits, for a canonical reading of a text that cannot be a word or an
@@ -56,14 +58,15 @@ const USUAL_LEN_MIN: usize = 15;
 /// alphabet, such as a base62 id without lower-case letters.
 const BITS_MIN: f64 = -24.0;
 
-/// The maximum length of a word or an everyday number, in characters.
+/// The maximum length, in characters, of a text that may be a word or an everyday number instead of
+/// an id.
 const EVERYDAY_LEN_MAX: usize = 19;
 
 /// The information in one letter of an English word, in bits.
 pub(in crate::id) const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// The additional evidence against an id with an implausible time, in bits. At most one id in 2^10
-/// has an implausible time, either because the clock of its minter ran ahead or because somebody
+/// has an implausible time, either because the clock of its generator ran ahead or because somebody
 /// invented the id.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
 
@@ -72,12 +75,13 @@ const IMPLAUSIBLE_BITS: f64 = 10.0;
 /// together.
 const RECENT: Duration = Duration::from_secs(30 * 86_400);
 
-/// Sequences below this number are likelier than others in ids of a format that this service only
-/// decodes. Other generators count from 0 in each tick, so small sequences are more common.
+/// Sequence numbers below this bound are likelier than greater ones in ids of a format that this
+/// service only decodes. Other generators count from 0 in each tick, so small numbers are more
+/// common.
 const FIRST_OF_OTHERS: u32 = 16;
 
-/// The worker numbers, shard and domains of this service. An id counts as equally likely to have
-/// one of these values as to have any of the other values.
+/// The worker numbers, shard and domains of this service. The decoder assumes that half of all ids
+/// have these values, and that the other half may have any value.
 ///
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
@@ -100,8 +104,8 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id, in bits, from all of its fields except the time, and the time of the
-/// id in ticks. [`TimeWeight`] weighs the time separately.
+/// The evidence against an id, in bits, from all of its fields except the time. The struct also
+/// holds the time of the id, which [`TimeWeight`] weighs separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -109,8 +113,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// The weights from which the evidence against an id is computed, for each layout of a format.
-/// [`TimeWeight`] weighs the time field separately.
+/// The weights with which the fields of an id count as evidence against the id, for each layout of
+/// a format. [`TimeWeight`] weighs the time field separately.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -119,20 +123,21 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The total evidence, in bits, from the fields for which this service knows no likely values.
-    /// It includes the rarity of the format.
+    /// The evidence against every id of this layout, in bits, from the fields for which this
+    /// service knows no likely values. The rarity of the format is included.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
 
-/// A field with values that this service mints, which are likelier than the other values.
+/// The weights of a field in which some values are likelier than others, such as the worker numbers
+/// of this service or the sequence number 0.
 #[derive(Debug)]
 struct NumberWeight {
     place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
-    /// An upper bound (exclusive) for the sequence of the first id in a tick. The bound is 1 if the
-    /// format does not spread first ids over several sequences.
+    /// An exclusive upper bound for values that are likelier than greater ones, such as the
+    /// sequence numbers at which a tick may start. A bound of 1 has no effect.
     spread: u128,
     bits_of_spread: f64,
     bits_of_other: f64,
@@ -150,12 +155,14 @@ pub(super) struct TimeRule {
     bits_of_implausible: f64,
 }
 
-/// The evidence, in bits, against recent, past and implausible times at one moment.
+/// The evidence, in bits, that counts against an id with a recent, past or implausible time, as of
+/// one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeWeight {
     /// The first tick that is plausible as the time of an id.
     pub(super) first: u128,
-    /// The last tick that is plausible as the time of an id, or `None` if no tick is plausible yet.
+    /// The last tick that is plausible as the time of an id, or `None` if no tick is plausible at
+    /// this moment.
     pub(super) last: Option<u128>,
     /// The first tick that counts as recent.
     pub(super) recent_from: u128,
@@ -196,11 +203,12 @@ impl Weights {
         }
     }
 
-    /// Returns the evidence against the number `id` as an id of the format's variant with index
-    /// `variant`.
+    /// Returns the evidence against reading the number `id` as an id of this format, in the layout
+    /// with the index `variant`.
     ///
     /// # Errors
-    /// Returns a [`Rejection`] if the number is not an id of the layout, like [`Layout::unpack`].
+    /// Returns the same [`Rejection`] as [`Layout::unpack`] if the number is not an id of the
+    /// layout.
     pub(super) fn weigh(&self, variant: usize, id: u128) -> Result<FieldBits, Rejection> {
         let weight = &self.layouts[variant];
         weight.packed.check(id)?;
@@ -223,8 +231,8 @@ impl Weights {
         }
     }
 
-    /// Returns the evidence, in bits, against the likeliest id of the format. The time field is
-    /// left out.
+    /// Returns the evidence, in bits, against the likeliest id of the format. The evidence from the
+    /// time field is not included.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
             let numbered = weight
@@ -293,9 +301,9 @@ fn begins_at_zero(format: &Format) -> bool {
 }
 
 impl NumberWeight {
-    /// Creates a weight that gives half of the probability to the values in `own`, which this
-    /// service mints. If first ids are spread over several sequences, half of the other half goes
-    /// to the values below `spread`.
+    /// Creates a weight that gives half of the probability to the likely values in `own`. If
+    /// `spread` exceeds 1, a quarter of the probability goes to the values below `spread`. All
+    /// values of the field share the rest equally.
     fn new(
         place: FieldPlace,
         field: &Field,
@@ -345,9 +353,9 @@ impl TimeRule {
         })
     }
 
-    /// Returns the evidence against an implausible time, in bits, which is the maximum over all
-    /// times. Unlike the evidence against a plausible time, this maximum does not depend on the
-    /// moment of decoding.
+    /// Returns the evidence that counts against an id with an implausible time, in bits. This is
+    /// the maximum for any time. Unlike the evidence for other times, the maximum does not depend
+    /// on the moment of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -387,7 +395,7 @@ impl TimeWeight {
         }
     }
 
-    /// Returns the evidence against the likeliest time of a format, in bits.
+    /// Returns the evidence, in bits, that counts against an id with the likeliest time.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last
@@ -463,7 +471,7 @@ fn is_like_a_word(text: &str) -> bool {
     }
 }
 
-/// Returns the binary logarithm of the number of values from 0 to `max`, which is `max + 1`.
+/// Returns the binary logarithm of `max + 1`, which is the number of values from 0 to `max`.
 pub(in crate::id) fn log2_of_values(max: u128) -> f64 {
     (to_f64(max) + 1.0).log2()
 }

@@ -1,12 +1,13 @@
-//! Finds the best reading of a text and decides whether it has a rival, without collecting all
-//! other readings. This makes decoding many texts fast.
+//! Finds the likeliest id that a text can be read as, and decides whether another id is nearly as
+//! likely. Other readings are not collected, which makes decoding many texts fast.
 
 use super::decode_filter::DecodeFilter;
 use super::decoder::{AMBIGUOUS_BITS_OF_EQUALS, DecoderAt, Match};
 use super::encoding_groups::{GroupOfLen, Member};
 use super::given_text::GivenText;
 
-/// The maximum rounding error when the same terms, in bits, are added in different orders.
+/// The maximum rounding error, in bits, between two sums of the same numbers that were added in
+/// different orders.
 const ROUNDING_BITS: f64 = 1e-6;
 
 /// The maximum number of encodings in a group for which the evidence is kept in an array on the
@@ -17,14 +18,15 @@ const WEIGHED_MAX: usize = 24;
 #[derive(Debug)]
 pub(super) struct FirstMatch<'a> {
     pub(super) best: Match<'a>,
-    /// `true` if the best match has a rival, or if the text is nearly as likely to be random.
+    /// `true` if another id is nearly as likely as the best match, or if the text may be random.
     pub(super) is_ambiguous: bool,
-    /// `true` if at least one match is likely, or if the caller named the format or the encoding.
+    /// `true` if the best match may be reported, because at least one match is likely or the caller
+    /// named the format or the encoding.
     pub(super) is_told: bool,
 }
 
-/// The best reading so far, and the evidence that another reading needs to become the best one or
-/// its rival.
+/// The best reading of a text so far, and the evidence that a further reading needs to replace the
+/// best reading or to become its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
     /// For each kind of reading, the reading with the greatest evidence among those that lost
@@ -37,7 +39,7 @@ struct Ranking<'a> {
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
     is_any_likely: bool,
     /// The minimum evidence, in bits, with which a further reading can become the best match or its
-    /// rival.
+    /// rival. Readings with less evidence are skipped.
     bits_needed: f64,
 }
 
@@ -107,8 +109,8 @@ impl<'a> DecoderAt<'a> {
         first.is_told.then_some((first.best, first.is_ambiguous))
     }
 
-    /// Returns the best match, with flags that say whether it is ambiguous, and whether any match
-    /// is likely. Returns `None` if there is no reading.
+    /// Returns the best match, with flags that say whether the match is ambiguous and whether it
+    /// may be reported. Returns `None` if there is no reading.
     pub(super) fn first_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<FirstMatch<'a>> {
         let text = GivenText::new(text, filter);
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);

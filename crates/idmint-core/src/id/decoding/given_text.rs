@@ -6,8 +6,8 @@ use crate::id::encoding::{Encoding, LetterSet};
 use crate::id::format::Format;
 use crate::id::rejection::Rejection;
 
-/// A text to decode, with the properties that all formats need. `bits` is the information in a
-/// random text of the same length and alphabet, in bits.
+/// A text to decode, with the properties that all formats need. The field `bits` is the number of
+/// bits of information in a random text of the same length and alphabet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GivenText<'a> {
     pub(super) text: &'a str,
@@ -18,8 +18,9 @@ pub(super) struct GivenText<'a> {
     pub(super) is_of_format: bool,
     /// `true` if the caller named the format or the encoding.
     pub(super) is_pinned: bool,
-    /// The number of bytes of `text` before the id, such as 4 for `inv_`. 0 if `text` is read
-    /// without a prefix. `prefix_bits` is the information in the prefix, in bits.
+    /// The length in bytes of the prefix at the start of `text`, such as 4 for `inv_`, or 0 if
+    /// `text` is read without a prefix. The next field, `prefix_bits`, is the information in the
+    /// prefix, in bits.
     pub(super) prefix_len: usize,
     pub(super) prefix_bits: f64,
 }
@@ -67,8 +68,8 @@ impl<'a> GivenText<'a> {
     }
 
     /// Reads the text as one of the format's prefixes followed by a number. Returns the number, and
-    /// this text with `prefix_len` and `prefix_bits` set. Returns `None` if the text has none of
-    /// the prefixes.
+    /// a copy of `self` in which `prefix_len` and `prefix_bits` are set. Returns `None` if the text
+    /// has none of the prefixes.
     pub(super) fn read_behind_prefix(
         self,
         format: &Format,

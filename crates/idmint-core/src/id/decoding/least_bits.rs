@@ -23,7 +23,7 @@ pub(super) struct LeastBits {
     plausible_from: u128,
     /// The smallest id with a recent time.
     recent_from: u128,
-    /// The smallest id whose time is too far in the future to be plausible.
+    /// The smallest id whose time is too late to be plausible, because it is too far in the future.
     implausible_from: u128,
     constants: Constants,
 }
@@ -64,7 +64,8 @@ impl LeastBits {
         }
     }
 
-    /// Returns a lower bound for the evidence against the numbers in the range `numbers`, in bits.
+    /// Returns a lower bound, in bits, for the evidence against reading any number in the range
+    /// `numbers` as an id of the format.
     #[inline]
     pub(super) fn of_any(&self, numbers: &RangeInclusive<u128>) -> f64 {
         let (least, greatest) = (*numbers.start(), *numbers.end());
@@ -77,8 +78,8 @@ impl LeastBits {
             .min(of(has_implausible, self.of_implausible))
     }
 
-    /// Returns a lower bound for the evidence against the number `id`, in bits, or infinity if the
-    /// constants of the format show that `id` is not one of its ids.
+    /// Returns a lower bound, in bits, for the evidence against reading the number `id` as an id of
+    /// the format. Returns infinity if a constant field of the format has another value in `id`.
     #[inline]
     pub(super) fn of(&self, id: u128) -> f64 {
         match id {
@@ -90,8 +91,8 @@ impl LeastBits {
     }
 }
 
-/// Returns the number of possible ids in one tick. Returns `None` unless the time is the leading
-/// field of every layout, so that ids sort by time.
+/// Returns the amount by which one tick increases the id. Returns `None` unless every layout begins
+/// with its only time field and the amount is the same in all layouts.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

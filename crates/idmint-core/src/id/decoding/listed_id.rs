@@ -7,16 +7,16 @@ use crate::id::layout::FieldKind;
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// A line of a list, read in one encoding of a format.
+/// The result of reading one line of a list of ids in one encoding of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListedId {
     /// An id.
     Id(u128),
     /// An id whose letters have another case than the texts of the encoding, such as `1i9zc1000`
-    /// for `1I9ZC1000`. If the list is in another encoding with letters of both cases, the same
-    /// line may be another id.
+    /// for `1I9ZC1000`. If the list is in another encoding that has letters of both cases, the line
+    /// may be a different id.
     OtherCase(u128),
-    /// A number that the encoding can read, but that does not fit the layout of the format.
+    /// The encoding can read the line as a number, but the number is not an id of the format.
     Outside,
     /// The line is not a text of the encoding.
     Unreadable,
@@ -57,8 +57,8 @@ impl Format {
         }
     }
 
-    /// `true` if all letters of this line can occur in texts of one of the format's encodings.
-    /// Characters that are not letters do not matter.
+    /// `true` if the format has an encoding whose texts can contain all letters of `line`.
+    /// Characters that are not letters, such as digits, do not matter.
     pub(crate) fn can_have_letters_of(&self, line: &str) -> bool {
         let letters: String = line.chars().filter(|char| char.is_alphabetic()).collect();
         let prefixes = match &self.prefixes {
@@ -115,7 +115,7 @@ impl Format {
     }
 }
 
-/// `true` if the definition of the encoding accepts letters of any case.
+/// `true` if encodings of this kind accept upper and lower case by their specification.
 fn is_of_any_case(kind: EncodingKind) -> bool {
     matches!(
         kind,

@@ -3,8 +3,8 @@
 //!
 //! Lenient reading and suggestions share one search. Each encoding derives at most one text from
 //! the given text ([`Encoding::lenient_text`](crate::id::Encoding)), and these texts are ranked
-//! like readings. If that search finds no id, suggestions also try other separators, and remove
-//! characters that surround an id in a sentence.
+//! like readings. If that search finds no id, suggestions also remove the characters that surround
+//! an id in a sentence, and then the separators within the id.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ use crate::id::encoding::{EncodingKind, LetterSet, TEXT_LEN_MAX};
 use crate::id::format::{Format, Rule};
 
 /// The minimum evidence, in bits, for a suggested text whose letters differ from the given text.
-/// With less evidence, the caller probably misspelled something else. The minimum does not apply if
-/// only characters around the id, such as quotes, were removed.
+/// With less evidence, the given text is probably not a misspelled id. The minimum does not apply
+/// if only characters around the id, such as quotes, were removed.
 const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
 
 /// The lead, in bits, that a suggested id needs over an id with another number. With a smaller or
-/// equal lead, the caller may have meant either id. The lead includes the bits against a
-/// non-canonical encoding, because the other id may be in one.
+/// equal lead, the caller may have meant either id. The lead includes the evidence against a
+/// non-canonical encoding, because the other id may be written in one.
 const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 
 /// The maximum number of suggestions.
@@ -35,15 +35,16 @@ const QUOTES: [char; 11] = [
     '}',
 ];
 
-/// Further characters that may surround an id in a sentence, a log line or a line of code.
+/// Further characters that suggestions remove around an id, because they may surround it in a
+/// sentence, a log line or a line of code.
 const AROUND: [char; 9] = ['<', '>', '(', ')', '[', ']', ',', ';', '.'];
 const BRACKETS: [char; 8] = ['<', '>', '(', ')', '[', ']', ',', ';'];
 
-/// The minimum length of a text with letters of both cases that may be a Crockford or hexadecimal
-/// id. A shorter text with letters of both cases is more likely an id in base 62.
+/// The minimum length of a Crockford or hexadecimal id that mixes upper and lower case. A shorter
+/// text that mixes both cases is more likely an id in base 62.
 const MIXED_LEN_MIN: usize = 20;
 
-/// The minimum number of hexadecimal digits that follow `0x` in an id.
+/// The minimum number of hexadecimal digits that must follow `0x` in a text that is read as an id.
 const HEX_LEN_MIN: usize = 8;
 const SEPARATORS: [char; 6] = ['-', '_', ' ', ':', '.', ','];
 
@@ -60,8 +61,8 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if `id` is another number and nearly as likely as this one. `id_bits` is the evidence
-    /// against `id`.
+    /// `true` if `id` is another number than this suggested id, and nearly as likely. `id_bits` is
+    /// the evidence against `id`, in bits.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }
@@ -112,7 +113,7 @@ impl<'a> DecoderAt<'a> {
     /// The permitted differences are whitespace, a byte order mark, quotes, brackets, braces,
     /// commas and semicolons around the id, the case of letters, `I`, `L` and `O` in Crockford's
     /// base 32, missing hyphens, `urn:uuid:`, `ObjectId("…")`, `UUID("…")`, `{"$oid":"…"}`, `0x…`,
-    /// `\x…`, `X'…'`, and a decimal number of 64 bits with a sign.
+    /// `\x…`, `X'…'`, and a minus sign before a decimal number of 64 bits.
     ///
     /// Returns `None` if `text` is an id already and its time is plausible. Also returns `None` if
     /// `text` is not an id even when read leniently, or if another number has nearly as much
@@ -124,7 +125,8 @@ impl<'a> DecoderAt<'a> {
     /// Returns the text of the id that the caller meant, if that text differs from `text` only in
     /// ways that [`DecodeFilter::liberty`] permits.
     ///
-    /// Returns `None` in the same cases as [`lenient_text`](DecoderAt::lenient_text).
+    /// Returns `None` in the same cases as [`lenient_text`](DecoderAt::lenient_text), and if no
+    /// differences are permitted.
     pub fn meant_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {
         match filter.liberty {
             Liberty::Canonical => None,
@@ -174,8 +176,9 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns the ids that the encodings derive from `text` by lenient reading, except an id whose
-    /// text is `given`. Each number occurs once, and the likeliest id comes first.
+    /// Returns the ids that the encodings find in `text` when they permit small differences, such
+    /// as in letter case. An id whose text is `given` is left out. Each number occurs once, and the
+    /// likeliest id comes first.
     fn read_leniently(
         &self,
         text: &str,
@@ -189,8 +192,8 @@ impl<'a> DecoderAt<'a> {
         }
         let decoder = self.decoder;
         for (at, group) in decoder.groups.all().iter().enumerate() {
-            // The encodings of a group differ only in their greatest number, so the encoding with
-            // the longest text covers all of them.
+            // The encodings of a group differ only in the greatest number that they can write, so
+            // the encoding with the longest text can stand for all of them.
             let members = group.select(&decoder.formats, filter);
             let longest = members.max_by_key(|member| member.of(&decoder.formats).len_max());
             let Some(member) = longest else { continue };
@@ -273,7 +276,7 @@ impl<'a> DecoderAt<'a> {
 fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_of_one_case = !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
-    // A short text with letters of both cases is more likely an id in base 62.
+    // A short text that mixes upper and lower case is more likely an id in base 62.
     let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
     match format.encodings[member.encoding].definition().kind {
         EncodingKind::Uuid | EncodingKind::Uuid8 => true,

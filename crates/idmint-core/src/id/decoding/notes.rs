@@ -37,7 +37,8 @@ named! {
         DigitsLost = "digits-lost",
         /// The number is in scientific notation, as spreadsheets write large numbers.
         Spreadsheet = "spreadsheet",
-        /// The bytes of a UUID are in another order than the standard one.
+        /// The bytes of a UUID are in another order than the standard order, as some databases
+        /// write them.
         ByteOrder = "byte-order",
         /// The number is negative, probably because an unsigned number was read as a signed one.
         Sign = "sign",
@@ -45,7 +46,8 @@ named! {
 }
 
 impl DecoderAt<'_> {
-    /// Returns the notes about a text. `first` is the first reading of the text, if there is one.
+    /// Returns notes about probable damage to a text. `first` is the best reading of the text as an
+    /// id, if there is one.
     pub fn notes(&self, text: &str, first: Option<&Match<'_>>) -> Vec<Note> {
         let text = trim(text);
         let digits_lost = rounded(text)
@@ -122,7 +124,7 @@ fn note(kind: NoteKind, detail: String) -> Note {
 }
 
 /// Returns the note about a column whose large numbers were all rounded to floating-point numbers.
-/// `rounded` is the count of the large numbers.
+/// `rounded` is the number of these large numbers.
 pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
     note(
         NoteKind::DigitsLost,
@@ -157,7 +159,8 @@ pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }
 
-/// Returns the least and the greatest number that a floating-point number rounds to `number`.
+/// Returns the least and the greatest number that become `number` when they are rounded to a
+/// floating-point number.
 fn range_of(number: u64) -> (u64, u64) {
     let half = (1 << bits_of_rounded(number)) / 2;
     (number - half, number.saturating_add(half))

@@ -3,15 +3,16 @@
 use crate::id::layout::{FieldKind, Layout};
 use crate::id::rejection::Rejection;
 
-/// A layout prepared for checking numbers and reading single fields from them.
+/// A layout of an id, prepared so that numbers can be checked and single fields can be read
+/// quickly.
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
     /// The layout in a form that is fast to check. `None` if the layout has no such form, so that
     /// numbers are checked with `layout`.
     gapless: Option<Gapless>,
-    /// The fields that together carry the time. Each comes with the number of ticks in one unit of
-    /// the field.
+    /// The fields that together hold the time of an id. Each field comes with the number of ticks
+    /// that one unit of the field stands for.
     times: Vec<(FieldPlace, u128)>,
 }
 
@@ -23,7 +24,7 @@ struct Gapless {
     constants: Constants,
 }
 
-/// The bits that have the same value in every id of a layout, and their values.
+/// The bits that have the same value in every id of a layout (`mask`), and their values (`bits`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Constants {
     mask: u128,
@@ -119,12 +120,12 @@ impl Gapless {
 }
 
 impl Constants {
-    /// `true` if every bit of `mask` has the same value in every id.
+    /// `true` if each bit that is set in `mask` has the same value in all ids of the layout.
     pub(super) fn cover(self, mask: u128) -> bool {
         self.mask & mask == mask
     }
 
-    /// `true` if the id has the right value in every constant bit.
+    /// `true` if the constant bits of the layout have their right values in `id`.
     #[inline]
     pub(super) fn are_in(self, id: u128) -> bool {
         id & self.mask == self.bits
@@ -163,7 +164,7 @@ impl FieldPlace {
         }
     }
 
-    /// Returns the value of this field in the number of an id.
+    /// Returns the value that this field has in the id with the number `id`.
     #[inline]
     pub(super) fn value_in(&self, id: u128) -> u128 {
         match self {

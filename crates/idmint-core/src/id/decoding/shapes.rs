@@ -12,8 +12,8 @@ use crate::id::encoding::{Encoding, EncodingKind, TEXT_LEN_MAX};
 use crate::id::format::Format;
 use crate::id::rejection::Rejection;
 
-/// The minimum evidence, in bits, for an id that differs from the text by one letter. With less
-/// evidence, the caller probably misspelled something else.
+/// The minimum evidence, in bits, for an id that has one letter more or less than the given text.
+/// With less evidence, the text is probably not a misspelled id.
 const BITS_MIN: f64 = -4.0;
 
 /// The reported name of KSUIDs. A KSUID has 160 bits, more than any format can have, so only its
@@ -39,7 +39,9 @@ impl<'a> DecoderAt<'a> {
     ///
     /// A text looks like an id in three cases: it has the hyphenated groups of an id that was made
     /// with another salt, only its check digits are wrong, or it is one letter shorter or longer
-    /// than a likely id. The third case counts only if no format fits in the first two.
+    /// than a likely id. The third case counts only if no format fits in the first two. A text that
+    /// looks like a KSUID is reported as `KSUID` only, unless the caller named the format or the
+    /// encoding.
     pub fn shaped_like(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let text = trim(text);
         if text.len() > TEXT_LEN_MAX {
@@ -59,8 +61,8 @@ impl<'a> DecoderAt<'a> {
         if !fitting.is_empty() {
             return fitting;
         }
-        // Formats whose canonical encodings read texts alike (one group) share the list of ids that
-        // are one letter away from the text.
+        // Formats whose canonical encodings read every text as the same number (one group) share
+        // the list of ids that are one letter longer or shorter than the text.
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats
@@ -106,8 +108,8 @@ impl<'a> DecoderAt<'a> {
         formats.filter_map(|format| shape(format)).collect()
     }
 
-    /// `true` if any of `ids`, each a text and its number, is a likely id of this format in its
-    /// canonical encoding.
+    /// `true` if at least one of `ids` is a likely id of this format in its canonical encoding.
+    /// Each item of `ids` is a text and its number.
     fn is_likely_id(&self, format: usize, ids: &[(String, u128)]) -> bool {
         let canonical = Member {
             format,

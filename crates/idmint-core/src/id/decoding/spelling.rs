@@ -5,7 +5,8 @@ use super::packed_layout::PackedLayout;
 use crate::id::encoding::{Encoding, EncodingKind};
 use crate::id::format::{Format, Rule};
 
-/// The evidence, in bits, against an id in an uncommon encoding. One in 2^5 ids is written that way.
+/// The evidence, in bits, against an id in an uncommon encoding. About one id in 2^5 is written in
+/// an uncommon encoding.
 pub(in crate::id) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
 /// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8, although
@@ -31,19 +32,20 @@ const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 /// years.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
-/// The minimum evidence, in bits, with which a plausible reading in the canonical encoding is
-/// clearly not a random text.
+/// The minimum evidence, in bits, with which a text is clearly not random, if it is read in a
+/// canonical encoding as an id with a plausible time.
 const CLEAR_BITS: f64 = -8.0;
 
-/// The minimum evidence, in bits, with which an implausible or non-canonical reading is clearly not
-/// a random text.
+/// The minimum evidence, in bits, with which a text is clearly not random, if it is read in a
+/// non-canonical encoding or as an id with an implausible time.
 const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 
 const TIME_SHIFT: u32 = 80;
 const VERSION_SHIFT: u32 = 76;
 const VARIANT_SHIFT: u32 = 62;
 
-/// One encoding of a format, with properties that show how usual its texts are.
+/// Properties of one encoding of a format that show how usual it is to write an id in this
+/// encoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling {
     is_canonical: bool,
@@ -58,7 +60,7 @@ pub(super) struct Spelling {
 }
 
 impl Spelling {
-    /// Returns the spelling for each encoding of a format, in the order of the encodings.
+    /// Returns one `Spelling` for each encoding of a format, in the order of the encodings.
     pub(super) fn of_all(format: &Format) -> Vec<Spelling> {
         let claims = (0xf << VERSION_SHIFT) | (3 << VARIANT_SHIFT);
         let are_uuids = format
@@ -89,7 +91,7 @@ impl Spelling {
         self.is_usual
     }
 
-    /// Returns the evidence, in bits, against the id `id` being written in this encoding.
+    /// Returns the evidence, in bits, that a text in this encoding is not meant as the id `id`.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0
