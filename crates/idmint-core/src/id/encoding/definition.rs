@@ -52,7 +52,8 @@ pub struct EncodingDefinition {
     pub check: Option<CheckMethod>,
     /// The number of bytes that every text encodes, at most 64.
     pub bytes: Option<usize>,
-    /// `true` if all leading zeros of a text are removed. The text of 0 is then empty.
+    /// `true` if the encoding removes all leading zeros of a text. The text of the number 0 is then
+    /// empty.
     pub strip: Option<bool>,
     /// The salt that shuffles the alphabet, in ASCII.
     pub salt: Option<Salt>,
@@ -64,7 +65,8 @@ pub struct EncodingDefinition {
     pub min_length: Option<usize>,
     /// The number of letters in each hyphenated group.
     pub groups: Option<Vec<usize>>,
-    /// Words that no text may contain. They replace the blocklist that the Sqids project publishes.
+    /// Words that no text of a Sqids encoding may contain. They replace the blocklist that the
+    /// Sqids project publishes.
     pub blocklist: Option<Vec<String>>,
     /// The method name of a decentralised identifier (DID), as in `did:METHOD:`.
     pub method: Option<String>,
@@ -81,7 +83,8 @@ impl EncodingDefinition {
         }
     }
 
-    /// Returns the configuration keys of all settings that are given in addition to the kind.
+    /// Returns the configuration keys of all settings that this definition sets in addition to the
+    /// kind.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("name", self.name.is_some()),
@@ -231,15 +234,18 @@ named! {
         HexPadded = "hex_padded",
         /// The number as 16 bytes, in 32 hexadecimal digits.
         Bytes16Hex = "bytes16_hex",
-        /// Digits of any radix or alphabet, padded to the length of the greatest value.
+        /// Digits of any radix or alphabet, with leading zeros up to the length of the greatest
+        /// value.
         Radix = "radix",
-        /// Digits 0 to 9 and A to Z, padded to the length of the greatest value.
+        /// Digits 0 to 9 and A to Z, with leading zeros up to the length of the greatest value.
         Base36 = "base36",
-        /// Digits 0 to 9, A to Z and a to z, padded to the length of the greatest value.
+        /// Digits 0 to 9, A to Z and a to z, with leading zeros up to the length of the greatest
+        /// value.
         Base62 = "base62",
         /// Whole bytes in base64url of RFC 4648, without padding characters.
         Base64 = "base64",
-        /// Base64 digits in ascending ASCII order, padded to the length of the greatest value.
+        /// The 64 digits `-`, 0 to 9, A to Z, `_` and a to z, in ASCII order, with leading zeros up
+        /// to the length of the greatest value. Texts therefore sort like their numbers.
         Base64Lex = "base64_lex",
         /// Crockford's base32 without leading zeros.
         Crockford = "crockford",
@@ -286,8 +292,8 @@ impl EncodingKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckMethod {
-    /// Two check digits, chosen so that the whole text, read as a number of its radix, is 1
-    /// modulo 97.
+    /// Two check digits at the end of a text. They are chosen so that the whole text, read as one
+    /// number, has the remainder 1 when divided by 97.
     ///
     /// In decimal this is ISO 7064 MOD 97-10.
     Mod97,

@@ -126,7 +126,7 @@ impl Did {
         LETTER_BITS * self.lower_len
     }
 
-    /// Returns the number of bits of the value that the leading letters carry, after the bits of
+    /// Returns how many bits of the number the leading letters carry, in addition to the bits of
     /// the checksum.
     fn shared_bits(&self) -> usize {
         8 * self.bytes - self.lower_bits()

@@ -1,5 +1,5 @@
-//! A digest that shows whether two encodings write every number as the same text, without revealing
-//! their salts.
+//! A digest of an encoding. Equal digests show that two encodings write every number as the same
+//! text, without revealing the secret salts of the encodings.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use super::encoding::Encoding;
 /// alphabet occurs in at least one of them.
 const SMALL: u128 = 256;
 
-/// The length of the truncated hash in bytes. 16 bytes rule out accidental collisions.
+/// The length in bytes to which the hash is truncated. With 16 bytes, different encodings do not
+/// get the same digest by accident.
 const LEN: usize = 16;
 
 impl Encoding {

@@ -1,4 +1,5 @@
-//! One encoding of a format: a codec with its name, prefix and greatest number.
+//! One encoding of a format: a codec, which converts numbers to texts, with a name, a prefix and a
+//! greatest number.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -26,8 +27,8 @@ const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CROCKFORD_LOWER: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 const BASE32_LOWER: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
-/// One way to write the ids of a format as text. An encoding has a name, a prefix, a codec and a
-/// greatest number.
+/// One way to write the ids of a format as text. An encoding has a name, a prefix, a codec that
+/// converts numbers to texts, and a greatest number.
 ///
 /// ```
 /// use idmint_core::id::{Encoding, EncodingDefinition, EncodingKind, Rejection};
@@ -73,7 +74,7 @@ pub enum EncodingError {
     Parameter {
         /// The name of the encoding.
         name: String,
-        /// The setting that is out of bounds, with its value and the bound.
+        /// The setting that is out of bounds, together with its value and the violated bound.
         parameter: ParameterError,
     },
 }
@@ -173,8 +174,8 @@ impl Encoding {
     /// Appends the text of each id to `out`, each followed by the separator `seam`. `out` is
     /// resized once for all ids.
     ///
-    /// If consecutive ids differ by the same small step, most texts are copies of the previous text
-    /// with other last letters, which is fast.
+    /// If consecutive ids differ by the same small step, most texts are written by copying the
+    /// previous text and replacing its last letters, which is fast.
     #[inline]
     pub fn write_block<const SEAM: usize>(
         &self,
@@ -191,8 +192,8 @@ impl Encoding {
         out.truncate(start + written);
     }
 
-    /// Writes the texts of a block like [`write_block`](Encoding::write_block), with the text
-    /// `front` before each text.
+    /// Appends the text of each id like [`write_block`](Encoding::write_block), with the text
+    /// `front` (such as the prefix `user_`) before each of them.
     pub fn write_block_behind<const SEAM: usize>(
         &self,
         front: &str,
@@ -225,7 +226,8 @@ impl Encoding {
     /// Returns the maximum number of bytes by which [`Encoding::write_block`] extends `out` while
     /// it writes `count` texts with separators of `seam_len` bytes.
     ///
-    /// The maximum is slightly more than the texts need.
+    /// The maximum is slightly more than the texts need, because texts are copied in chunks that
+    /// extend beyond them.
     pub fn block_len_max(&self, count: usize, seam_len: usize) -> usize {
         count
             .saturating_mul(self.len_max + seam_len)
@@ -252,7 +254,8 @@ impl Encoding {
         Ok(value)
     }
 
-    /// Parses a text as a number, which may exceed the greatest number of the encoding.
+    /// Parses a text as a number. Unlike in `read`, the number may exceed the greatest number of
+    /// the encoding.
     pub(in crate::id) fn read_unbounded(&self, text: &str) -> Result<u128, Rejection> {
         if self.prefix.is_empty() {
             return self.codec.read(text);
@@ -356,8 +359,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the letters of the digits in ascending order. Returns `None` if texts of this
-    /// encoding are not plain numbers in these digits, such as Sqids and base64.
+    /// Returns the letters that stand for the digits 0, 1, 2 and so on. Returns `None` if texts of
+    /// this encoding are not plain numbers in a radix, as in Sqids and base64.
     pub(in crate::id) fn digit_letters(&self) -> Option<&str> {
         let Codec::Positional(positional) = &self.codec else {
             return None;

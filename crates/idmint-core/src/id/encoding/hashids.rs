@@ -9,8 +9,8 @@ use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
-/// The letters that may separate two numbers in a text. A letter is used only if the alphabet
-/// contains it.
+/// The letters that Hashids prefers as separators between two numbers in a text. Letters that the
+/// alphabet does not contain are not used.
 const SEPARATORS: &str = "cfhistuCFHISTU";
 
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a
@@ -28,8 +28,8 @@ pub(super) struct Hashids {
     digits: Vec<u8>,
     separators: Vec<u8>,
     guards: Vec<u8>,
-    /// Entry `n` is the alphabet that the first letter `digits[n]` selects for the first number of
-    /// a text.
+    /// Entry `n` is the shuffled alphabet in which the first number of a text is written, if the
+    /// text begins with the letter `digits[n]`.
     shuffled: Vec<Letters>,
     /// `first_places` maps the first letter of a text to its position in `digits`. Entry `n` of
     /// `places` maps a letter to its position in `shuffled[n]`, which is the digit that the letter
@@ -165,8 +165,8 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // Texts with wrong padding, wrong guards or a wrong first letter decode to the same
-        // numbers. Accept only the text that encoding the numbers gives.
+        // A text with wrong padding, wrong guard letters or a wrong first letter decodes to the
+        // same numbers as the right text. Accept only the text that these numbers are written as.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -185,7 +185,8 @@ impl Hashids {
         if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
             return self.read(text).ok();
         }
-        // The number determines the first letter. The other letters are the digits of the number.
+        // A text without padding consists of a first letter, which depends on the number, and the
+        // digits of the number.
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.first_places.of_letter(*first)?);
         let number = self
@@ -233,7 +234,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core has the first letter, the digits, and the separators between numbers.
+        // The core is the text without guard letters and padding: the first letter, the digits, and
+        // the separators between numbers.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -278,8 +280,7 @@ impl Hashids {
         }
     }
 
-    /// Returns the number of padding letters before the first guard letter, out of `padding`
-    /// letters.
+    /// Returns how many of the `padding` letters stand before the first guard letter of a text.
     ///
     /// Padding is added in rounds of one whole shuffled alphabet. The last round is trimmed on both
     /// sides.
@@ -309,8 +310,8 @@ impl Hashids {
         }
     }
 
-    /// Decodes a text into the numbers in it, even if encoding these numbers would give another
-    /// text.
+    /// Decodes a text into the numbers that it contains, even if these numbers would be written as
+    /// another text.
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let parts: Vec<&[u8]> = text.split(|letter| self.guards.contains(letter)).collect();
         let core = match parts[..] {
@@ -339,8 +340,8 @@ impl Hashids {
     }
 }
 
-/// Returns a value that depends on all numbers of a text. It selects the first letter of the text
-/// and the guard letters.
+/// Returns a value that depends on all numbers of a text. The value selects the first letter of the
+/// text and the guard letters (the letters that mark where padding ends).
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()
@@ -379,8 +380,8 @@ fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (digits, separators, guards)
 }
 
-/// Shuffles the letters for the next number of a text. The new order depends on the first letter of
-/// the text, on the salt and on the current order.
+/// Shuffles the letters in which the next number of a text is written. The new order depends on the
+/// first letter of the text, on the salt and on the current order.
 fn shuffle_for_number(letters: &mut [u8], first: u8, salt: &[u8]) {
     let all: Vec<u8> = [first]
         .iter()
@@ -392,8 +393,8 @@ fn shuffle_for_number(letters: &mut [u8], first: u8, salt: &[u8]) {
     shuffle(letters, &all);
 }
 
-/// Shuffles the letters as the Hashids project defines it: the same salt always gives the same
-/// order.
+/// Shuffles the letters with the algorithm that the Hashids project defines. The same salt always
+/// gives the same order.
 fn shuffle(letters: &mut [u8], salt: &[u8]) {
     if salt.is_empty() {
         return;

@@ -1,4 +1,5 @@
-//! Lenient reading: finds the canonical text for a text that differs from it in permitted ways.
+//! Lenient reading. If a text differs from the exact text of an id only in permitted ways, such as
+//! in letter case, this file finds the exact text.
 
 use super::definition::{EncodingKind, LetterCase};
 use super::encoding::Encoding;
@@ -21,8 +22,8 @@ impl Encoding {
             .filter(|meant| self.read_unbounded(meant).is_ok())
     }
 
-    /// Returns `text` with its permitted differences normalised. The caller must check that this
-    /// encoding can read the result.
+    /// Returns `text` with all permitted differences removed, for example with its letters in the
+    /// case that this encoding uses. The caller must check that this encoding can read the result.
     pub(in crate::id) fn lenient_form(&self, text: &str) -> Option<String> {
         let kind = self.definition().kind;
         let is_uuid = matches!(kind, EncodingKind::Uuid | EncodingKind::Uuid8);
@@ -75,8 +76,8 @@ fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
 /// Appends the letters to `out` with a hyphen between groups. Hyphens that are missing in `letters`
 /// are added.
 ///
-/// Returns `None` if a hyphen is in another position, or if the groups do not add up to the number
-/// of letters.
+/// Returns `None` if a hyphen is not between two groups, or if the groups do not add up to the
+/// number of letters.
 fn push_grouped(out: &mut String, letters: &str, groups: &[usize]) -> Option<()> {
     if groups.is_empty() {
         out.push_str(letters);

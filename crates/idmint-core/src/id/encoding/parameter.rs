@@ -19,7 +19,7 @@ pub struct ParameterError {
 }
 
 impl ParameterError {
-    /// Returns the error that the setting `key` has a `value` that violates `bound`.
+    /// Returns an error for the setting `key`, whose value `value` violates the bound `bound`.
     pub(crate) fn refuse<T>(
         key: &'static str,
         value: impl ToString,

@@ -98,8 +98,8 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // Texts with other padding, another offset or a blocked word decode to the same numbers.
-        // Accept only the text that encoding the numbers gives.
+        // A text with other padding, another offset or a blocked word decodes to the same numbers
+        // as the right text. Accept only the text that these numbers are written as.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -124,8 +124,8 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // The alphabet is in the order that `rotate` gives: rotated to start at `place`, then
-        // reversed. Its first letter is the separator.
+        // This alphabet has the order that `rotate` produces: the alphabet is rotated to start at
+        // `place`, and then reversed. The first letter of the result is the separator.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -145,8 +145,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // The first offset gives a text with a blocked word, so the canonical text has another
-        // offset. `read` tries the other offsets.
+        // With the first offset, the text of this number would contain a blocked word, so the right
+        // text has another offset. `read` tries the other offsets.
         if is_blocked {
             self.read(text).ok()
         } else {
@@ -189,8 +189,9 @@ impl Sqids {
         self.write_from(beginning, numbers, out);
     }
 
-    /// Returns the alphabet offset for the text of these numbers, ignoring blocked words. The
-    /// caller must reduce the offset modulo the alphabet's length.
+    /// Returns the first offset in the alphabet that is tried for the text of these numbers, before
+    /// blocked words are considered. The caller must reduce the offset modulo the alphabet's
+    /// length.
     fn beginning(&self, numbers: &[u128]) -> usize {
         let letters = u64::try_from(self.alphabet.len()).expect("at most 94 letters");
         let codes = numbers.iter().map(|number| {
@@ -241,8 +242,8 @@ impl Sqids {
         (letters, first)
     }
 
-    /// Decodes a text into the numbers in it, even if encoding these numbers would give another
-    /// text.
+    /// Decodes a text into the numbers that it contains, even if these numbers would be written as
+    /// another text.
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let count = self.alphabet.len();
         let (first, mut rest) = text.split_first().ok_or(Rejection::WrongLength)?;
@@ -255,7 +256,8 @@ impl Sqids {
             let end = rest.iter().position(|letter| *letter == letters[0]);
             let digits = &rest[..end.unwrap_or(rest.len())];
             if digits.is_empty() {
-                // Two separators in a row mean that the remaining letters are padding.
+                // Two separators in a row, or a separator at the end, mean that no number follows.
+                // The remaining letters are padding.
                 break;
             }
             let (radix, unknown) = (&self.radix, Rejection::BadAlphabet);
@@ -271,8 +273,8 @@ impl Sqids {
     }
 }
 
-/// Moves the separator, which is the first letter, to the end. The letters that represent digits
-/// then come first.
+/// Moves the separator, which is the first letter, to the end, so that the letters that represent
+/// digits come first.
 fn without_separator(letters: &Letters) -> Letters {
     let mut digits = *letters;
     digits.rotate_left(1);
@@ -293,16 +295,17 @@ fn shuffle(letters: &mut [u8]) {
 /// The words, in lower case, that no text may contain.
 #[derive(Debug, Clone)]
 struct Blocklist {
-    /// The words, in one list for each possible first letter in lower case.
+    /// The blocked words in lower case, in one list for each first letter of a word.
     by_first: Vec<Vec<Vec<u8>>>,
-    /// For each lower-case first letter, a bit mask of the second letters of its words. The lowest
-    /// five bits of a second letter are the position of its bit in the mask.
+    /// For each lower-case first letter, a bit mask of the second letters of the blocked words that
+    /// begin with this letter. The lowest five bits of a second letter are the position of its bit
+    /// in the mask.
     seconds: Vec<u32>,
 }
 
 impl Blocklist {
-    /// Creates a blocklist of the words that can occur in a text: those of three or more bytes with
-    /// all letters in the alphabet.
+    /// Creates a blocklist from `words`. Words of fewer than three bytes, and words with letters
+    /// outside the alphabet, are left out.
     fn of_words<'a>(words: impl Iterator<Item = &'a str>, alphabet: &Alphabet) -> Self {
         let known_letters: Vec<u8> = alphabet.letters().to_ascii_lowercase();
         let mut by_first = vec![Vec::new(); 128];
@@ -325,8 +328,8 @@ impl Blocklist {
     fn blocks(&self, text: &[u8]) -> bool {
         text.windows(2).enumerate().any(|(start, two)| {
             let first = usize::from(two[0].to_ascii_lowercase());
-            // Most positions are ruled out here by their first two letters. Comparing whole words
-            // would be the most expensive step.
+            // At most positions of the text, the two letters here show that no blocked word can
+            // begin. Comparing whole words would be the most expensive step.
             if self.seconds[first] & second_bit(two[1]) == 0 {
                 return false;
             }

@@ -39,7 +39,8 @@ impl Uuid {
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         let mut digits = [0; 32];
         self.digits.write(value, &mut digits);
-        // With constant bounds, the compiler moves each group with one or two instructions.
+        // Because the length of `out` is constant, the compiler copies each group of digits with
+        // one or two instructions.
         let out: &mut [u8; Self::LEN] = out.try_into().expect("out has room for exactly the text");
         *out = [b'-'; Self::LEN];
         out[..8].copy_from_slice(&digits[..8]);
@@ -91,7 +92,7 @@ const DIGITS: [u8; 256] = {
 
 const NO_DIGIT: u8 = 0xf0;
 
-/// Returns the number of a valid lower-case UUID, or `None` for any other text.
+/// Returns the 128 bits of a valid lower-case UUID as a number, or `None` for any other text.
 fn well_formed(text: &[u8]) -> Option<u128> {
     let text: &[u8; Uuid::LEN] = text.try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {

@@ -5,15 +5,17 @@ use super::parameter::ParameterError;
 use super::uuid::Uuid;
 use crate::id::rejection::Rejection;
 
-/// The number of bits in a UUID that are not part of the version or the variant.
+/// The number of bits in a UUID that are free for data, because they are not part of the version or
+/// the variant.
 const FREE_BITS: u32 = 122;
 const VERSION: u128 = 8 << 76;
 const VERSION_MASK: u128 = 0xf << 76;
 const VARIANT: u128 = 0b10 << 62;
 const VARIANT_MASK: u128 = 0b11 << 62;
 
-/// A codec that fills a UUID of version 8 with the number's bits from the left, skipping the
-/// version and the variant. A database column of such UUIDs therefore sorts like the numbers.
+/// A codec that fills a UUID of version 8 with the bits of a number from the left, and skips the
+/// bits of the version and the variant. A database column of such UUIDs therefore sorts like the
+/// numbers.
 ///
 /// The highest bit that a number can have becomes the first bit of the UUID. The unused bits on the
 /// right are zero. RFC 9562, section 5.8, defines the form. The arrangement of the number's bits is

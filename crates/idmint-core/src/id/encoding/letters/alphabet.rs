@@ -3,7 +3,8 @@
 use crate::id::encoding::parameter::ParameterError;
 use crate::id::rejection::Rejection;
 
-/// An array with room for every ASCII letter, so that a seven-bit index needs no bounds check.
+/// The letters of an alphabet, padded to 128 entries, so that an index of seven bits needs no
+/// bounds check.
 pub(in crate::id::encoding) type Letters = [u8; 128];
 
 /// An alphabet of 2 to 94 different printable ASCII letters.
@@ -64,7 +65,8 @@ impl Alphabet {
         self.digits.of_letter(byte)
     }
 
-    /// Returns the digit for each letter of a text. All letters must be in the alphabet.
+    /// Returns, for each letter of a text, the digit that the letter represents. All letters must
+    /// be in the alphabet.
     pub(in crate::id::encoding) fn digits_of<'a>(
         &'a self,
         text: &'a [u8],
@@ -84,7 +86,8 @@ impl Alphabet {
     /// # Errors
     /// Returns [`Rejection::BadAlphabet`] if a character is not in the alphabet.
     pub(in crate::id::encoding) fn check_letters(&self, text: &str) -> Result<(), Rejection> {
-        // The loop has no branches, because nearly every text that reaches it passes the check.
+        // The loop has no early exit for a bad letter, because nearly every text that reaches it
+        // passes the check.
         let digits = text.bytes().fold(0, |digits, byte| {
             digits | self.digits.0[usize::from(byte & 0x7f)] | byte & 0x80
         });

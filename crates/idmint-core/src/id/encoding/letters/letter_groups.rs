@@ -2,8 +2,8 @@
 
 use crate::id::rejection::Rejection;
 
-/// Returns the number of characters in a text with these groups, including the hyphens between
-/// them.
+/// Returns the number of characters in a text whose groups have these lengths, including the
+/// hyphens between the groups.
 pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }

@@ -1,11 +1,11 @@
 //! The set of letters in a text, or in the texts of an encoding.
 
-/// A set of letters, stored as bytes. ASCII and non-ASCII bytes have separate masks.
+/// A set of the bytes that a text contains. ASCII and non-ASCII bytes have separate bit masks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::id) struct LetterSet {
     /// One bit for each ASCII character.
     ascii: u128,
-    /// One bit for each non-ASCII byte, indexed by the lowest seven bits.
+    /// One bit for each possible non-ASCII byte, indexed by the lowest seven bits of the byte.
     others: u128,
 }
 
@@ -18,7 +18,7 @@ const fn range(first: u8, last: u8) -> u128 {
     (u128::MAX >> (127 - last + first)) << first
 }
 
-/// The masks of single letters: entry `n` has only bit `n` set. A table lookup is faster than a
+/// The bit masks of single letters: entry `n` has only bit `n` set. A table lookup is faster than a
 /// 128-bit shift.
 const BITS: [u128; 128] = {
     let (mut bits, mut place) = ([0; 128], 0);
@@ -77,7 +77,7 @@ impl LetterSet {
     ///
     /// Usual alphabets are digits (10), hexadecimal digits in one case (16), letters in one case
     /// without digits (26) or with digits (36), and letters in both cases with digits (62). Every
-    /// other character adds one.
+    /// other byte value adds one.
     pub(in crate::id) fn usual_count(self) -> u32 {
         let has = |letters| self.ascii & letters != 0;
         let letters = match self.cases() {

@@ -30,7 +30,7 @@ pub(in crate::id::encoding) fn letter_class(letters: &[u8]) -> String {
 }
 
 /// Returns the part of a regular expression that says how often the preceding letter occurs, such
-/// as `{3}` or `{0,3}`.
+/// as `{3}` for three times or `{0,3}` for at most three times.
 pub(in crate::id::encoding) fn repeat(least: usize, most: usize) -> String {
     if least == most {
         format!("{{{least}}}")
@@ -39,8 +39,8 @@ pub(in crate::id::encoding) fn repeat(least: usize, most: usize) -> String {
     }
 }
 
-/// Returns a regular expression for groups of letters with hyphens between them. `class` matches
-/// one letter.
+/// Returns a regular expression for groups of letters with hyphens between the groups. `class` is a
+/// regular expression for one letter.
 pub(in crate::id::encoding) fn repeat_grouped(class: &str, groups: &[usize]) -> String {
     let mut pattern = String::new();
     for group in groups {

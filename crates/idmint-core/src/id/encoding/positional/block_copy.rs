@@ -26,7 +26,8 @@ pub(crate) const CHUNK_MAX: usize = 64;
 /// mostly differ only in these letters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endings<'a> {
-    /// Every ending, in ascending order of the numbers that the two letters stand for.
+    /// All endings, in ascending order of the two-digit numbers that the letters of an ending stand
+    /// for.
     letters: &'a [[u8; 2]],
     /// The smallest number from which texts with the same beginning also have the same length. The
     /// beginning of a text is everything except its last two letters. In decimal without leading
@@ -63,9 +64,9 @@ impl<'a> Endings<'a> {
             .filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// Returns the endings of the ids that follow `value`, as long as their texts begin like the
-    /// text of `value`, but at most `most` endings. `step` is the distance between neighbouring
-    /// endings.
+    /// Returns the endings of the ids after `value` whose texts differ from the text of `value`
+    /// only in the ending. The result has at most `most` endings. `step` is the distance between
+    /// the endings of neighbouring ids in `letters`.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,
@@ -81,7 +82,8 @@ impl<'a> Endings<'a> {
     }
 }
 
-/// The endings of the next texts: every `step`-th entry of `letters`, at most `most` of them.
+/// The endings (last two letters) of the next texts: every `step`-th entry of `letters`, but at
+/// most `most` entries.
 #[derive(Clone, Copy)]
 struct Later<'a> {
     letters: &'a [[u8; 2]],
@@ -156,8 +158,8 @@ fn write_progression(
     written
 }
 
-/// Copies `sample`, which is a text with its separator, once for each ending while `out` has room
-/// for a chunk.
+/// Copies `sample`, which is a text with its separator, once for each ending, and replaces the last
+/// two letters of the text by that ending. Stops if `out` has no room for another chunk.
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {
@@ -175,8 +177,8 @@ fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8
 ///
 /// The ending comes first because it is the only part that changes. The next chunk overwrites the
 /// unused bytes of a chunk.
-// Not inlined, because the loops for the three chunk sizes would compete for registers in one
-// function. Each text would then take a third more instructions.
+// Not inlined, because the loops for the three chunk sizes would compete for registers within one
+// function, and each text would take a third more instructions.
 #[inline(never)]
 fn copy_chunks<const CHUNK: usize>(
     beginning: &[u8],

@@ -55,11 +55,13 @@ macro_rules! with_fastest {
     };
 }
 
-/// A radix of 2 to 94, with tables for computing the lengths of texts.
+/// The radix in which numbers are written, 2 to 94, with tables for computing how many digits a
+/// number has.
 #[derive(Debug, Clone)]
 pub(in crate::id::encoding) struct Radix {
     radix: u64,
-    /// The greatest number of digits that always fit into 64 bits, such as 19 for decimal.
+    /// The greatest number `n` for which `radix` to the power of `n` fits into 64 bits, such as 19
+    /// for decimal. All numbers of `n` digits then fit as well.
     part_len: usize,
     /// `radix` to the power of `part_len`, such as 10^19 for decimal.
     part: u64,
@@ -119,7 +121,8 @@ impl Radix {
         least + usize::from(value > self.greatest[least])
     }
 
-    /// Returns the number of letters that a list of numbers takes, with one more letter before each.
+    /// Returns the number of letters in the text of a list of numbers: the digits of all numbers,
+    /// and one more letter (such as a separator) before each number.
     pub(in crate::id::encoding) fn list_len(&self, numbers: &[u128]) -> usize {
         numbers.iter().map(|number| self.len(*number) + 1).sum()
     }
@@ -130,8 +133,9 @@ impl Radix {
         with_fastest!(self, pairs, write => write(value, out))
     }
 
-    /// Writes the digits of `value` in an alphabet that is shuffled differently for each number.
-    /// Building a table of letter pairs for one number would take longer than writing its digits.
+    /// Writes the digits of `value` in an alphabet that is shuffled differently for each number. No
+    /// table of letter pairs is used, because building it for one number would take longer than
+    /// writing the digits.
     #[inline]
     pub(in crate::id::encoding) fn write_shuffled(
         &self,
@@ -149,7 +153,8 @@ impl Radix {
         self.dividing::<0>(two)(value, out);
     }
 
-    /// Writes the digits of each id followed by the separator `seam`. See [`write_block`].
+    /// Writes the digits of each id followed by the separator `seam`, by calling [`write_block`]
+    /// with the fastest function for this radix.
     #[inline]
     pub(in crate::id::encoding) fn write_block<const SEAM: usize>(
         &self,
@@ -170,8 +175,8 @@ impl Radix {
         mut digits: impl ExactSizeIterator<Item = u8>,
     ) -> Option<u128> {
         let mut number = 0_u128;
-        // Combine as many digits as fit into 64 bits without overflow checks, then add the result
-        // to the number.
+        // Combine as many digits as fit into 64 bits, which needs no overflow checks, and then
+        // append these digits to the number.
         while digits.len() > self.part_len {
             let low = self.part_of(digits.by_ref().take(self.part_len));
             number = number
@@ -258,8 +263,8 @@ impl Radix {
         }
     }
 
-    /// Writes the digits of numbers that need more than 64 bits. Not inlined, so that the function
-    /// for numbers of up to 64 bits can be inlined.
+    /// Writes the digits of numbers that need more than 64 bits. This function is not inlined, so
+    /// that the more frequent code for numbers of up to 64 bits can be inlined.
     #[inline(never)]
     fn write_long<const RADIX: u64>(
         &self,
@@ -281,7 +286,8 @@ impl Radix {
     }
 }
 
-/// Writes digits using divisions, four at a time, as described at the top of this file.
+/// Writes the digits of `value` from right to left. Each division splits off four digits, which are
+/// written as two pairs. The first one to three digits may be written singly.
 #[inline(always)]
 fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
     let pairs = radix * radix;
@@ -337,7 +343,8 @@ fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out:
     }
 }
 
-/// Converts a digit to an index into an alphabet, which has room for 128 letters.
+/// Converts a digit to an index into an alphabet, which is an array of 128 entries. The index never
+/// exceeds the array.
 fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
 }
@@ -349,7 +356,7 @@ pub(in crate::id::encoding) struct Pairs {
 }
 
 impl Pairs {
-    /// Builds the pairs of every two letters of an alphabet of 2 to 94 letters.
+    /// Builds the table of all pairs of two letters from an alphabet of 2 to 94 letters.
     pub(in crate::id::encoding) fn of_letters(letters: &[u8]) -> Self {
         Self {
             letters: letters
@@ -370,8 +377,8 @@ impl Pairs {
         |number| self.letters[lowest_14_bits(number)]
     }
 
-    /// Returns the same function as [`two`](Self::two) for a table of exactly `COUNT` pairs. The
-    /// compiler can then omit the bounds check.
+    /// Returns the same function as [`two`](Self::two), for a table that has exactly `COUNT` pairs.
+    /// The compiler can then omit the bounds check.
     #[inline(always)]
     pub(in crate::id::encoding) fn two_of<const COUNT: usize>(
         &self,
@@ -383,7 +390,8 @@ impl Pairs {
     }
 }
 
-/// Converts a number to an index into the letter pairs, of which there are fewer than 2^14.
+/// Converts a number of two digits to an index into the table of letter pairs, which has fewer than
+/// 2^14 entries.
 fn lowest_14_bits(number: u64) -> usize {
     (number & 0x3fff) as usize
 }

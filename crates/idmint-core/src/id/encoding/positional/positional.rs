@@ -30,8 +30,8 @@ pub(crate) struct Positional {
     padding: Padding,
     /// The number of zero bits that are added on the right of the number to fill its last digit.
     filler_bits: u32,
-    /// The letter pairs whose last `filler_bits` bits are zero, or `None` if there are no filler
-    /// bits.
+    /// The pairs of letters that can end a text, because their last `filler_bits` bits are zero.
+    /// `None` if there are no filler bits.
     filled: Option<Box<[[u8; 2]]>>,
     len_max: usize,
 }
@@ -164,7 +164,8 @@ impl Positional {
                 .radix
                 .write(value << self.filler_bits, &self.pairs, out);
         }
-        // Write the last digit separately, because shifting the number could exceed 128 bits.
+        // Write the last digit separately, because shifting the number left to make room for the
+        // filler bits could exceed 128 bits.
         if let Some((last, front)) = out.split_last_mut() {
             let last_bits = self.last_digit_bits();
             let last_digit = (value & ((1 << last_bits) - 1)) << self.filler_bits;
@@ -307,8 +308,8 @@ impl Positional {
         }
     }
 
-    /// Returns the number of bits in the last digit that belong to the value and not to the filler
-    /// bits.
+    /// Returns the number of bits in the last digit of a text that belong to the number. The other
+    /// bits are zeros that fill the digit.
     fn last_digit_bits(&self) -> u32 {
         self.radix.bits().map_or(0, |bits| bits - self.filler_bits)
     }
@@ -329,7 +330,7 @@ impl Positional {
     }
 }
 
-/// Returns the number of bytes that every number up to `max` fits into, at least 1.
+/// Returns the number of bytes that the number `max` needs, which is at least 1.
 pub(crate) fn bytes_of(max: u128) -> usize {
     let bits = u128::BITS - max.leading_zeros();
     usize::try_from(bits.div_ceil(8).max(1)).expect("at most 16")
