@@ -21,10 +21,11 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name of that encoding in earlier versions, in which the former name was a format.
+    /// The name that this encoding had in earlier versions, in which the alias was a format of its
+    /// own.
     former_encoding: &'static str,
-    /// The encodings that the format had under its former name, as TOML. The first one is the
-    /// encoding for which the former name stands now.
+    /// The encodings that the format had under its former name, as TOML. The first of them is the
+    /// encoding that the former name stands for today.
     pub encodings: &'static str,
 }
 
@@ -53,8 +54,8 @@ impl FormatAlias {
         FormatAlias::named(name).map_or(name, |alias| alias.format)
     }
 
-    /// Returns the current name of `encoding`, which a caller named together with the former name
-    /// of the format.
+    /// Returns the current name of the encoding `encoding`. The caller used the former name of the
+    /// format, so `encoding` may also be a former name.
     pub fn current_encoding<'a>(&self, encoding: &'a str) -> &'a str {
         if encoding == self.former_encoding {
             self.encoding

@@ -7,13 +7,13 @@ use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
 /// The reason why a requested prefix or type is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// The caller gave no type, and the format does not mint ids without a type.
+    /// The caller requested no type of id, but the format does not mint ids without a type.
     #[error("the parameter `type` is missing; use one of {}", .types.join(", "))]
     TypeMissing {
         /// The types that the format mints.
         types: Vec<String>,
     },
-    /// The requested type is valid, but the format does not mint it.
+    /// The requested type is well formed, but the format does not mint ids of that type.
     #[error("type `{given}` is not one of {}", .types.join(", "))]
     TypeNotMinted {
         /// The type that the caller requested.
@@ -87,8 +87,8 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// Returns [`PrefixError`] with the requested type and the types that the format mints, if
-    /// `of_type` is refused.
+    /// Returns [`PrefixError`] if `of_type` is malformed, or is not one of the types that the
+    /// format mints.
     pub fn prefix_of_type(&self, of_type: &str) -> Result<Prefix, PrefixError> {
         let given = of_type.to_owned();
         let minted = match &self.prefixes {
@@ -117,8 +117,8 @@ impl Format {
     /// requested.
     ///
     /// # Errors
-    /// Returns [`PrefixError`] with the requested prefix and the prefixes that the format has, if
-    /// `given` is refused.
+    /// Returns [`PrefixError`] if the format does not have the prefix `given`, or if `written`
+    /// names an encoding, because only canonical texts can have a prefix.
     pub fn prefix(&self, given: &str, written: Option<&str>) -> Result<Prefix, PrefixError> {
         let (format, text) = (self.name.clone(), given.to_owned());
         let listed = match &self.prefixes {

@@ -115,8 +115,9 @@ impl FormatDefinition {
             .collect()
     }
 
-    /// Returns the format's only layout. If a field carries a suffix code, returns one layout for
-    /// each word of the code instead, together with the code and its position.
+    /// Returns the layouts of the format. A format has one layout, unless a field carries a suffix
+    /// code (a word in the last bits of an id). The result then has a layout for each word, and the
+    /// code with its position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
@@ -231,7 +232,7 @@ impl FormatDefinition {
         })
     }
 
-    /// Returns the path of the setting that makes the fields an invalid layout.
+    /// Returns the path of the setting that causes this layout error, such as `fields[1].max`.
     fn key_of_layout(&self, error: &LayoutError) -> String {
         let (name, key) = match error {
             LayoutError::FieldCount { .. } => return "fields".to_owned(),
@@ -261,7 +262,8 @@ impl FormatDefinition {
         }
     }
 
-    /// Returns the path of the last field of this kind, or of all fields if there is none.
+    /// Returns the path of the last field of this kind, such as `fields[2]`, or `fields` if no
+    /// field has this kind.
     pub(super) fn key_of_kind(&self, kind: FieldKind) -> String {
         match self.fields.iter().rposition(|field| field.kind == kind) {
             Some(at) => format!("fields[{at}]"),
@@ -292,8 +294,8 @@ fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
     }
 }
 
-/// Checks that the names and aliases of all types are unique, and that every type with aliases has
-/// a name.
+/// Checks that the names and aliases of all types in the suffix code are unique, and that every
+/// type with aliases has a name.
 fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
     let mut names: Vec<&String> = codes
         .iter()

@@ -54,7 +54,8 @@ pub struct FormatDefinition {
     pub(super) lanes: Option<u32>,
     #[serde(default = "one")]
     pub(super) sequence_spread: u32,
-    /// The last id of another generator, as a number or as a text in any of the format's encodings.
+    /// The last id that another generator has minted, as a number or as a text in any of the
+    /// format's encodings. Minting starts after the tick of this id.
     pub(super) start_after: Option<WholeNumber>,
     pub(super) exclude: Option<PathBuf>,
     #[serde(default)]
@@ -88,8 +89,8 @@ pub(super) struct FieldDefinition {
     pub(super) value: Option<WholeNumber>,
     pub(super) max: Option<WholeNumber>,
     pub(super) scale: Option<WholeNumber>,
-    /// The name of the sequence field that shares the bits of this field. The sequence fills the
-    /// bits that the word of the suffix code leaves free.
+    /// The name of the sequence field that shares the bits of this field. The word of the suffix
+    /// code takes the last bits, and the sequence takes the other bits.
     pub(super) sequence: Option<String>,
     pub(super) codes: Option<Vec<CodeDefinition>>,
 }
@@ -99,12 +100,13 @@ pub(super) struct FieldDefinition {
 pub(super) struct CodeDefinition {
     pub(super) suffix: String,
     pub(super) name: Option<String>,
-    /// Other names by which callers may select the type of this code word.
+    /// Other names by which callers may select the type of id that this code word stands for.
     #[serde(default)]
     pub(super) aliases: Vec<String>,
 }
 
-/// A whole number. A number that exceeds TOML's 64-bit integers is given as a string.
+/// A whole number in a definition. Numbers that exceed the 64-bit integers of TOML are written as
+/// strings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     untagged,
@@ -144,8 +146,8 @@ impl FormatDefinition {
     /// # Errors
     /// Returns the same errors as [`FormatDefinition::from_toml`].
     pub fn from_table(name: &str, table: toml::Table) -> Result<FormatDefinition, FormatError> {
-        // Check this here, because the parse error would quote the value of `encodings`, including
-        // the salts in it.
+        // Check that `encodings` is a list before parsing, because the parse error would quote the
+        // value, including the secret salts in it.
         if table
             .get("encodings")
             .is_some_and(|encodings| !encodings.is_array())

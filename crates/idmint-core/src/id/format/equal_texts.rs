@@ -1,5 +1,5 @@
-//! Finds pairs of formats that could mint the same text, although each format reads the text as
-//! other field values.
+//! Finds pairs of formats that could mint ids with exactly the same text, although the field values
+//! of the two ids differ.
 
 use std::ops::RangeInclusive;
 
@@ -50,7 +50,8 @@ impl Format {
         Some(self.first_worker.into()..=last.min(greatest))
     }
 
-    /// Returns the smallest and the greatest id that could be minted if the time field were 0.
+    /// Returns the smallest and the greatest id that could be minted in tick 0, in which the time
+    /// field is 0.
     fn numbers_below_time(&self) -> RangeInclusive<u128> {
         let least = |field: &Field| match field.kind {
             FieldKind::Worker => self.first_worker.into(),

@@ -73,13 +73,15 @@ pub struct Format {
     pub summary: String,
     /// The rule by which ids are minted.
     pub rule: Rule,
-    /// The unit of the time field, or `None` if the format has none.
+    /// The unit in which the time field counts, such as 1 ms, or `None` if the format has no tick.
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts of the ids: a single one, or one for each word of the suffix code.
+    /// The layouts that an id of this format can have. There is one layout for each word of the
+    /// suffix code, or a single layout if there is no code.
     pub variants: Vec<Variant>,
-    /// The suffix code that selects the layout of an id, or `None` if there is only one layout.
+    /// The suffix code, whose word in the last bits of an id selects the layout of the id. `None`
+    /// if there is only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -96,17 +98,18 @@ pub struct Format {
     /// An exclusive upper bound for the sequence of the first id in a tick. First ids are spread
     /// evenly below the bound, which is a power of two. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
-    /// The last id of another generator. Ids in its tick or an earlier tick are not minted.
+    /// The last id that another generator has minted. This service mints no ids in the tick of that
+    /// id or in an earlier tick.
     pub start_after: Option<StartAfter>,
-    /// A file with ids that another generator minted. A new id never has the same tick and worker
-    /// number as an id in the file.
+    /// A file with ids that another generator has minted. This service never mints an id with the
+    /// same tick and worker number as an id in the file.
     pub exclude: Option<PathBuf>,
     /// The guarantee about the order of ids in a random format.
     pub monotonic: Monotonic,
     /// Labels that explain worker numbers to people, by worker number.
     pub labels: BTreeMap<u128, String>,
-    /// The exclusive upper bound for minted ids, or [`Format::UNBOUNDED`]. Ids from this bound on
-    /// are decoded but never minted.
+    /// The exclusive upper bound for minted ids, or [`Format::UNBOUNDED`]. Greater ids, and the
+    /// bound itself, are decoded but never minted.
     pub mint_below: u128,
     /// The earliest plausible time of an id, such as the year in which the format was published.
     /// Never earlier than the epoch.
@@ -128,17 +131,18 @@ pub struct Format {
     pub enabled: bool,
 }
 
-/// The last id of another generator as text, and the tick of that id.
+/// The last id that another generator has minted, as text, and the tick of that id. Minting starts
+/// after this tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartAfter {
     /// The id as it is written in the definition of the format.
     pub id: String,
-    /// The tick of the id. If several encodings can read the text as ids of different ticks, the
-    /// latest of these ticks.
+    /// The tick (time unit) in which the id was minted. If several encodings can read the text as
+    /// ids of different ticks, this is the latest of these ticks.
     pub tick: u128,
 }
 
-/// One layout of a format, together with the type of id that has this layout.
+/// One layout of a format, together with the name of the type of id that has this layout.
 #[derive(Debug)]
 pub struct Variant {
     /// The name by which callers select this type of id (`?type=`). `None` if this is the format's
@@ -146,13 +150,13 @@ pub struct Variant {
     pub name: Option<String>,
     /// Other names by which callers may select this type of id. Responses contain only `name`.
     pub aliases: Vec<String>,
-    /// `true` if ids of this variant may be minted, and not only decoded.
+    /// `true` if ids with this layout may be minted, and `false` if they are only decoded.
     pub assigned: bool,
     /// The fields of an id and their positions.
     pub layout: Layout,
 }
 
-/// A suffix code and its position in the number of an id.
+/// A suffix code, whose words stand for types of ids, and its position in the number of an id.
 #[derive(Debug)]
 pub(in crate::id) struct PlacedCode {
     pub(in crate::id) code: SuffixCode,
@@ -242,7 +246,7 @@ impl Format {
         &self.variants[self.variant_at(id)]
     }
 
-    /// Returns the index in `variants` of the variant whose layout an id has.
+    /// Returns the index in `variants` of the layout that the number `id` has.
     pub fn variant_at(&self, id: u128) -> usize {
         self.code
             .as_ref()
@@ -401,8 +405,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // `mint_below` is checked again for each id, because the other fields of a grouped id
-            // are not known before it is minted.
+            // The values of the other fields of a grouped id are not known here. Minting therefore
+            // checks `mint_below` again for each id.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;
@@ -410,7 +414,7 @@ impl Format {
         Some(full.min(room.map_or(0, |room| room / stride + 1)))
     }
 
-    /// Returns the greatest id that could be minted if its time field were 0.
+    /// Returns the greatest id that could be minted in tick 0, in which the time field is 0.
     pub(super) fn greatest_without_time(&self) -> u128 {
         let most = |field: &Field| match (field.kind, self.last_worker) {
             (FieldKind::Time, _) => 0,

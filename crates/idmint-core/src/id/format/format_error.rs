@@ -89,7 +89,7 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// Returns an error with this message, for a definition that breaks a rule of formats.
+    /// Returns an error with this message, for a definition that violates a requirement of formats.
     /// [`Cause::at`] adds the path of the wrong key.
     pub(super) fn rule<T>(message: impl Into<String>) -> Result<T, Cause> {
         Err(Cause::Rule(message.into()))

@@ -1,4 +1,4 @@
-//! Builds ids from field values, which is the reverse of splitting an id.
+//! Builds ids from field values, which is the reverse of splitting an id into its fields.
 
 use super::asked_prefix::PrefixError;
 use super::format::{Format, Variant};
@@ -42,7 +42,7 @@ pub enum FieldsError {
     /// The caller gave the same field twice.
     #[error("`{0}` is given more than once")]
     Twice(String),
-    /// The caller gave the time both as an instant and in ticks.
+    /// The caller gave the time of the id twice, as an instant and as a number of ticks.
     #[error("`time` and `time_ticks` are both given; leave one out")]
     TimeTwice,
     /// The value of a field is not a whole number in decimal digits.
@@ -101,7 +101,7 @@ pub enum FieldsError {
         tick: String,
         /// The start of the tick that contains the instant.
         before: String,
-        /// The start of the tick after the one that contains the instant.
+        /// The start of the next tick, which follows the tick that contains the instant.
         after: String,
     },
     /// The format has no type with this name or number.
@@ -138,7 +138,8 @@ impl FieldsError {
         }
     }
 
-    /// Returns the bound that the value violates as text, or `None` if the error has no bound.
+    /// Returns the text of the bound that the value violates, such as `0 to 35`, or `None` if the
+    /// error has no bound.
     pub fn limit(&self) -> Option<String> {
         match self {
             FieldsError::Unknown { names, .. } => Some(names.join(", ")),
@@ -398,8 +399,8 @@ fn value_of<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
         .map(|(_, text)| *text)
 }
 
-/// Parses a whole number of at most `most` that consists only of decimal digits. `name` is the
-/// field, for the error.
+/// Parses a whole number of at most `most` that consists only of decimal digits. `name` is the name
+/// of the field, which the error message contains.
 fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     let name = || name.to_owned();
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

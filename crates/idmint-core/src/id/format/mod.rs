@@ -1,10 +1,10 @@
 //! Formats, which are the kinds of id, with all their properties and their definitions in TOML.
 //!
-//! A [`FormatDefinition`] is the TOML form, which `table_reader.rs` reads. `compile.rs` checks the definition and builds a
-//! [`Format`] or returns a [`FormatError`]. Separate files check the fields that each rule needs
-//! (`rule_check.rs`), the size of counters (`stamp_check.rs`), the order of ids
-//! (`monotonic.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids from
-//! field values. The built-in formats are [`PRESETS`], which have the same TOML form.
+//! A [`FormatDefinition`] is the TOML form of a format, which `table_reader.rs` reads. `compile.rs`
+//! checks the definition and builds a [`Format`] or returns a [`FormatError`]. Separate files check
+//! the fields that each rule needs (`rule_check.rs`), the size of counters (`stamp_check.rs`), the
+//! order of ids (`monotonic.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids
+//! from field values. The built-in formats are [`PRESETS`], which have the same TOML form.
 
 mod alias;
 mod asked_prefix;

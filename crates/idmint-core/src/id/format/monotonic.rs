@@ -1,5 +1,5 @@
-//! The guarantees about the order of ids in random formats, and the checks that a format can give
-//! them.
+//! The guarantees that a random format can give about the order of its ids, and the check that the
+//! fields and the tick of a format permit its guarantee.
 
 use std::time::Duration;
 
@@ -42,29 +42,32 @@ named! {
 }
 
 impl Monotonic {
-    /// The number of parts into which a tick is divided. Each response within a tick gets its own
-    /// part, unless responses overlap.
+    /// The number of parts into which a tick is divided. Each response of a process gets its own
+    /// part, so that ids of a later response are greater.
     pub const PARTS_OF_TICK: u64 = 1 << 12;
 
-    /// Returns `true` if ticks are divided into parts, one for each response.
+    /// Returns `true` if each tick (the unit of time in ids) is divided into parts, with one part
+    /// for each response.
     pub const fn has_parts(self) -> bool {
         matches!(self, Monotonic::Process | Monotonic::Clock)
     }
 }
 
-/// The shortest permitted tick. With shorter ticks, a part of a tick would be shorter than 1 ns,
-/// which no clock can distinguish.
+/// The shortest tick that can be divided into parts. With a shorter tick, each of its 4096 parts
+/// would last less than 1 ns, which no clock can distinguish.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// The longest permitted tick. With a longer tick, a process could send more responses within a
-/// tick than the tick has parts, and would then mint ids with times ahead of its clock.
+/// The longest tick that can be divided into parts. With a longer tick, a process could send more
+/// responses within a tick than the tick has parts, and would then mint ids with times ahead of its
+/// clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
 /// The minimum number of values that the random fields must have, in each part of a tick. With
 /// fewer values, a large response would too often draw the same value twice.
 const VALUES_MIN: u128 = 1 << 40;
 
-/// Checks that the format's layout and tick allow the order that `monotonic` promises.
+/// Checks that the layout and the tick of a format permit the order of ids that its setting
+/// `monotonic` promises.
 pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
     let name = format.monotonic.name();
     let refuse = |text: String| Cause::rule(format!("monotonic = \"{name}\": {text}"));

@@ -78,8 +78,8 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Refuses prefixes and types for chained and grouped formats. Their ids are looked up by text, and
-/// prefixes would give one id several texts.
+/// Refuses prefixes and types for chained and grouped formats. Ids of these formats are looked up
+/// by text, and prefixes would give one id several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {
@@ -94,7 +94,8 @@ fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
 }
 
 /// Checks that canonical texts can have this prefix. `others` are the other encodings of the
-/// format. The error says what is wrong with the prefix.
+/// format. The error is the end of a sentence that begins with the prefix, such as `must be 1 to 64
+/// printable ASCII characters`.
 fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     let Some(last) = prefix

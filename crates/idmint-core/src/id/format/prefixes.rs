@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::id::encoding::{Encoding, escape};
 use crate::id::rejection::Rejection;
 
-/// The separator between a type and the rest of a canonical text.
+/// The separator between the type and the rest of a canonical text, such as in
+/// `user_01h455vb4pex5vsknk084sn02q`.
 const SEPARATOR: char = '_';
 
 /// The maximum length of a type in letters.
@@ -29,7 +30,8 @@ const TYPE_LEN_MAX: usize = 63;
 pub enum Prefixes {
     /// A text has one of these prefixes, or none.
     Listed(Vec<Prefix>),
-    /// A text has a type followed by `_` as its prefix, or no prefix if the type is empty.
+    /// The prefix of a text is a type followed by `_`, such as `user_`. A text without a type has
+    /// no prefix.
     Types {
         /// The types that the format mints. If the list is empty, the format mints every type that
         /// [`is_type`] accepts.
@@ -37,8 +39,8 @@ pub enum Prefixes {
     },
 }
 
-/// A prefix for the ids of one response. A value of this type is always a prefix that the format
-/// permits.
+/// A prefix for the texts of ids, such as `user_`. Every value of this type is a prefix that the
+/// format permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(Arc<str>);
 
@@ -46,8 +48,8 @@ pub struct Prefix(Arc<str>);
 /// TypeID specification 0.3.0 (jetify-com/typeid).
 pub const TYPE_RULE: &str = "0 to 63 characters from a-z and _ that begin and end with a letter";
 
-/// Returns `true` if the text is a valid type: 0 to 63 of a-z and `_`, neither starting nor ending
-/// with `_`.
+/// Returns `true` if the text is a valid type: 0 to 63 characters from a-z and `_`, with no `_` at
+/// the start or the end.
 ///
 /// Source: the TypeID specification 0.3.0 (jetify-com/typeid).
 ///
@@ -78,7 +80,8 @@ impl Prefix {
 }
 
 impl Prefixes {
-    /// Returns `true` if canonical texts of the format never have a prefix.
+    /// Returns `true` if the format has neither prefixes nor types, so that its texts never start
+    /// with one.
     pub fn is_empty(&self) -> bool {
         matches!(self, Prefixes::Listed(listed) if listed.is_empty())
     }
@@ -130,7 +133,8 @@ impl Prefixes {
         }
     }
 
-    /// Returns the prefixes that callers can request, which are none for a format with types.
+    /// Returns the prefixes that callers can request. The list is empty for a format that has types
+    /// instead.
     pub fn listed(&self) -> &[Prefix] {
         match self {
             Prefixes::Listed(listed) => listed,

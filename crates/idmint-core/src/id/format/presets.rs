@@ -1,5 +1,5 @@
-//! The built-in formats. They are compiled into the program as TOML tables like those that users
-//! write.
+//! The built-in formats. They are compiled into the program as TOML tables, in the same form in
+//! which users define their own formats.
 
 use super::definition::FormatDefinition;
 use super::format::Format;

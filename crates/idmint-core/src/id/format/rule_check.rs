@@ -126,8 +126,8 @@ impl FormatDefinition {
         )
     }
 
-    /// Checks the bounds of a sequenced format on which the arithmetic of its stamps (tick and
-    /// sequence in one integer) relies. See `minting::stamps`.
+    /// Checks the sizes of the fields in a sequenced format. Minting relies on these bounds when it
+    /// combines tick and sequence into one integer, the stamp. See `minting::stamps`.
     fn check_sizes(&self, variants: &[Variant]) -> Result<(), Cause> {
         for variant in variants {
             let layout = &variant.layout;
@@ -173,8 +173,8 @@ impl FormatDefinition {
 
 /// Checks that `mint_below` leaves room for at least one id in a format with time.
 ///
-/// The check assumes the greatest values for all fields except the time. If a field comes
-/// before the time, its greatest value alone may exceed `mint_below`.
+/// The check assumes the greatest values for all fields except the time. If a field is more
+/// significant than the time, the greatest value of that field alone may exceed `mint_below`.
 pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     let least = format.greatest_without_time();
     let is_bounded = format.rule.is_counted()

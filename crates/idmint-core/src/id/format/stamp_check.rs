@@ -12,11 +12,11 @@ use super::format_error::Cause;
 use crate::id::layout::FieldKind;
 use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 
-/// The minimum time after a start for which the stamps must suffice, which is ten years. No process
-/// runs longer than that.
+/// The minimum time for which a process must be able to count stamps (tick and sequence in one
+/// 64-bit integer): ten years. No process runs longer.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// The exclusive upper bound of the ticks and stamps that minting can count.
+/// The exclusive upper bound for ticks and stamps, because minting counts them in 64-bit integers.
 const VALUES_MAX: u128 = 1 << 64;
 
 pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
@@ -33,7 +33,8 @@ pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Checks that today's tick is below 2^64, and that the clock can represent the epoch.
+/// Checks that the tick in which this program was built is below 2^64, and that the clock can
+/// represent the epoch.
 fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     let present = u128::try_from(tick.count(epoch, built_at().into())).unwrap_or(0);
     if present >= VALUES_MAX {
@@ -54,7 +55,8 @@ fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Checks that the stamps do not run out within [`UPTIME_MIN`] after a start.
+/// Checks that a process does not run out of stamps (tick and sequence in one integer) within
+/// [`UPTIME_MIN`] after its start.
 fn check_uptime(tick: Tick, sequence: &str, values: u128) -> Result<(), Cause> {
     let needed = UPTIME_MIN.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     if needed * values < VALUES_MAX {

@@ -1,5 +1,5 @@
-//! Reads a definition from a TOML table. An error says which key is wrong, in the words of the
-//! documentation.
+//! Reads a definition from a TOML table. An error names the wrong key and describes the expected
+//! value in the words of the documentation.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use toml::{Table, Value};
 
-/// Deserializes a table. Errors have the path of the wrong key.
+/// Deserializes a TOML table. Errors contain the path of the wrong key, such as `fields[1].kind`.
 ///
 /// # Errors
 /// Returns [`ReadError`] if a key is unknown or missing, or a value has the wrong type.
@@ -25,7 +25,8 @@ pub(super) fn read_table<'de, T: Deserialize<'de>>(table: &'de Table) -> Result<
 pub(super) struct ReadError {
     /// The path of the key, such as `fields[1].kind`.
     pub(super) key: String,
-    /// The same path in words for the message, such as ``field `time`: kind: ``.
+    /// The path of the key in words, as it appears in the error message, such as ``field `time`:
+    /// kind: ``.
     place: String,
     problem: String,
 }
@@ -48,7 +49,8 @@ impl ReadError {
             "."
         };
         self.key = format!("{key}{dot}{}", self.key);
-        // For an item of a list, `under_item` has already put the list's name into the place.
+        // If the wrong value is in an item of a list, `under_item` has already added the name of
+        // the list to `place`.
         if !is_item {
             self.place = format!("{key}: {}", self.place);
         }

@@ -50,7 +50,8 @@ pub enum LayoutError {
         /// The scale as written in the definition.
         scale: u128,
     },
-    /// The stride of a field is too small, so the field would overlap the less significant fields.
+    /// The stride of a field (the amount that one unit adds to the id) is too small, so the field
+    /// would overlap the less significant fields.
     #[error(
         "field `{name}`: stride {stride} must exceed {below}, the greatest value of the fields below it"
     )]
@@ -106,12 +107,14 @@ pub struct LayoutBuilder {
 struct Unplaced {
     /// The field. Until [`place`] computes its position, its stride is 0 and its shift is `None`.
     field: Field,
-    /// The stride that the definition asks for, or `None` for the default.
+    /// The stride (the amount that one unit of the field adds to the id) from the definition, or
+    /// `None` for the default.
     stride: Option<u128>,
 }
 
 impl LayoutBuilder {
-    /// Adds a field, which is less significant than all fields that were added before.
+    /// Adds a field to the layout. The field is less significant than all fields that were added
+    /// before.
     #[must_use]
     pub fn field(mut self, name: &str, kind: FieldKind, width: Width) -> LayoutBuilder {
         let field = Field {
@@ -155,8 +158,8 @@ impl LayoutBuilder {
         self
     }
 
-    /// Sets the greatest value of the last field. The default is the greatest value that fits the
-    /// width.
+    /// Sets the greatest value of the field that was added last. The default is the greatest value
+    /// that fits the width of the field.
     ///
     /// # Panics
     /// Panics if no field was added.
@@ -187,7 +190,8 @@ impl LayoutBuilder {
             .expect("an option is set after its field was added")
     }
 
-    /// Computes the stride of every field, from the least significant field up.
+    /// Builds the layout. The stride of every field is computed, from the least significant field
+    /// up.
     ///
     /// # Errors
     /// Returns a [`LayoutError`] that names the first field that does not fit.

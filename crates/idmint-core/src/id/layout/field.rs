@@ -31,8 +31,8 @@ named! {
         Checksum = "checksum",
         /// The number of the ledger that the id belongs to.
         Ledger = "ledger",
-        /// The type of thing that the id names. The last bits of the field are the code word of the
-        /// type.
+        /// The type of thing that the id names, as a code word. In a definition, the word takes
+        /// only the last bits of the field, and a sequence takes the other bits.
         Qualifier = "qualifier",
     }
 }

@@ -28,8 +28,8 @@ pub struct Layout {
     pub(super) greatest: u128,
 }
 
-/// The values of the fields of one id, most significant first. Entries after the last field are
-/// unused.
+/// The values of all fields in one id, most significant field first. Entries after the last field
+/// are unused.
 type Values = [u128; Layout::FIELDS_MAX];
 
 impl Layout {
@@ -66,8 +66,9 @@ impl Layout {
             && shares.is_sorted_by(|above, below| above.scale > below.scale)
     }
 
-    /// Returns the number that the fields of a kind hold together, or `None` if the layout has no
-    /// field of that kind. Each value is multiplied by the scale of its field.
+    /// Returns the number that all fields of a kind hold together, or `None` if the layout has no
+    /// field of that kind. The number is the sum of all values, each multiplied by the scale of its
+    /// field.
     ///
     /// # Panics
     /// Panics if `values` has fewer items than there are fields.

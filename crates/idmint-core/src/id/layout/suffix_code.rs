@@ -21,7 +21,8 @@ pub(crate) struct CodeWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SuffixCode {
     words: Vec<CodeWord>,
-    /// For each word, a mask of the bits that belong to the word, and the value of these bits.
+    /// For each word, a mask of the last bits that the word takes in a number, and the value of
+    /// these bits.
     endings: Vec<(u16, u16)>,
 }
 
@@ -33,11 +34,11 @@ pub(crate) enum SuffixCodeError {
     NotBinary {
         /// The suffix as written in the definition.
         suffix: String,
-        /// The maximum number of binary digits: one less than the bits of the field, and at most
-        /// 16.
+        /// The maximum number of binary digits in a suffix: one less than the bits of the field,
+        /// but at most 16.
         limit: u32,
     },
-    /// A word ends in another word, so a number could end in both words.
+    /// A word of the code ends in another word, so a number could end in both words.
     #[error(
         "suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways; change one of them"
     )]
