@@ -4,8 +4,8 @@ use sha2::{Digest, Sha256};
 
 use super::rejection::Rejection;
 
-/// The domain field of a SIQ id: the last four bytes of the SHA-256 of the domain name, read as a
-/// big-endian number.
+/// The hash of a domain name, which is the value of the domain field in a SIQ id. The hash is the
+/// last four bytes of the SHA-256 of the name, read as a big-endian number.
 ///
 /// Source: the SUOU library's documentation of SIQ. The empty domain and the domain `0` stand for
 /// development, and their hash is 0.
@@ -20,11 +20,12 @@ use super::rejection::Rejection;
 pub struct DomainHash(u32);
 
 impl DomainHash {
-    /// The hash that marks ids of development. No real domain owns it.
+    /// The hash 0, which marks ids that were minted during development and not for a real domain.
     pub const DEVELOPMENT: DomainHash = DomainHash(0);
 
-    /// Hashes the bytes of `domain` without normalization. If `local_id` is given, it must be 1 to
-    /// 256, and `local_id` modulo 256 replaces the top byte of the hash.
+    /// Hashes the bytes of `domain` as given, without changing its letter case, for example. If
+    /// `local_id` is given, it must be 1 to 256, and `local_id` modulo 256 replaces the top byte of
+    /// the hash.
     ///
     /// # Errors
     /// Returns [`Rejection::BadDomain`] if the domain is not ASCII, or [`Rejection::OutOfRange`] if

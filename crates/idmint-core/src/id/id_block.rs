@@ -13,7 +13,8 @@
 pub enum IdBlock<'a> {
     /// A list of any ids, in any order.
     List(&'a [u128]),
-    /// Ids with a constant distance, such as the ids that one worker number mints in one tick.
+    /// Ids with a constant distance from each id to the next, such as the ids that one worker mints
+    /// within one tick (the time unit of the format).
     Progression(Progression),
 }
 
@@ -73,7 +74,8 @@ impl IdBlock<'_> {
     }
 
     /// Returns the maximum number of bytes by which [`IdBlock::write_bytes`] extends `out` while it
-    /// writes `count` ids. This is slightly more than the ids need.
+    /// writes `count` ids. The maximum is 16 bytes more than the ids need, because each write may
+    /// extend beyond its id.
     pub fn bytes_len_max(count: usize, width: usize) -> usize {
         count
             .saturating_mul(width)
@@ -96,8 +98,8 @@ fn write_bytes(ids: impl ExactSizeIterator<Item = u128>, width: usize, out: &mut
     }
 }
 
-/// Writes each id as `LEN` bytes, of which the first `width` bytes are the id. The next id
-/// overwrites the rest. Every write thus has a length that is known at compile time:
+/// Writes each id as `LEN` bytes, of which only the first `width` bytes are the id. The next id
+/// overwrites the other bytes. Every write therefore has a length that is known at compile time:
 ///
 /// ```text
 /// width 3, LEN 8    |a a a|0 0 0 0 0|
@@ -136,8 +138,7 @@ impl Progression {
     /// Panics if the last id is not below 2^128.
     pub fn values(&self) -> impl ExactSizeIterator<Item = u128> {
         let Progression { first, step, count } = *self;
-        // One check of the last id covers all ids, because the others are between the first and the
-        // last.
+        // Check only the last id, because all other ids are between the first and the last one.
         assert!(
             count == 0 || first <= self.last(),
             "the last of {self:?} is a number of 128 bits"
@@ -150,7 +151,7 @@ impl Progression {
         })
     }
 
-    /// Drops the first `count` ids. `count` must not exceed the number of ids.
+    /// Drops the first `count` ids of the progression. `count` must not exceed the number of ids.
     pub(crate) fn skip(&mut self, count: u64) {
         self.count -= count;
         // If no ids remain, `first` would become the id after the last one, which could be 2^128.
@@ -160,8 +161,8 @@ impl Progression {
         }
     }
 
-    /// Returns the sum of `len` over all ids. The sum is computed by bisection, so `len` must not
-    /// decrease from one id to a greater id.
+    /// Returns the sum of `len` over all ids. Ids of equal length are found by bisection, so `len`
+    /// must not return less for a greater id than for a smaller one.
     pub fn total_len(&self, len: impl Fn(u128) -> usize) -> u64 {
         let mut total = 0;
         let mut left = *self;
@@ -175,7 +176,7 @@ impl Progression {
     }
 
     /// Returns the number of leading ids that satisfy `alike`. The search is a bisection, so the
-    /// first id must satisfy `alike`, and no id may satisfy it after one that does not.
+    /// first id must satisfy `alike`, and all ids after the first failing id must fail.
     fn count_while(&self, alike: impl Fn(u128) -> bool) -> u64 {
         if alike(self.last()) {
             return self.count;

@@ -2,8 +2,8 @@
 
 /// Defines an enum with a method that returns the name of a variant.
 ///
-/// The name follows each variant, after `=`. The method is called `name`, unless `fn METHOD;`
-/// before the enum says otherwise.
+/// In the macro's input, each variant is followed by `=` and its name. The method is called `name`,
+/// unless the input begins with `fn METHOD;`.
 macro_rules! named {
     (
         fn $method:ident;
@@ -18,8 +18,8 @@ macro_rules! named {
         }
 
         impl $enum {
-            /// Returns the name of the variant in definitions and responses. Programs may rely on
-            /// the name.
+            /// Returns the name of the variant, as it appears in configuration files and responses.
+            /// The name is stable, so programs may rely on it.
             pub const fn $method(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+

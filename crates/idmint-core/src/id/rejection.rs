@@ -24,34 +24,38 @@ named! {
     #[serde(rename_all = "snake_case")]
     pub enum Rejection {
         /// The text has more or fewer characters than any text of the encoding. Hyphens between
-        /// groups are not counted.
+        /// groups of characters are not counted.
         WrongLength = "wrong_length",
         /// The text has a character that the encoding never uses.
         BadAlphabet = "bad_alphabet",
-        /// The text can be read as a number, but writing that number gives a different text.
+        /// The text can be read as a number, but the encoding writes that number as a different
+        /// text.
         NonCanonical = "non_canonical",
-        /// A value in the id exceeds the greatest value of its field.
+        /// The id, or the value of one of its fields, is outside the range that the format permits.
         OutOfRange = "out_of_range",
         /// The time of the id would be before the format's epoch.
         BeforeEpoch = "before_epoch",
-        /// The time of the id would be after the format's last tick.
+        /// The time of the id would be after the last tick that the format can express.
         Overflow = "overflow",
-        /// The checksum in the id does not match the data that it covers.
+        /// The checksum in the id does not match the data that the checksum protects.
         ChecksumMismatch = "checksum_mismatch",
-        /// The check digits do not match the number. A letter is wrong, or two letters are swapped.
+        /// The two check digits at the end of the text do not match the number. Probably a letter
+        /// is wrong, or two letters are swapped.
         WrongCheck = "wrong_check",
         /// The fixed prefix of the encoding is missing or wrong.
         BadPrefix = "bad_prefix",
         /// The letters are valid, but the separators between groups are missing or in the wrong
         /// positions.
         BadGrouping = "bad_grouping",
-        /// The text is well formed, but contains several numbers instead of one.
+        /// The text is well formed, but contains several numbers instead of one. Hashids and Sqids
+        /// permit this.
         NotSingleNumber = "not_single_number",
         /// The domain name is not ASCII.
         BadDomain = "bad_domain",
-        /// The code word or name of a type is not assigned to any type.
+        /// The code word in the id, or the name in the request, does not stand for any type of id.
         UnassignedQualifier = "unassigned_qualifier",
-        /// The version, the variant or another constant in the id differs from that of its layout.
+        /// The UUID version, the UUID variant or another constant field of the id has a wrong
+        /// value.
         BadVersion = "bad_version",
         /// The content of an event is not JSON.
         InvalidJson = "invalid_json",
@@ -63,15 +67,17 @@ named! {
         UnknownField = "unknown_field",
         /// A field of a JSON object has the wrong JSON type.
         WrongType = "wrong_type",
-        /// A timestamp in the JSON does not have the form that the format requires.
+        /// A timestamp in the JSON of an event does not have the notation that the format requires.
         BadTimestamp = "bad_timestamp",
-        /// An integer in the JSON is so large that other JSON parsers would silently round it.
+        /// An integer in the JSON of an event is so large that other JSON parsers would silently
+        /// round it.
         NumberNotInteroperable = "number_not_interoperable",
         /// The id belongs to another ledger than the event.
         LedgerMismatch = "ledger_mismatch",
         /// The time in the id differs from the time in the content of the event.
         TimestampMismatch = "timestamp_mismatch",
-        /// The time of the event is not later than the time of the previous event.
+        /// The time of the event is not later than the time of the previous event in the same
+        /// ledger.
         NotMonotonic = "not_monotonic",
     }
 }

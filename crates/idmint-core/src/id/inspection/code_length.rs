@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The number of bits that it takes to say which of several descriptions is used.
+/// The number of bits that it takes to say which of several ways to write down the numbers is used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
@@ -16,7 +16,8 @@ pub(super) fn len_of<T>(all: &[T]) -> f64 {
 }
 
 /// Returns the code length in bits of a number whose size is not known in advance. The code length
-/// is the binary logarithm of the number, plus that of the number of possible sizes up to `most`.
+/// is the binary logarithm of the number, plus the bits that say which size up to `most` the number
+/// has.
 pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
@@ -53,7 +54,8 @@ pub(super) fn bits_of_span(numbers: &[u128], bits_of_greatest: f64) -> f64 {
     bits_of_greatest + BITS_OF_A_CHOICE + bits_below_greatest(&sorted).min(of_different)
 }
 
-/// Returns the code length in bits of all numbers in `sorted` except the greatest.
+/// Returns the code length in bits of all numbers in `sorted` except the greatest one, which is
+/// already known.
 fn bits_below_greatest(sorted: &[u128]) -> f64 {
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else {
         return 0.0;
@@ -90,8 +92,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The sum covers the least and the greatest value, their positions in the list, and all
-            // other values, which lie between these two.
+            // The sum has the bits for the least and the greatest value with their positions in the
+            // list, and for all other values, which lie between these two values.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }

@@ -1,5 +1,5 @@
-//! The input of a verdict about a column of texts: a sample of bounded size, and a summary of the
-//! lines that each format can read.
+//! Collects the lines of a column of texts whose format is to be determined. Keeps a sample of
+//! bounded size, and a summary of the lines that each format can read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,8 @@ const SAMPLED_LEN_MAX: usize = 256;
 /// bits, one random column in 2^20 looks like that by chance.
 const ROUNDED_BITS_MIN: u64 = 20;
 
-/// The maximum number of distinct worker numbers that are stored for each format.
+/// The maximum number of distinct worker numbers that the summary for each format and encoding
+/// stores.
 pub(super) const WORKERS_MAX: usize = 1000;
 const LINES_MAX: usize = 10;
 
@@ -52,18 +53,20 @@ pub struct IdColumn {
     pub(super) sample: BTreeMap<Fingerprint, String>,
     /// A summary of the lines that each encoding can read, by format index and encoding index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
-    /// The number of lines that are clearly ids of a format even without the other lines of the
-    /// column, by format index and encoding index.
+    /// The number of lines that are clearly ids of a format when each line is considered alone, by
+    /// format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
-    /// `large` counts the numbers that a floating-point number may not hold exactly. `rounded`
-    /// counts those among them that look like a printed floating-point number.
+    /// The number of lines with a number so large that a floating-point number may not hold it
+    /// exactly. The next field, `rounded`, counts the lines among these that look like a printed
+    /// floating-point number.
     large: u64,
     rounded: u64,
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
     /// valid only if `rounded` equals `large`.
     rounded_bits: u64,
-    /// The line numbers of the first ten lines that are not blank. If a format reads its first id
-    /// in a later line, none of these lines was an id of the format, so they become its `none_at`.
+    /// The line numbers of the first lines that are not blank, at most ten. When a format reads its
+    /// first id in a later line, these lines are recorded in `none_at` as lines that are not ids of
+    /// the format.
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.
@@ -79,7 +82,7 @@ pub(super) struct ReadLines {
     pub(super) backwards: u64,
     pub(super) workers: BTreeSet<u128>,
     pub(super) has_more_workers: bool,
-    /// The numbers of the first lines that are not ids of the format.
+    /// The line numbers of the first lines that are not ids of the format, at most ten.
     pub(super) none_at: Vec<u64>,
     before: Option<UnixTime>,
     last_line: u64,
@@ -196,8 +199,8 @@ impl IdColumn {
 }
 
 impl ReadLines {
-    /// Creates the summary for a format that could not read any of the lines with the line numbers
-    /// `lines`.
+    /// Creates an empty summary for a format that could not read any earlier line. `lines` are the
+    /// line numbers of the first of these lines.
     fn after(lines: &[u64]) -> ReadLines {
         ReadLines {
             none_at: lines.to_vec(),

@@ -30,16 +30,17 @@ use crate::id::layout::{Field, FieldKind, Layout};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The cost of assuming an unknown epoch, in bits: the first value applies if the encoding can
-/// write any number, and the second one otherwise. The probabilities are one in 2^4 and one in 2^8.
+/// The cost, in bits, of the assumption that the ids have an unknown epoch. The first value applies
+/// if the encoding can write any number, and the second value otherwise. The assumed probabilities
+/// are one in 2^4 and one in 2^8.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of assuming an unknown format that has the same time and random bits after
-/// it. The probability is one in 2^3.
+/// The cost, in bits, of the assumption that the texts are ids of an unknown format, which has the
+/// same time followed by random bits. The assumed probability is one in 2^3.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
-/// The cost of assuming that the texts are ids of another format, in an encoding that the other
-/// format does not have, in bits. The probability is one in 2^8.
+/// The cost, in bits, of the assumption that the texts are ids of another format, written in an
+/// encoding that the other format does not have. The assumed probability is one in 2^8.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
 
 /// A text of the sample, and its reading as an id of one format in one encoding.
@@ -49,12 +50,14 @@ pub(super) struct Reading<'t, 'a> {
     pub(super) found: Match<'a>,
 }
 
-/// The number of bits that it takes to write down the texts of a sample, for two explanations.
+/// The number of bits that it takes to write down the texts of a sample, as ids of a format and
+/// with the best rival explanation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Explanation {
     /// The number of bits if the texts are explained as ids of the format.
     pub(super) bits: f64,
-    /// The number of bits if the texts are explained by the best rival explanation.
+    /// The number of bits if the texts are explained by the best rival explanation, such as random
+    /// numbers.
     pub(super) bits_of_rival: f64,
 }
 
@@ -67,8 +70,9 @@ struct Fields<'a> {
 }
 
 impl Explanation {
-    /// Computes how well these readings explain their texts. There must be at least one reading,
-    /// and all readings must have the same format and encoding.
+    /// Computes how well a format explains a sample of texts. Each reading is a text read as an id
+    /// of the format. There must be at least one reading, and all must have the same format and
+    /// encoding.
     pub(super) fn of(
         readings: &[Reading<'_, '_>],
         formats: &[Arc<Format>],
@@ -184,8 +188,8 @@ impl<'a> Fields<'a> {
         Some((known, any))
     }
 
-    /// Returns the number of bits for the variant of each id, plus the number of bits for all
-    /// fields except the time.
+    /// Returns the number of bits that it takes to write down all ids without their times. This
+    /// includes the variant (layout) of each id and all fields except the time.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
@@ -234,8 +238,8 @@ impl<'a> Fields<'a> {
         of_variants + of_fields.sum::<f64>()
     }
 
-    /// Returns the number of bits for all fields except the time, assuming that their values
-    /// are random.
+    /// Returns the number of bits that it takes to write down all fields except the time, assuming
+    /// that their values are random.
     fn bits_of_any_rest(&self) -> f64 {
         let of_one = |(_, parts): &(usize, Parts<'_>)| {
             let others = parts
@@ -335,7 +339,8 @@ fn bits_of_numbers(numbers: &[u128]) -> f64 {
     } else {
         1.0 + 2.0 * log2_of_values(step)
     };
-    // The greatest number takes 7 bits for its width, plus the bits of the number itself.
+    // The greatest number takes 7 bits for its width (its number of bits), plus the bits of the
+    // number itself.
     bits_of_span(&steps, 7.0 + log2_of_values(most)) + of_step
 }
 

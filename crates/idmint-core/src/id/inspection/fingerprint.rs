@@ -35,7 +35,8 @@ impl Fingerprint {
         Fingerprint(bytes)
     }
 
-    /// Returns the number of fingerprints that are equal to an earlier one. Sorts the slice `all`.
+    /// Returns the number of fingerprints in `all` that are equal to an earlier fingerprint. As a
+    /// side effect, `all` is sorted.
     pub fn count_repeated(all: &mut [Fingerprint]) -> u64 {
         all.sort_unstable();
         all.windows(2)

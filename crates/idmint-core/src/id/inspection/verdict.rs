@@ -11,20 +11,21 @@ use crate::id::layout::FieldKind;
 use crate::id::named::named;
 use crate::time::UnixTime;
 
-/// The minimum evidence, in bits, with which a format is found. The evidence is the advantage over
-/// the next best explanation. 10 bits mean about a thousand times as likely.
+/// The minimum evidence, in bits, with which a column counts as ids of a format. The evidence is
+/// the advantage over the next best explanation. 10 bits mean about a thousand times as likely.
 const TOLD_BITS: f64 = 10.0;
 
-/// The minimum evidence, in bits, with which a finding is certain. 20 bits mean about a million
-/// times as likely.
+/// The minimum evidence, in bits, with which the format of a column counts as certain. 20 bits mean
+/// about a million times as likely.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// A format of at least this rarity, such as `typeid-uuid`, is found only in its canonical
-/// encoding, unless the caller names the format.
+/// A format of at least this rarity (in bits), such as `typeid-uuid`, is considered only in its
+/// canonical encoding, unless the caller names the format.
 const RARITY_OF_ANY: u8 = 32;
 
-/// One line in this number of lines may be something other than an id. For example, 5 of 100 lines
-/// may be something else. A heading does not count, but a first line that is an id is no heading.
+/// For a format to be found, at most one line in this number of lines may be something other than
+/// an id. For example, 5 of 100 lines may be something else. A heading does not count, but a first
+/// line that is an id is no heading.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
 /// The maximum advantage of a rival explanation, in bits for each line, if each line alone is
@@ -33,8 +34,8 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The minimum number of distinct lines for a finding that relies on lines that are clear by
-/// themselves.
+/// The minimum number of distinct lines in a column for a finding that relies only on lines that
+/// are, each considered alone, clearly ids.
 const CLEAR_MIN: usize = 10;
 
 /// The maximum number of candidates that are reported if no format is found.
@@ -62,8 +63,8 @@ pub enum Finding<'a> {
         candidate: Candidate<'a>,
         /// The degree of certainty with which the format is found.
         certainty: Certainty,
-        /// The advantage of this format over every other explanation, in bits. `None` if the caller
-        /// named the format.
+        /// The advantage of this format over the next best explanation of the lines, in bits.
+        /// `None` if the caller named the format.
         evidence_bits: Option<f64>,
     },
     /// The format of the column could not be determined.
@@ -143,8 +144,8 @@ struct Explained<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    /// Returns the format that was found, with which each row of the column can be decoded. Returns
-    /// `None` if no format was found, or if the caller named the format.
+    /// Returns the format that was found for the column, so that the caller can decode each row
+    /// with this format. Returns `None` if no format was found, or if the caller named the format.
     pub fn format_of_rows(&self) -> Option<&'a Format> {
         match &self.finding {
             Finding::Told {
@@ -254,17 +255,17 @@ impl IdColumn {
         }
     }
 
-    /// Returns the formats and encodings that can read nearly all lines, each with the bits it
-    /// needs to explain the sample.
+    /// Returns the formats and encodings that can read nearly all lines. Each comes with the number
+    /// of bits that it takes to write down the sample as ids of the format.
     fn explain<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Vec<Explained<'a>> {
         let is_enough = |read: &ReadLines| {
             let is_headed = !self.is_first_id && read.is_headed(self.first_line());
             let others = self.lines - read.count - u64::from(is_headed);
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        // The built-in format that is so rare, `typeid-uuid`, has neither constants nor a time. In
-        // another encoding than its canonical one, it can read any UUIDs, so reading them is no
-        // evidence.
+        // The only built-in format of this rarity, `typeid-uuid`, has neither constants nor a time.
+        // Its non-canonical encodings can read any UUIDs, so reading UUIDs is no evidence for this
+        // format.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY

@@ -25,10 +25,11 @@ use crate::id::layout::FieldKind;
 pub struct CollisionOdds {
     /// The number of random bits in an id as text, such as `74` or `71.5`.
     pub random_bits: String,
-    /// The number of ids at which a collision has a probability of one in a million, in decimal
-    /// digits.
+    /// The number of ids, in decimal digits, among which two are equal with a probability of one in
+    /// a million.
     pub one_in_a_million: String,
-    /// The number of ids at which a collision has a probability of one half, in decimal digits.
+    /// The number of ids, in decimal digits, among which two are equal with a probability of one
+    /// half.
     pub even: String,
 }
 
@@ -42,7 +43,8 @@ impl Format {
         let fields = self.layout().fields_of(FieldKind::Random);
         // Compute the product as a float, because random fields may have up to 128 bits in total.
         let values: f64 = fields.map(|field| field.max as f64 + 1.0).product();
-        // In the mode `clock`, the most significant random bits hold a part of the time instead.
+        // With `monotonic = "clock"`, the 12 most significant random bits hold a part of the time
+        // and are not random.
         let values = if self.monotonic == Monotonic::Clock {
             values / Monotonic::PARTS_OF_TICK as f64
         } else {

@@ -88,8 +88,8 @@ impl Database {
     fn quote(self, text: &str) -> String {
         let text = text.replace('\'', "''");
         match self {
-            // A backslash starts an escape sequence in these databases, unless the server is
-            // configured otherwise.
+            // In MySQL and MariaDB, a backslash in a text starts an escape sequence, unless the
+            // server is configured otherwise.
             Database::MySql | Database::MariaDb => format!("'{}'", text.replace('\\', r"\\")),
             Database::PostgreSql | Database::SqlServer | Database::Sqlite => format!("'{text}'"),
         }
@@ -101,13 +101,15 @@ impl Database {
 pub enum Stored<'a> {
     /// The id's number as a signed 64-bit integer.
     Number,
-    /// A UUID in the database's own UUID type. Applications bind it as text in this encoding.
+    /// A UUID in the database's own UUID type. Applications pass ids to queries as texts in this
+    /// encoding.
     Uuid(&'a Encoding),
-    /// The id's number in big-endian bytes. The value is the count of bytes.
+    /// The id's number in big-endian bytes. The value is the number of bytes that each id takes.
     Bytes(usize),
     /// The id's text in this encoding.
     Text(&'a Encoding),
-    /// The id's canonical text, which does not sort, in a column of variable length.
+    /// The id's canonical text, which does not sort like the id's number, in a column of variable
+    /// length.
     ShortText(&'a Encoding),
 }
 

@@ -9,7 +9,8 @@ use crate::time::UnixTime;
 /// 2026-01-01T00:00:00Z. Example ids have this time unless their format cannot express it.
 pub const EXAMPLE_TIME: UnixTime = UnixTime::from_nanos(1_767_225_600_000_000_000);
 
-/// The sequence of every example id. A value above zero makes the sequence visible in the id.
+/// The sequence number in every example id. A value above zero makes the sequence visible in the
+/// id.
 const SEQUENCE: u128 = 7;
 
 impl Format {
@@ -66,7 +67,7 @@ impl Format {
     }
 }
 
-/// Returns a value for `field` that looks arbitrary, but is the same in every call.
+/// Returns a value for `field` that looks random, but is the same in every call.
 fn arbitrary(format: &str, field: &Field) -> u128 {
     let digest: [u8; 32] = Sha256::digest(format!("{format} {}", field.name)).into();
     let (number, _) = digest.split_first_chunk().expect("32 bytes begin with 16");

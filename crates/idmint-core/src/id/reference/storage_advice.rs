@@ -88,7 +88,8 @@ impl Format {
         }
     }
 
-    /// Returns the UUID version that every id has, or `None` if ids have different versions.
+    /// Returns the UUID version that every id of the format has, or `None` if no constant field
+    /// fixes the version.
     fn uuid_version(&self) -> Option<u128> {
         const LOWEST_BIT: u32 = 76;
         const GREATEST: u128 = 0xf;
@@ -103,8 +104,8 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// Returns the encoding for a readable column. This is the first encoding that is sortable and
-    /// has a fixed length, or else the canonical one.
+    /// Returns the encoding for a column with readable texts. This is the first encoding whose
+    /// texts sort like ids and have a fixed length, or else the canonical encoding.
     fn text_to_keep(&self) -> &Encoding {
         let keeps = |encoding: &&Encoding| encoding.is_sortable() && encoding.fixed_len().is_some();
         self.encodings
@@ -144,7 +145,8 @@ impl StorageAdvice<'_> {
         self.stored.is_sorted().then_some(select)
     }
 
-    /// Describes the value that a program must bind to a query parameter for this column.
+    /// Returns a description of the value that a program must bind to a query parameter for this
+    /// column.
     pub fn bind(&self) -> String {
         match self.stored {
             Stored::Number => "the number, as a 64-bit integer".to_owned(),
@@ -158,7 +160,7 @@ impl StorageAdvice<'_> {
         }
     }
 
-    /// Returns notes about this way to store ids. Each note has one or two sentences.
+    /// Returns notes for people about this way to store ids. Each note has one or two sentences.
     pub fn notes(&self) -> Vec<String> {
         let notes = [
             self.note_on_sign(),
@@ -227,7 +229,7 @@ impl StorageAdvice<'_> {
 
     /// Returns a note about programs that pad these ids with leading zeros to 16 bytes. Returns
     /// `None` unless the database is MySQL or MariaDB, the column holds bytes, and the format has
-    /// such an encoding.
+    /// the encoding `bytes16_hex`.
     fn note_on_16_bytes(&self) -> Option<String> {
         let (Stored::Bytes(bytes), Database::MySql | Database::MariaDb) =
             (self.stored, self.database)
@@ -250,7 +252,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // Other columns of the format may append new ids, so the note names the encoding.
+        // In a column for another encoding, new ids may go to the end of the index, so the note
+        // names the encoding of this column.
         let (subject, sentence_start) = match self.stored {
             Stored::Text(encoding) | Stored::ShortText(encoding) if leads_with_time => {
                 let name = encoding.name();

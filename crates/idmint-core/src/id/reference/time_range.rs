@@ -52,7 +52,8 @@ pub enum RangeError {
         to: UnixTime,
         /// The first instant of the format.
         first: UnixTime,
-        /// The first instant after the last tick, or `None` if it is too late to be represented.
+        /// The first instant after the last tick of the format, or `None` if the instant is too
+        /// late to be represented.
         end: Option<UnixTime>,
     },
     /// The span is so short that no tick begins within it.
@@ -110,7 +111,8 @@ impl Format {
         }
         let (from, to) = (from.max(first), end.map_or(to, |end| to.min(end)));
         // A tick begins at its first whole nanosecond. The number of ticks that begin before an
-        // instant is therefore the index of the tick one nanosecond before that instant, plus one.
+        // instant is therefore one more than the index of the tick that contains the nanosecond
+        // before that instant.
         let begun_before =
             |instant: UnixTime| tick.count(first, UnixTime::from_nanos(instant.nanos() - 1)) + 1;
         let (begin, after) = (begun_before(from), begun_before(to));
@@ -129,8 +131,8 @@ impl Format {
         })
     }
 
-    /// Returns an id of each variant of the format, of the tick number `ticks`. Fields other than
-    /// the time and constants have the value `free`.
+    /// Returns one id for each layout of the format, with the tick number `ticks`. Fields other
+    /// than the time and constants have the value that `free` returns.
     fn ids_of_tick(&self, ticks: u128, free: fn(&Field) -> u128) -> impl Iterator<Item = u128> {
         self.layouts().map(move |layout| {
             let value = |field: &Field| field.constant.unwrap_or_else(|| free(field));

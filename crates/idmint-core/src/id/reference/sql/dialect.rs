@@ -92,8 +92,8 @@ impl SqlDialect {
     /// Returns an SQL expression for the digit that the letter at position `at` (from 1) of a text
     /// stands for. `letters` are the letters of all digits in ascending order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // Search only the letters after the first. The SQL function then returns 1 for the letter
-        // of digit 1, and 0 for the letter of digit 0, which it does not find.
+        // Search the letter in all letters except the letter of digit 0. The SQL function returns
+        // the position from 1, which is the digit, or 0 if it finds nothing, which is digit 0.
         let (letter, others) = (format!("substr({text}, {at}, 1)"), quoted(&letters[1..]));
         match self {
             SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("strpos({others}, {letter})"),
@@ -174,8 +174,8 @@ impl SqlDialect {
         }
     }
 
-    /// Returns an SQL statement that creates a function `name` with one argument, which returns the
-    /// value of `expression`.
+    /// Returns an SQL statement that creates a function `name` with one argument. The function
+    /// returns the value of `expression`.
     pub(super) fn function(
         self,
         name: &str,

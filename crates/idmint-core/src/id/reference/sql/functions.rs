@@ -13,11 +13,11 @@ pub enum SqlError {
     /// The ids of the format have no time.
     #[error("ids of this format carry no time")]
     NoTime,
-    /// The time is split into several fields, or another field comes before the time.
+    /// The time of the ids is split into several fields, or another field comes before the time.
     #[error("ids of this format do not begin with their time, or split it into pieces")]
     TimeNotLeading,
-    /// The ids do not fit into signed 64-bit integers, and the time field does not end between two
-    /// hexadecimal digits.
+    /// The ids do not fit into signed 64-bit integers, and the time field does not end at the
+    /// boundary of a hexadecimal digit.
     #[error("ids of this format exceed 2^63, and their time does not end at a hexadecimal digit")]
     NotOfDigits,
     /// The epoch is before 1970, or is not a whole number of microseconds.
@@ -25,7 +25,8 @@ pub enum SqlError {
     Epoch,
 }
 
-/// The type of the database column that holds the ids, which is the argument type of the functions.
+/// The type of the database column that holds the ids. The generated SQL functions take arguments
+/// of this type.
 #[derive(Clone, Copy)]
 enum Column {
     /// Ids are stored as signed 64-bit integers.
@@ -181,7 +182,7 @@ impl Functions<'_> {
         text.to_owned()
     }
 
-    /// Returns an SQL expression for the value of a field in the column `id`.
+    /// Returns an SQL expression that extracts the value of a field from the column `id`.
     fn value_of(&self, field: &Field) -> String {
         let (dialect, values) = (self.dialect, field.max + 1);
         if let Column::Number = self.column {
@@ -219,8 +220,8 @@ impl Functions<'_> {
         } else if parts == 1 {
             dialect.quotient(&format!("({ticks} * {nanos})"), MICRO)
         } else {
-            // Split the ticks into groups of `parts` ticks that last `nanos` nanoseconds, so that
-            // no product exceeds 64 bits. Every tick begins at a whole nanosecond.
+            // Split the ticks into groups of `parts` ticks. Each group lasts `nanos` nanoseconds,
+            // so no product exceeds 64 bits. Every tick begins at a whole nanosecond.
             let rounds = dialect.quotient(ticks, parts);
             let rest = SqlDialect::rest(ticks, parts);
             let begun = dialect.quotient(&format!("({rest} * {nanos} + {})", parts - 1), parts);
@@ -249,8 +250,8 @@ impl Functions<'_> {
         format!("({rounds} * {parts} + {begun})")
     }
 
-    /// Returns the greatest tick that an id in the column can have without exceeding the column
-    /// type.
+    /// Returns the greatest tick that the SQL functions can handle. An id in an integer column must
+    /// fit into the column. For other columns, the next tick must fit into a signed 64-bit integer.
     fn last_tick(&self) -> u128 {
         match self.column {
             Column::Number => {
@@ -293,7 +294,7 @@ impl Functions<'_> {
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         match self.column {
-            // If `instant` is before the first tick, `id` is a number below every id.
+            // If `instant` is before the first tick, `id` is less than every id of the format.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
         }
@@ -317,8 +318,9 @@ impl Functions<'_> {
         }
     }
 
-    /// Returns the letters of the digits and the length of the canonical text. Returns `None`
-    /// unless canonical texts are plain numbers in these digits with a fixed length.
+    /// Returns the letters of the digits in canonical texts, and the length of these texts. Returns
+    /// `None` unless canonical texts are plain numbers of a fixed length and the column holds
+    /// integers.
     fn digits_of_text(&self) -> Option<(&str, usize)> {
         let canonical = self.format.canonical();
         let definition = canonical.definition();
