@@ -25,9 +25,9 @@ pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 /// lead is greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
-/// Decodes texts whose format is not known by trying every format and encoding.
+/// Decodes texts of unknown format by trying every format and encoding.
 ///
-/// The decoder is strict: a reading counts only if encoding its id gives exactly the same text.
+/// The decoder is strict: it accepts an id only if encoding that id gives exactly the same text.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -79,12 +79,13 @@ pub struct DecoderAt<'a> {
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
-/// All readings of a text, and a reason for each format that cannot read the text.
+/// The result of decoding a text: all ids that the text can be read as, and a reason for each
+/// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings. If the caller named a format whose canonical encoding has a fixed length, the
-    /// reading in that encoding comes first. The other readings are sorted by evidence, then by the
-    /// order of formats.
+    /// All readings of the text. If the caller named a format whose canonical encoding has a fixed
+    /// length, the reading in that encoding comes first. The other readings are sorted by evidence,
+    /// then by the order of formats.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -172,7 +173,8 @@ impl<'a> DecoderAt<'a> {
         self.now
     }
 
-    /// Returns every reading of `text`, and a reason for each format that cannot read `text`.
+    /// Returns every id that `text` can be read as, and a reason for each format that cannot read
+    /// `text`.
     pub fn decode(&self, text: &str, filter: DecodeFilter<'_>) -> Decoded<'a> {
         let text = GivenText::new(text, filter);
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
@@ -397,7 +399,7 @@ impl<'a> Match<'a> {
         self.member.encoding
     }
 
-    /// Returns the index of the id's variant among the variants of the format.
+    /// Returns the index of the id's variant (its layout) among the variants of the format.
     pub fn variant_index(&self) -> usize {
         self.variant
     }

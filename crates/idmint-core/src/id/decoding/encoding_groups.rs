@@ -75,7 +75,8 @@ impl EncodingGroup {
         })
     }
 
-    /// Returns the numbers whose texts have `len` bytes, or `None` if no text has that length.
+    /// Returns the range of numbers that this group writes as texts of `len` bytes, or `None` if no
+    /// text has that length.
     fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
         // The encodings of a group differ only in the greatest number that they can write. The
         // encoding with the highest limit therefore covers the numbers of all others.

@@ -73,9 +73,9 @@ impl Format {
         encodings.any(|encoding| letters.is_within(encoding.letters().with(prefixes)))
     }
 
-    /// Returns `true` if a line of a list of old ids may be minted again: it is an id of this
-    /// format in any of its encodings, and its time and worker number are among those with which
-    /// ids will be minted from `now` on.
+    /// Returns `true` if the id in a line of a list of old ids may be minted again. The line must
+    /// be an id of this format in any of its encodings, and ids with the same time and worker
+    /// number must still be possible from `now` on.
     ///
     /// ```
     /// use idmint_core::id::Format;

@@ -29,7 +29,8 @@ const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 /// The maximum number of suggestions.
 const SUGGESTED_MAX: usize = 4;
 
-/// The characters, in addition to whitespace, that lenient reading removes around an id.
+/// The characters, in addition to whitespace, that are removed around an id when small differences
+/// from the exact text are permitted.
 const QUOTES: [char; 11] = [
     '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}', '{',
     '}',

@@ -109,8 +109,8 @@ impl Spelling {
         }
     }
 
-    /// Returns the minimum evidence, in bits, with which a reading in this encoding is clearly not
-    /// a random text.
+    /// Returns the minimum evidence, in bits, with which a text that is read in this encoding is
+    /// clearly not random.
     pub(super) fn bits_of_clear(self, is_plausible: bool) -> f64 {
         if self.is_canonical && is_plausible {
             CLEAR_BITS

@@ -48,7 +48,8 @@ macro_rules! each {
 }
 
 impl Codec {
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     #[inline]
     pub(super) fn len(&self, value: u128) -> usize {
         match self {
@@ -61,7 +62,7 @@ impl Codec {
         }
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     ///
     /// The value must not exceed the maximum of the codec, or its leading digits would be lost.
     #[inline]
@@ -141,18 +142,20 @@ impl Codec {
         }
     }
 
-    /// Returns `true` if sorting the texts of this codec byte by byte sorts their numbers.
+    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
+    /// numbers.
     pub(super) fn is_sortable(&self) -> bool {
         match self {
             Self::Positional(codec) => codec.is_sortable(),
             Self::Checked(codec) => codec.is_sortable(),
             Self::Uuid(_) | Self::Uuid8(_) => true,
-            // The texts of these codecs start with a checksum, or their letters are shuffled.
+            // The texts of these codecs do not sort like numbers, because they start with a
+            // checksum, or their letters are shuffled.
             Self::Did(_) | Self::Hashids(_) | Self::Sqids(_) => false,
         }
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub(super) fn fixed_len(&self) -> Option<usize> {
         match self {
             Self::Positional(codec) => codec.fixed_len(),
@@ -164,8 +167,8 @@ impl Codec {
         }
     }
 
-    /// Returns the number of letters in each hyphenated group, or an empty slice if texts have no
-    /// hyphens.
+    /// Returns the number of letters in each group of a hyphenated text, or an empty slice if texts
+    /// have no hyphens.
     pub(super) fn groups(&self) -> &[usize] {
         match self {
             Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,
@@ -179,8 +182,8 @@ impl Codec {
         each!(self, codec => codec.letters())
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         each!(self, codec => codec.pattern())
     }

@@ -73,8 +73,8 @@ pub struct EncodingDefinition {
 }
 
 impl EncodingDefinition {
-    /// Returns the name of the encoding. If the definition has no name, returns the default that is
-    /// described at the field `name`.
+    /// Returns the name of the encoding. If the definition has no name, returns the default name:
+    /// the name of the kind, or `base` and the radix for the kind `radix`.
     pub fn name(&self) -> String {
         match (&self.name, self.kind, self.radix) {
             (Some(name), ..) => name.clone(),

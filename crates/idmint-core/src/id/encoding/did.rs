@@ -62,7 +62,7 @@ impl Did {
         self.prefix.len() + self.upper_len + self.lower_len
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len()` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len()` bytes.
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         let (prefix, letters) = out.split_at_mut(self.prefix.len());
         let (upper, lower) = letters.split_at_mut(self.upper_len);
@@ -111,8 +111,8 @@ impl Did {
         LetterSet::of(self.prefix.as_bytes()).with(LetterSet::of(self.alphabet.letters()))
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         let class = letter_class(LETTERS.as_bytes());
         format!(

@@ -142,7 +142,8 @@ impl Encoding {
         &self.definition
     }
 
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     #[inline]
     pub fn len(&self, value: u128) -> usize {
         self.prefix.len() + self.codec.len(value)
@@ -153,12 +154,12 @@ impl Encoding {
         self.len_max
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub fn fixed_len(&self) -> Option<usize> {
         self.codec.fixed_len().map(|len| self.prefix.len() + len)
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     ///
     /// The value must not exceed the layout's greatest value, or its leading digits would be lost.
     #[inline]
@@ -376,19 +377,20 @@ impl Encoding {
             .filter(|_| !of_bytes.contains(&self.definition.kind))
     }
 
-    /// Returns the number of letters in each hyphenated group, or an empty slice if texts have no
-    /// hyphens.
+    /// Returns the number of letters in each group of a hyphenated text, or an empty slice if texts
+    /// have no hyphens.
     pub(in crate::id) fn groups(&self) -> &[usize] {
         self.codec.groups()
     }
 
-    /// Returns `true` if sorting the texts of this encoding byte by byte sorts their numbers.
+    /// Returns `true` if texts of this encoding that are sorted byte by byte are in the order of
+    /// their numbers.
     pub fn is_sortable(&self) -> bool {
         self.codec.is_sortable()
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this
-    /// encoding and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this encoding, and refuses texts
+    /// with other lengths or letters. The expression is anchored at both ends.
     pub fn pattern(&self) -> String {
         let pattern = self.codec.pattern();
         let body = pattern

@@ -1,4 +1,5 @@
-//! The short texts of the Hashids project, for one number of up to 128 bits.
+//! A codec for Hashids, which writes a number of up to 128 bits as a short text of shuffled
+//! letters.
 
 use super::definition::Salt;
 use super::letters::{
@@ -124,7 +125,8 @@ impl Hashids {
         Ok(())
     }
 
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     pub(super) fn len(&self, value: u128) -> usize {
         if self.groups.is_empty() {
             self.text_len(&[value])
@@ -133,7 +135,7 @@ impl Hashids {
         }
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         if self.groups.is_empty() {
             return self.write_numbers(&[value], out);
@@ -197,13 +199,13 @@ impl Hashids {
         is_canonical.then_some(number)
     }
 
-    /// Returns the number of letters in each hyphenated group, or an empty slice if texts have no
-    /// hyphens.
+    /// Returns the number of letters in each group of a hyphenated text, or an empty slice if texts
+    /// have no hyphens.
     pub(super) fn groups(&self) -> &[usize] {
         &self.groups
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub(super) fn fixed_len(&self) -> Option<usize> {
         if !self.groups.is_empty() {
             return Some(grouped_len(&self.groups));
@@ -217,8 +219,8 @@ impl Hashids {
         LetterSet::of(self.alphabet.letters()).with(LetterSet::of(hyphen))
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         // The pattern leaves separators out, because the text of a single number has no separator.
         let class = letter_class(&[self.digits.as_slice(), &self.guards].concat());

@@ -63,7 +63,7 @@ fn without_urn(text: &str) -> &str {
     named.map_or(text, |(_, rest)| rest)
 }
 
-/// Returns the number of hyphens between groups that are missing in `text`.
+/// Returns how many of the hyphens that separate the groups are missing in `text`.
 fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
     let wanted = groups.len().saturating_sub(1);
     if wanted == 0 {

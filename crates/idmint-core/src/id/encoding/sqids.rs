@@ -1,4 +1,4 @@
-//! The short texts of the Sqids project, for one number of up to 128 bits.
+//! A codec for Sqids, which writes a number of up to 128 bits as a short text of shuffled letters.
 
 use super::letters::{Alphabet, LetterSet, Letters, Places, letter_class, repeat};
 use super::parameter::{ParameterError, TEXT_LEN_MAX};
@@ -75,12 +75,13 @@ impl Sqids {
         })
     }
 
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     pub(super) fn len(&self, value: u128) -> usize {
         self.text_len(&[value])
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         self.write_numbers(&[value], out);
     }
@@ -154,7 +155,7 @@ impl Sqids {
         }
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub(super) fn fixed_len(&self) -> Option<usize> {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
@@ -164,8 +165,8 @@ impl Sqids {
         LetterSet::of(self.alphabet.letters())
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         format!(
             "^{}{}$",

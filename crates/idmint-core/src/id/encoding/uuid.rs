@@ -1,4 +1,4 @@
-//! All 128 bits of a number in the form of a UUID.
+//! A codec that writes all 128 bits of a number as a UUID.
 
 use super::letters::{LetterSet, ungroup};
 use super::parameter::ParameterError;
@@ -35,7 +35,7 @@ impl Uuid {
         self.digits.endings()
     }
 
-    /// Writes the value's text to `out`, which must have exactly 36 bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly 36 bytes.
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         let mut digits = [0; 32];
         self.digits.write(value, &mut digits);
@@ -72,8 +72,8 @@ impl Uuid {
         LetterSet::of(b"0123456789abcdef-")
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$".to_owned()
     }

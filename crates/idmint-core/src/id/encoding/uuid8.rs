@@ -1,4 +1,4 @@
-//! A number of at most 122 bits inside a UUID of version 8.
+//! A codec that writes a number of at most 122 bits inside a UUID of version 8.
 
 use super::letters::LetterSet;
 use super::parameter::ParameterError;
@@ -45,7 +45,7 @@ impl Uuid8 {
         })
     }
 
-    /// Writes the value's text to `out`, which must have exactly 36 bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly 36 bytes.
     pub(super) fn write(&self, value: u128, out: &mut [u8]) {
         let free = value << (FREE_BITS - self.bits);
         let (upper, middle, lower) = (free >> 74, (free >> 62) & 0xfff, free & ((1 << 62) - 1));
@@ -79,8 +79,8 @@ impl Uuid8 {
         self.uuid.letters()
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
         "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$".to_owned()
     }

@@ -222,7 +222,8 @@ impl<'a> Parts<'a> {
 }
 
 impl Format {
-    /// The value of `mint_below` for a format that mints ids up to the greatest one.
+    /// The value of `mint_below` for a format without an upper bound, which mints ids up to the
+    /// greatest id that fits its layout.
     pub const UNBOUNDED: u128 = u128::MAX;
 
     /// Returns `true` if new ids of the format can be minted: its [`Rule`] mints ids, and its
@@ -334,7 +335,7 @@ impl Format {
         }
     }
 
-    /// Returns the tick of an id, or `None` if the format has no time.
+    /// Returns the time of an id in ticks since the epoch, or `None` if the format has no time.
     ///
     /// # Errors
     /// Returns the same errors as [`Layout::unpack`].

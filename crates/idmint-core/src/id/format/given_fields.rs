@@ -10,7 +10,7 @@ use crate::time::{UnixTime, UnixTimeError};
 const TIME: &str = "time";
 /// The name under which callers give the time in ticks since the epoch.
 const TIME_TICKS: &str = "time_ticks";
-/// The name under which callers give the type, in a format with types.
+/// The name under which callers give the type of an id, in a format whose ids have types.
 const TYPE: &str = "type";
 /// The name under which callers give the prefix of the canonical text, in a format with prefixes.
 const PREFIX: &str = "prefix";
@@ -80,7 +80,7 @@ pub enum FieldsError {
     /// The text of the time is not an RFC 3339 instant.
     #[error("time: {0}")]
     NoInstant(String),
-    /// The instant is before the epoch or after the last tick of the format.
+    /// The time that the caller gave is before the epoch or after the last tick of the format.
     #[error("time {given:?} is outside the range of this format, {first} to {last}")]
     OutsideTime {
         /// The instant that the caller gave.
@@ -329,7 +329,8 @@ impl Format {
         }
     }
 
-    /// Returns the tick, at most `most`, that begins at the instant in `text`.
+    /// Returns the number of the tick that begins at the instant in `text`. The number must be at
+    /// most `most`.
     fn ticks_of_instant(&self, text: &str, most: u128) -> Result<u128, FieldsError> {
         let given: UnixTime = text
             .parse()

@@ -1,4 +1,5 @@
-//! The prefixes that canonical texts may have, in addition to the prefix of their encoding.
+//! The prefixes that canonical texts may have, such as `user_`, in addition to the fixed prefix of
+//! their encoding.
 
 use std::sync::Arc;
 

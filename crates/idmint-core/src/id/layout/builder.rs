@@ -41,8 +41,8 @@ pub enum LayoutError {
         /// The width of the field.
         width: Width,
     },
-    /// The scale of a field is 0, or so large that the field's part of the number would exceed 127
-    /// bits.
+    /// The scale of a field (the factor of its value in a number that several fields hold) is 0, or
+    /// so large that the field's part of the number would exceed 127 bits.
     #[error("field `{name}`: scale = {scale} must be at least 1 and keep the field below 2^127")]
     Scale {
         /// The name of the field.
@@ -69,7 +69,7 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A constant has no value, or a value above the field's greatest one, or a field of another
+    /// A constant field has no value or a value that is too great for it, or a field of another
     /// kind has a constant value.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"

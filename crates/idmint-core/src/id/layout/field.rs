@@ -19,7 +19,8 @@ named! {
         /// A number that the service copies from its configuration, in addition to the worker
         /// number, such as the number of a region.
         Shard = "shard",
-        /// A counter for the ids that one worker number mints within one tick.
+        /// A counter that distinguishes ids with the same worker number and the same tick (time
+        /// unit).
         Sequence = "sequence",
         /// A random number that is drawn for each id.
         Random = "random",

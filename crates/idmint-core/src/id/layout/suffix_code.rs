@@ -1,7 +1,7 @@
 //! A suffix code: words of different lengths in the last bits of an id. The word identifies the
 //! type of thing that the id names.
 
-/// One word of a [`SuffixCode`], with the type that it stands for.
+/// One word of a [`SuffixCode`], with the type of id that the word stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CodeWord {
     /// The bits of the word as a number.

@@ -52,8 +52,8 @@ impl Database {
         }
     }
 
-    /// Returns the type of a column for texts of the type `letters`, such as `char(16)`, with a
-    /// collation that compares texts byte by byte.
+    /// Returns the SQL type of a column for texts. The result is the type `letters`, such as
+    /// `char(16)`, with a collation that compares texts byte by byte.
     fn text_column(self, letters: &str) -> String {
         match self {
             Database::PostgreSql => format!(r#"{letters} COLLATE "C""#),

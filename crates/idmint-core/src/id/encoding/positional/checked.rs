@@ -42,13 +42,14 @@ impl Checked {
         Ok(Self { digits })
     }
 
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     #[inline]
     pub(crate) fn len(&self, value: u128) -> usize {
         self.digits.len(value) + LEN
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     pub(crate) fn write(&self, value: u128, out: &mut [u8]) {
         let (digits, check) = out.split_at_mut(out.len() - LEN);
         self.digits.write(value, digits);
@@ -76,12 +77,13 @@ impl Checked {
         }
     }
 
-    /// Returns `true` if sorting the texts of this codec byte by byte sorts their numbers.
+    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
+    /// numbers.
     pub(crate) fn is_sortable(&self) -> bool {
         self.digits.is_sortable()
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub(crate) fn fixed_len(&self) -> Option<usize> {
         self.digits.fixed_len().map(|len| len + LEN)
     }
@@ -91,8 +93,8 @@ impl Checked {
         self.digits.letters()
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(crate) fn pattern(&self) -> String {
         let pattern = self.digits.pattern();
         let digits = pattern.strip_suffix('$').expect("patterns are anchored");

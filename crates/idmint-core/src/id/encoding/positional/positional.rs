@@ -1,4 +1,5 @@
-//! Numbers as digits of one radix: decimal, hex, base32, base36, base62, base64 and similar.
+//! A codec that writes numbers as digits of one radix: decimal, hex, base32, base36, base62, base64
+//! and similar.
 
 use super::block_copy::{Endings, write_block};
 use super::digits::{Pairs, Radix};
@@ -143,7 +144,8 @@ impl Positional {
         Self::new(letters, Padding::Stripped, max)
     }
 
-    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    /// Returns the length in bytes of the text for the number `value`. A greater number never has a
+    /// shorter text.
     #[inline]
     pub(crate) fn len(&self, value: u128) -> usize {
         match self.padding {
@@ -153,7 +155,7 @@ impl Positional {
         }
     }
 
-    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    /// Writes the text for the number `value` to `out`, which must have exactly `len(value)` bytes.
     #[inline]
     pub(crate) fn write(&self, value: u128, out: &mut [u8]) {
         if self.filler_bits == 0 {
@@ -259,12 +261,13 @@ impl Positional {
         Ok(front << self.last_digit_bits() | last_digit >> self.filler_bits)
     }
 
-    /// Returns `true` if sorting the texts of this codec byte by byte sorts their numbers.
+    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
+    /// numbers.
     pub(crate) fn is_sortable(&self) -> bool {
         self.fixed_len().is_some() && self.alphabet.is_ascending()
     }
 
-    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    /// Returns the length in bytes that all texts have, or `None` if texts differ in length.
     pub(crate) fn fixed_len(&self) -> Option<usize> {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
@@ -284,8 +287,8 @@ impl Positional {
         LetterSet::of(self.alphabet.letters())
     }
 
-    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
-    /// and refuses other lengths and letters.
+    /// Returns a regular expression that accepts every text of this codec, and refuses texts with
+    /// other lengths or letters. The expression is anchored at both ends.
     pub(crate) fn pattern(&self) -> String {
         let letters = self.alphabet.letters();
         let any = letter_class(letters);

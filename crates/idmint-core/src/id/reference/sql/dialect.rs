@@ -89,8 +89,9 @@ impl SqlDialect {
         }
     }
 
-    /// Returns an SQL expression for the digit that the letter at position `at` (from 1) of a text
-    /// stands for. `letters` are the letters of all digits in ascending order.
+    /// Returns an SQL expression that converts the letter at position `at` (from 1) of a text to
+    /// the digit that the letter stands for. `letters` are the letters of all digits in ascending
+    /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
         // Search the letter in all letters except the letter of digit 0. The SQL function returns
         // the position from 1, which is the digit, or 0 if it finds nothing, which is digit 0.
@@ -102,8 +103,8 @@ impl SqlDialect {
         }
     }
 
-    /// Returns an SQL expression for the number that `len` lower-case hexadecimal digits stand for,
-    /// starting at position `at` of `hex`.
+    /// Returns an SQL expression for the number that `len` lower-case hexadecimal digits stand for.
+    /// The digits start at position `at` of the text `hex`.
     pub(super) fn hex_number(self, hex: &str, at: usize, len: usize) -> String {
         let digits = format!("substr({hex}, {at}, {len})");
         match self {

@@ -170,7 +170,8 @@ impl Functions<'_> {
         }
     }
 
-    /// Returns an SQL expression for the lower-case hexadecimal digits of the column `id`.
+    /// Returns an SQL expression for the hexadecimal digits of the column `id`. The digits are in
+    /// lower case, except in MySQL, where their case does not matter.
     fn hex_of_id(&self) -> String {
         let text = match (self.column, self.dialect) {
             (Column::Number, _) | (Column::Bytes(_), SqlDialect::Sqlite) => "id",
