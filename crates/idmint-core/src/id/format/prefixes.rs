@@ -81,8 +81,8 @@ impl Prefix {
 }
 
 impl Prefixes {
-    /// Returns `true` if the format has neither prefixes nor types, so that its texts never start
-    /// with one.
+    /// Returns `true` if the format has neither prefixes nor types, so that its canonical texts
+    /// never start with a prefix.
     pub fn is_empty(&self) -> bool {
         matches!(self, Prefixes::Listed(listed) if listed.is_empty())
     }

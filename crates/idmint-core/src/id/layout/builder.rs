@@ -41,8 +41,8 @@ pub enum LayoutError {
         /// The width of the field.
         width: Width,
     },
-    /// The scale of a field (the factor of its value in a number that several fields hold) is 0, or
-    /// so large that the field's part of the number would exceed 127 bits.
+    /// The scale of a field, by which its value is multiplied, is 0, or so large that the field's
+    /// part of the number would exceed 127 bits.
     #[error("field `{name}`: scale = {scale} must be at least 1 and keep the field below 2^127")]
     Scale {
         /// The name of the field.

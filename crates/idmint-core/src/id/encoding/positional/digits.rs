@@ -343,8 +343,8 @@ fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out:
     }
 }
 
-/// Converts a digit to an index into an alphabet, which is an array of 128 entries. The index never
-/// exceeds the array.
+/// Converts a digit to an index into an alphabet, which is an array of 128 entries. The index is
+/// always within the array.
 fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
 }
