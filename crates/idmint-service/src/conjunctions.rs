@@ -1,5 +1,5 @@
-//! Conjunctions (close approaches of two objects): assigns ids to reports of them, and lists the
-//! stored conjunctions by time.
+//! Conjunctions are close approaches of two objects in space. This module assigns ids to the
+//! reports about conjunctions, and lists the stored conjunctions by time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ pub struct GroupedReports {
     /// other if they have the same two objects, in either order, and their times differ by at most
     /// a minute. The key is the index of the report that created the conjunction.
     pub near: HashMap<usize, Vec<u128>>,
-    /// For each analysis that joined the conjunction in its `event_id`, the id of another
-    /// conjunction of the same pair that is nearer in time, if there is one. The key is the index
-    /// of the analysis.
+    /// Nearer conjunctions that analyses did not join. An analysis is a report that joins the
+    /// conjunction in its `event_id`. The value is the id of another conjunction of the same pair
+    /// that is nearer in time. The key is the index of the analysis in the request.
     pub nearer: HashMap<usize, u128>,
 }
 
 impl Service {
-    /// Assigns an id of the format of `minter` to each report of a request, in order.
+    /// Assigns an id to each report of a request, in order. The ids have the format of `minter`.
     ///
     /// If conjunctions are stored, the first reports (anchors) of new conjunctions are durable when
-    /// this method returns. `externals` contains ids of other originators, each with the index of
-    /// its report. These ids are then durable, too.
+    /// this method returns. `externals` contains ids that other organizations gave to the
+    /// conjunctions, each with the index of its report. These external ids are then durable, too.
     ///
     /// # Errors
     /// Returns [`GroupFailure`] if no report got an id, if the outcome is unknown, or if the
@@ -103,9 +103,10 @@ impl Service {
         })
     }
 
-    /// Returns the nearest conjunction for each analysis that joined the one in its `event_id`
-    /// although another conjunction of the pair is nearer in time. If this lookup fails, the error
-    /// is ignored, because the analyses already have their ids.
+    /// Looks for conjunctions that are nearer in time to an analysis than the conjunction that its
+    /// `event_id` names. Returns the nearest one for each analysis that joined the named
+    /// conjunction. If this lookup fails, the error is ignored, because the analyses already have
+    /// their ids.
     async fn nearer_than_named(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -117,7 +118,8 @@ impl Service {
             .enumerate()
             .filter(|(_, grouped)| grouped.created == Some(false))
             .filter(|(_, grouped)| grouped.noted_differs == Some(false))
-            // No other conjunction is nearer than one at the time of the analysis itself.
+            // An analysis at exactly the time of the conjunction that it joined is skipped, because
+            // no other conjunction can be nearer.
             .filter(|(_, grouped)| grouped.delta_us != 0)
             .map(|(at, grouped)| {
                 let report = &sent_reports[at].report;
@@ -147,9 +149,9 @@ impl Service {
         writer.read_aside(look_up).await.unwrap_or_default()
     }
 
-    /// Returns the ids of other conjunctions within a minute of each created conjunction, for
-    /// [`GroupedReports::near`]. If this lookup fails, the error is ignored, because the reports
-    /// already have their ids.
+    /// Returns the ids of other conjunctions within a minute of each newly created conjunction. The
+    /// result becomes [`GroupedReports::near`]. If this lookup fails, the error is ignored, because
+    /// the reports already have their ids.
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -182,11 +184,11 @@ impl Service {
     }
 }
 
-/// The maximum number of conjunctions that are found by one external id.
+/// The maximum number of conjunctions that a search for one external id returns.
 const OF_EXTERNAL_MAX: usize = 1_000;
 
-/// The maximum number of rows that are read for one list. Reading them takes some hundredths of a
-/// second.
+/// The maximum number of database rows that one request for a list of conjunctions reads. Reading
+/// this many rows takes some hundredths of a second.
 const LOOKED_THROUGH_MAX: usize = 50_000;
 
 /// The number of rows read in one batch.
@@ -195,16 +197,19 @@ const STEP_LEN: usize = 2_000;
 /// A query that selects the conjunctions to list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ListQuery {
-    /// The earliest time to list. If set, the list is in ascending order of time. If `None`, the
-    /// latest conjunctions come first.
+    /// The earliest time of the conjunctions to list. If a time is given, the list is in ascending
+    /// order of time. If `None`, the latest conjunctions come first.
     pub from: Option<Tca>,
     /// The end of the time range, exclusive.
     pub to: Option<Tca>,
-    /// The primary object of the conjunctions to list, or `None` to list all.
+    /// The primary object of the conjunctions to list, or `None` to list conjunctions of all
+    /// primary objects.
     pub primary: Option<u64>,
-    /// The secondary object of the conjunctions to list, or `None` to list all.
+    /// The secondary object of the conjunctions to list, or `None` to list conjunctions of all
+    /// secondary objects.
     pub secondary: Option<u64>,
-    /// The cursor: the list continues after this position. `None` lists from the beginning.
+    /// The cursor: the position after which the list continues. `None` starts the list at its
+    /// beginning.
     pub after: Option<ListPlace>,
     /// The maximum number of conjunctions in the list.
     pub limit: usize,
@@ -217,8 +222,8 @@ pub struct ListedConjunction {
     pub id: u128,
     /// The stored conjunction.
     pub stored: StoredConjunction,
-    /// The ids of other conjunctions of the same two objects, in either order, within a minute of
-    /// this one.
+    /// The ids of other conjunctions of the same two objects, in either order, whose times are
+    /// within a minute of this conjunction's time.
     pub near: Vec<u128>,
     /// The external ids attached to the conjunction, in the order in which they were attached.
     pub externals: Vec<ExternalId>,
@@ -243,7 +248,7 @@ impl ListQuery {
 }
 
 impl Service {
-    /// Returns the conjunctions that match a query, with ids in the minter's format.
+    /// Returns the conjunctions that match a query, with ids in the format of `minter`.
     ///
     /// # Errors
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
@@ -296,7 +301,7 @@ impl Service {
     }
 
     /// Returns the conjunctions that match a query and have this external id, which another
-    /// originator gave to them. The latest conjunction comes first.
+    /// organization gave to them. The latest conjunction comes first.
     ///
     /// Only the latest 1 000 conjunctions with this external id are considered.
     ///
@@ -327,8 +332,8 @@ impl Service {
         let page = page(asked, query.limit);
         let mut found = Vec::new();
         for AnchorKey { pair, tca, .. } in &page.items {
-            // `stored_at` returns nothing for a conjunction that was removed since its external id
-            // was looked up.
+            // A conjunction may have been removed after its external id was looked up. `stored_at`
+            // then returns `None`, and the list leaves the conjunction out.
             found.extend(self.stored_at(minter, *pair, *tca)?);
         }
         let last = page.items.last().filter(|_| page.has_more);
@@ -362,16 +367,16 @@ impl Service {
         self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
     }
 
-    /// Returns the stored conjunction of this pair of objects whose anchor is at `tca`, if it
-    /// exists.
+    /// Returns the stored conjunction of this pair of objects whose first report (anchor) has the
+    /// time `tca`. Returns `None` if there is no such conjunction.
     fn stored_at(
         &self,
         minter: &GroupedMinter,
         pair: Pair,
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
-        // List from the pair with the next lower secondary object on, because a list begins after
-        // its cursor. If the requested conjunction exists, it is then the first one in the list.
+        // A list begins after its cursor, so the cursor is the pair with the next lower secondary
+        // object. If the requested conjunction exists, the list then begins with it.
         let after = pair
             .secondary
             .checked_sub(1)
@@ -442,9 +447,9 @@ impl Service {
     }
 }
 
-/// For each pair of objects and its time, returns the ids of other conjunctions within a minute of
-/// that time. These conjunctions have the same two objects, in either order. The nearest one comes
-/// first.
+/// Returns a list of ids for each item of `places`, which is a pair of objects and a time. The list
+/// contains other conjunctions of the same two objects, in either order, within a minute of that
+/// time. The nearest conjunction comes first.
 fn near(
     records: &dyn RecordStore,
     minter: &GroupedMinter,

@@ -1,5 +1,5 @@
-//! The counters that the service increments when an event happens. The counters of the minters are
-//! not among them, because the module `metrics` reads those when metrics are scraped.
+//! The counters that the service increments when an event happens. The counters of minted ids are
+//! not among them, because the module `metrics` reads those only when metrics are scraped.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use idmint_records::ledger::{
 };
 use idmint_storage::{Appended, Numbered, RecordError};
 
-/// Histogram buckets for the time until ids are due, from 100 µs to the longest wait that can be
-/// configured.
+/// Histogram buckets, in seconds, for the time that a response waits until its ids may be sent.
+/// They range from 100 µs to the longest wait that can be configured.
 const WAIT_BUCKETS_SECONDS: [f64; 11] = [
     1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0,
 ];
 
-/// Histogram buckets for backward steps of the clock, from a smeared leap second to a clock that
-/// was never set.
+/// Histogram buckets, in seconds, for backward steps of the clock. They range from a smeared leap
+/// second to a clock that was never set.
 const REGRESSION_BUCKETS_SECONDS: [f64; 8] =
     [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
 
@@ -40,19 +40,21 @@ pub enum DecodeOutcome {
 /// The counters and histograms of everything except the minters.
 pub struct ServiceCounters {
     registry: Registry,
-    /// The time for which responses were held until their ids were due.
+    /// The time, in seconds, for which responses were held until the clock reached the time of
+    /// their ids.
     pub mint_wait_seconds: Histogram,
-    /// The number of starts without a record of earlier ids. The ids of such a start are unique
+    /// The number of starts that found no record of earlier ids. The ids of such a start are unique
     /// only if the clock was not set back.
     pub horizon_cold_starts: IntCounter,
     clock_regressions: IntCounter,
     clock_regression_seconds: Histogram,
     clock_skew_seconds: Gauge,
-    /// The space that a fleet uses in etcd, and the space quota of etcd.
+    /// The space that a fleet (several nodes that share an etcd) uses in etcd, and the space quota
+    /// of etcd.
     pub coordinator_space: SpaceGauges,
     data_dir_free: Gauge,
-    /// The number of append rounds that a fleet node could not write to its journal, a local copy
-    /// of its commits.
+    /// The number of append rounds that a fleet node could not write to its journal, which is a
+    /// local copy of the records that it commits to etcd.
     pub journal_failures: IntCounter,
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,
@@ -62,7 +64,7 @@ pub struct ServiceCounters {
     number_requests: IntCounterVec,
 }
 
-/// The used space and the space quota of the fleet's coordinator, in bytes.
+/// The used space and the space quota of the fleet's coordinator (etcd), in bytes.
 #[derive(Clone)]
 pub struct SpaceGauges {
     used: Gauge,
@@ -213,7 +215,8 @@ impl ServiceCounters {
         })
     }
 
-    /// Records the result of comparing the service's clock with the wall clock.
+    /// Records how far the service's clock differs from the wall clock, and counts a backward step
+    /// of the wall clock.
     pub fn observe(&self, observation: &Observation) {
         let skew = Duration::from_nanos(observation.skew_nanos.unsigned_abs()).as_secs_f64();
         self.clock_skew_seconds.set(if observation.skew_nanos < 0 {
@@ -255,7 +258,8 @@ impl ServiceCounters {
         self.decode_requests.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts a request to a ledger, by its outcome in the store.
+    /// Counts a request that creates or extends a ledger, by the outcome of the request in the
+    /// store.
     pub(super) fn count_append(&self, outcome: &Result<Appended, RecordError>) {
         let outcome = match outcome {
             Ok(Appended {
@@ -270,7 +274,8 @@ impl ServiceCounters {
         self.ledger_appends.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts a request for numbers without gaps, by its outcome in the store.
+    /// Counts a request for numbers of a series without gaps, by the outcome of the request in the
+    /// store.
     pub(super) fn count_numbers(&self, outcome: &Result<Numbered<GivenNumbers>, RecordError>) {
         if let Ok(Numbered {
             is_replayed: false,
@@ -283,7 +288,7 @@ impl ServiceCounters {
         self.count_number_request(outcome, "given");
     }
 
-    /// Counts a request for `count` numbers from a reserved block, by its outcome.
+    /// Counts a request for `count` numbers from a reserved block, by the outcome of the request.
     pub(super) fn count_block(&self, count: NonZeroU32, outcome: &Result<u64, RecordError>) {
         match outcome {
             Ok(_) => {
@@ -297,12 +302,12 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts a request to void a number, by its outcome in the store.
+    /// Counts a request to void a number of a series, by the outcome of the request in the store.
     pub(super) fn count_void(&self, outcome: &Result<Numbered<VoidedNumber>, RecordError>) {
         self.count_number_request(outcome, "voided");
     }
 
-    /// Counts a request to close a series, by its outcome in the store.
+    /// Counts a request to close a series of numbers, by the outcome of the request in the store.
     pub(super) fn count_close(&self, outcome: &Result<Numbered<ClosedSeries>, RecordError>) {
         self.count_number_request(outcome, "closed");
     }
@@ -351,8 +356,8 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts created conjunctions that are within a minute of another conjunction of the same
-    /// objects.
+    /// Counts newly created conjunctions that are within a minute of another conjunction of the
+    /// same two objects.
     pub(super) fn count_near(&self, created: usize) {
         self.conjunction_near
             .inc_by(u64::try_from(created).unwrap_or(u64::MAX));
@@ -372,7 +377,7 @@ impl ServiceCounters {
     }
 }
 
-/// Returns the value of the outcome label for a failed number request.
+/// Returns the value of the metric label `outcome` for a failed request for numbers of a series.
 fn number_outcome_of(error: &RecordError) -> &'static str {
     match error {
         RecordError::Number(NumberRefusal::SeriesEnded { .. } | NumberRefusal::Closed(_)) => {
@@ -382,7 +387,7 @@ fn number_outcome_of(error: &RecordError) -> &'static str {
     }
 }
 
-/// Returns the value of the outcome label for a failed request.
+/// Returns the value of the metric label `outcome` for a failed request to the record store.
 fn outcome_of(error: &RecordError) -> &'static str {
     match error {
         RecordError::KeyConflict

@@ -12,22 +12,22 @@ use idmint_wire::{
     AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
-/// A decoder of ids, with the known domains and the rules for numbers of series.
+/// A decoder of ids. It also knows the configured domains, and how numbers of series are written.
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,
     numbers: NumberRules,
 }
 
-/// A decoder for the time of one request. The time determines which times in ids are plausible: an
-/// id cannot have been minted in the future.
+/// A decoder for one request, with the time of the request. An id whose time is later than that is
+/// implausible, because an id cannot have been minted in the future.
 pub struct DecodingAt<'a> {
     decoder: DecoderAt<'a>,
     parts: &'a AnswerParts,
     numbers: &'a NumberRules,
 }
 
-/// The error for a format or an encoding that does not exist.
+/// The error for a decode filter that names an unknown format or encoding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownReading {
     /// No format has this name.
@@ -109,7 +109,8 @@ impl Decoding {
         }
     }
 
-    /// Returns a decoder for the time `now`, which determines which times in ids are plausible.
+    /// Returns a decoder for a request at the time `now`. The decoder treats times in ids after
+    /// `now` as implausible.
     pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
         DecodingAt {
             decoder: self.decoder.at(now),
@@ -120,8 +121,8 @@ impl Decoding {
 }
 
 impl DecodingAt<'_> {
-    /// Adds one line of a file to a column of ids. Returns the fingerprint of the line, by which
-    /// callers find repeated lines. Returns `None` if the line is blank.
+    /// Adds one line of a file to a column of ids. Returns the fingerprint of the line, with which
+    /// callers can count repeated lines. Returns `None` if the line is blank.
     pub fn inspect(
         &self,
         column: &mut IdColumn,
@@ -131,8 +132,8 @@ impl DecodingAt<'_> {
         column.add(line, &self.decoder, filter)
     }
 
-    /// Returns the verdict on a column: the formats that its lines fit. `duplicates` is the number
-    /// of lines that repeat earlier lines.
+    /// Returns the verdict on a column of ids, which names the formats that its lines fit.
+    /// `duplicates` is the number of lines that repeat earlier lines.
     pub fn verdict(
         &self,
         column: &IdColumn,
@@ -142,8 +143,8 @@ impl DecodingAt<'_> {
         InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
     }
 
-    /// Returns all readings of a text as an id. Unless the filter selects formats or an encoding,
-    /// readings of the text as a number of a series are included.
+    /// Returns all possible readings of a text as an id. The result also contains readings as a
+    /// number of a series, unless the filter selects formats or an encoding.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
         let is_for_all = !filter.is_pinned() && filter.among.is_none();
@@ -154,14 +155,14 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the response for an id that was encoded from its fields. The format must be one that
-    /// the decoder tries.
+    /// Returns the response for the id `made`, which was encoded from given field values. The
+    /// decoder must try the format of the id.
     pub fn encoded<'a>(&'a self, format: &'a Format, made: &IdOfFields) -> EncodeAnswer<'a> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of other formats for which an id of this format may be mistaken, because
-    /// the text alone does not tell them apart.
+    /// Returns the names of other formats as which the example id of this format can also be read.
+    /// The text alone does not show to which format such an id belongs.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -186,8 +187,8 @@ impl DecodingAt<'_> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 
-    /// Returns the most likely reading of a text, and its reading as an id of `format`, which is
-    /// the format of the other texts in the same column.
+    /// Returns the most likely reading of a text in a column of ids. If `format` is given, the
+    /// result also contains the reading in this format, to which the column's other ids belong.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,
@@ -201,8 +202,8 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the format as which the rows of a column are read, or `None` if the format of the
-    /// column is unknown.
+    /// Returns the format in which to read every row of a column, or `None` if no single format
+    /// fits the column.
     pub fn format_of_rows(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Option<&Format> {
         column.judge(&self.decoder, filter).format_of_rows()
     }

@@ -31,7 +31,8 @@ pub enum ServiceError {
     /// Sequenced ids cannot be minted at the moment.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The record store refused the request or cannot serve it at the moment.
+    /// The store of ledgers, conjunctions and numbers refused the request, or cannot serve it at
+    /// the moment.
     #[error(transparent)]
     Records(#[from] RecordError),
     /// No ledger has this id.
@@ -65,7 +66,8 @@ fn why_not_minted(format: &str, rule: Rule) -> String {
     }
 }
 
-/// The reason why none of the reports of a request got an id.
+/// The reason why a request to assign ids to reports failed. Either no report got an id, or the
+/// outcome is unknown, or the external ids of the reports were possibly not stored.
 #[derive(Debug)]
 pub enum GroupFailure {
     /// One of the reports in the request is invalid.

@@ -1,4 +1,5 @@
-//! The expiry of each certificate, revocation list and token that this node uses.
+//! The expiry times of the certificates, certificate revocation lists and tokens that this node
+//! uses.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -8,13 +9,14 @@ use idmint_core::time::{UnixNanos, UnixTime};
 
 const DAY_SECONDS: i128 = 86_400;
 
-/// The time before the expiry of a credential at which warnings about it begin.
+/// Warnings about a credential begin this long before the credential expires.
 const WARNED: Duration = Duration::from_hours(30 * 24);
 
 /// A kind of credential that expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExpiryKind {
-    /// The certificate of this node, or one in the chain up to its authority.
+    /// The certificate of this node, or a certificate in the chain from it up to its certificate
+    /// authority.
     Certificate,
     /// The certificate of an authority that this node trusts.
     Authority,
@@ -61,7 +63,7 @@ impl ExpiryKind {
 pub struct Expiry {
     /// The kind of the credential.
     pub kind: ExpiryKind,
-    /// The setting that names the credential's file, or the name of the token.
+    /// The configuration key that names the credential's file, or the name of the token.
     pub name: String,
     /// The first instant at which the credential is no longer valid.
     pub at: UnixTime,
@@ -78,8 +80,8 @@ impl Expiry {
         self.at <= now.into()
     }
 
-    /// `true` if the credential is a certificate that has expired at `now`, so that connections
-    /// fail.
+    /// `true` if the credential is a certificate that has expired at `now`. Connections that use an
+    /// expired certificate fail.
     pub fn is_expired_certificate(&self, now: UnixNanos) -> bool {
         let is_certificate = matches!(self.kind, ExpiryKind::Certificate | ExpiryKind::Authority);
         is_certificate && self.has_passed(now)
@@ -90,8 +92,8 @@ impl Expiry {
         self.at <= now.after(WARNED).into()
     }
 
-    /// Returns a warning with the remedy if the credential expires within 30 days, or has expired.
-    /// Otherwise returns `None`.
+    /// Returns a warning, including the remedy, if the credential expires within 30 days of `now`
+    /// or has expired. Otherwise returns `None`.
     pub fn warning(&self, now: UnixNanos) -> Option<String> {
         if !self.is_near(now) {
             return None;
@@ -104,7 +106,8 @@ impl Expiry {
         };
         let (noun, name, remedy) = (self.kind.noun(), &self.name, self.kind.remedy());
         let at = self.end_text();
-        // Files for etcd need no reload, because each new connection to etcd reads them again.
+        // A renewed file for etcd takes effect without a reload, because each new connection to
+        // etcd reads the file again.
         let reload = match name.starts_with("etcd.") {
             true => "",
             false => ", then send SIGHUP",
@@ -114,8 +117,8 @@ impl Expiry {
 }
 
 impl Service {
-    /// Replaces the known expiries of the credentials whose files the section `section` of the
-    /// configuration names, such as `etcd`.
+    /// Replaces the known expiry times of all credentials whose files are named in one section of
+    /// the configuration, such as `etcd`.
     pub fn set_expiries(&self, section: &'static str, mut expiries: Vec<Expiry>) {
         // Keep only the earliest expiry of each kind and name, because a metric has only one value
         // for them. The list is sorted by kind, name and time, so the earliest expiry comes first.

@@ -1,4 +1,5 @@
-//! The formats that this process serves, with their counters and the source of their ids.
+//! The id formats that this process serves, each with its counters and with the way in which its
+//! ids are created.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ use idmint_wire::{FormatBrief, FormatInfo};
 pub struct Formats {
     in_order: Vec<Arc<ServedFormat>>,
     /// The formats by name, sorted by [`shortlex`]. A binary search in this list needs a third of
-    /// the instructions of a lookup in a standard library map.
+    /// the instructions of a lookup in a map of the standard library.
     by_name: Vec<(String, Arc<ServedFormat>)>,
     /// The names of the disabled formats.
     off: Vec<String>,
@@ -53,15 +54,15 @@ impl UnknownFormat {
     }
 }
 
-/// Compares texts by length first, and alphabetically only if their lengths are equal. Most
-/// comparisons are decided by the lengths alone.
+/// Compares two texts by length, and alphabetically only if their lengths are equal. The lengths
+/// alone decide most comparisons.
 fn shortlex(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }
 
 impl Formats {
-    /// Creates the set of formats from the enabled formats, whose names are unique, and the names
-    /// of the disabled ones.
+    /// Creates the set of formats. `in_order` contains the enabled formats, whose names are unique,
+    /// and `off` contains the names of the disabled formats.
     pub fn new(in_order: Vec<Arc<ServedFormat>>, off: Vec<String>) -> Formats {
         let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
         let mut by_name: Vec<_> = in_order.iter().map(named).collect();
@@ -104,21 +105,22 @@ impl Formats {
     }
 }
 
-/// A format with its counters and the source of its ids. All code that handles ids of the format
-/// shares this value.
+/// A format with its counters and the way in which its ids are created. All code that handles ids
+/// of the format shares this value.
 #[derive(Debug)]
 pub struct ServedFormat {
     counted: Arc<CountedFormat>,
     source: IdSource,
-    /// The permits for long requests. A long request holds its permit until the ids that it
-    /// reserved may be sent.
+    /// The permits for requests that mint large batches. Such a request holds a permit until the
+    /// ids that it reserved may be sent.
     turns: Semaphore,
-    /// The cached JSON description of the format, or `None` if it was never requested.
+    /// The cached description of the format as JSON, or `None` if no client has requested the
+    /// description yet.
     told: Mutex<Option<ToldFormat>>,
 }
 
-/// The cached JSON description of a format, with the values from which it was built and which may
-/// change.
+/// The cached description of a format as JSON, and the values in it that can change. The cache is
+/// stale if one of them has changed.
 #[derive(Debug)]
 struct ToldFormat {
     workers: Vec<u32>,
@@ -140,7 +142,7 @@ pub enum IdSource {
 }
 
 impl ServedFormat {
-    /// Creates a format whose requests state how many ids to mint.
+    /// Creates a format whose ids are minted on request. Each request states how many ids to mint.
     pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
         let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
         let counted = Arc::clone(minter.counted());
@@ -215,7 +217,8 @@ impl ServedFormat {
         })
     }
 
-    /// Returns the minter of the format, or `None` if requests do not state how many ids to mint.
+    /// Returns the minter of the format, or `None` if ids of the format are not minted by requests
+    /// that state how many ids they need.
     pub fn minter(&self) -> Option<&Arc<Minter>> {
         match &self.source {
             IdSource::Count(minter) => Some(minter),
@@ -223,13 +226,13 @@ impl ServedFormat {
         }
     }
 
-    /// Waits for the permit to start a long request. Requests get the permit in order of arrival.
-    /// The next request may start when the permit is dropped.
+    /// Waits for the permit to start minting a large batch. Requests get permits in the order of
+    /// their arrival. Dropping the permit lets the next request start.
     pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
         self.turns.acquire().await.expect("nobody closes it")
     }
 
-    /// Returns the worker numbers with which this node mints the format at the moment.
+    /// Returns the worker numbers that this node currently puts into ids of the format.
     pub fn workers(&self) -> Vec<u32> {
         self.minter()
             .and_then(|minter| minter.lanes())
@@ -239,7 +242,7 @@ impl ServedFormat {
 
 impl Service {
     /// Returns the description of a format on this node. The description includes the node's worker
-    /// numbers and the maximum count of one request.
+    /// numbers and the maximum number of ids in one request.
     pub fn format_info(&self, served: &ServedFormat) -> FormatInfo {
         FormatInfo::new(served.format(), &served.workers(), self.count_max(served))
     }
@@ -276,8 +279,8 @@ impl Service {
             .into()
     }
 
-    /// Returns the maximum number of ids that one request may ask for. Returns `None` if the format
-    /// is not minted, or if only the length of the request body limits the number.
+    /// Returns the maximum number of ids in one request. Returns `None` if the format is not
+    /// minted, or if only the length of the request body limits the number of ids.
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {

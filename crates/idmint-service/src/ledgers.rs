@@ -18,27 +18,27 @@ use idmint_storage::{
 /// A page of a list: consecutive items after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPage<T> {
-    /// At most as many items as the limit of the request.
+    /// The items of this page, at most as many as the limit in the request.
     pub items: Vec<T>,
     /// `true` if the list has more items after these.
     pub has_more: bool,
 }
 
 impl<T> ListPage<T> {
-    /// Returns the cursor of the next page, or `None` on the last page. The cursor is the name of
-    /// the last item on this page, which `name` returns.
+    /// Returns the cursor of the next page, or `None` if this is the last page. The cursor is the
+    /// name of the last item on this page. The function `name` returns the name of an item.
     pub fn next(&self, name: impl Fn(&T) -> String) -> Option<String> {
         self.items.last().filter(|_| self.has_more).map(name)
     }
 }
 
-/// The maximum number of items in a page. Most lists also have it as the default of the parameter
-/// `limit`.
+/// The maximum number of items in a page. For most lists, this number is also the default of the
+/// request parameter `limit`.
 pub const PAGE_LEN: usize = 1_000;
 
 impl Service {
-    /// Creates the ledger whose first event is `genesis`. The ledger is durable when this method
-    /// returns.
+    /// Creates the ledger (a chain of events) whose first event is `genesis`. The ledger is durable
+    /// when this method returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no ledger was created, or if the outcome is unknown.
@@ -110,8 +110,8 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Returns a page of at most `limit` ledgers with ids above `after`. If `among` is given, only
-    /// ledgers in that set are listed.
+    /// Returns a page of at most `limit` ledgers, whose ids are above the cursor `after`. If
+    /// `among` is given, only ledgers in that set are listed.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the records cannot be read.
@@ -138,8 +138,8 @@ impl Service {
         found.map(|found| page(found, limit)).map_err(unavailable)
     }
 
-    /// Runs `read` without blocking other requests. If the records are on another machine, runs
-    /// `read` on a thread for blocking work, and otherwise on this thread.
+    /// Runs `read` without blocking other requests. If the records are stored on another machine,
+    /// `read` runs on a thread for blocking work. Otherwise `read` runs on this thread.
     pub async fn read_records<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&Service) -> T + Send + 'static,
@@ -156,9 +156,9 @@ impl Service {
             .expect("it does not panic, and nobody aborts it")
     }
 
-    /// Returns the id of an arbitrary existing ledger, to use as an example. If `among` is given,
-    /// the ledger is one of that set. Returns `None` if there is no such ledger, or if the records
-    /// are on another machine.
+    /// Returns the id of any existing ledger, to show as an example. If `among` is given, only
+    /// ledgers in that set are considered. Returns `None` if there is no such ledger, or if the
+    /// records are stored on another machine.
     pub fn any_ledger(&self, among: Option<&BTreeSet<LedgerId>>) -> Option<LedgerId> {
         let records = self.records().ok().filter(|records| !records.is_remote())?;
         match among {
@@ -186,8 +186,8 @@ impl Service {
             .ok_or(ServiceError::UnknownLedger(ledger))
     }
 
-    /// Returns a page of at most `limit` events of a ledger. The page begins after the event
-    /// `after`.
+    /// Returns a page of at most `limit` events of a ledger. The page begins with the event that
+    /// follows the event `after`.
     ///
     /// # Errors
     /// Returns [`ServiceError::UnknownEvent`] if the ledger has no event `after`, and other errors
@@ -229,7 +229,8 @@ impl Service {
             .ok_or_else(|| self.not_begun())
     }
 
-    /// Returns the error that explains why this node does not serve records yet.
+    /// Returns the error for a request that needs stored records while this node does not serve
+    /// records yet.
     pub(super) fn not_begun(&self) -> ServiceError {
         match self.session() {
             Err(refusal) => ServiceError::Refused(refusal),
@@ -238,13 +239,14 @@ impl Service {
     }
 }
 
-/// The reason why a node that already mints ids serves no records yet.
+/// The reason why a node that is still starting serves no records yet, although it already mints
+/// ids.
 const STARTING: Obstacle = Obstacle::new(
     FailureKind::NotUsable,
     "this node is starting, and opens its records within seconds; retry",
 );
 
-/// Cuts `items` to a page of at most `len_max` items. If `items` is longer, the page says that the
+/// Cuts `items` to a page of at most `len_max` items. If items were cut off, the page says that the
 /// list continues.
 pub(super) fn page<T>(mut items: Vec<T>, len_max: usize) -> ListPage<T> {
     let has_more = items.len() > len_max;

@@ -2,9 +2,9 @@
 //! and reports its own state.
 //!
 //! Both HTTP requests and offline commands call this crate. The crate does not depend on HTTP, and
-//! does not know whether the node runs alone or in a fleet. The crate only sees a record store and
-//! a `Reserver` of time. `load/` limits how much of the process callers may use at once. Start
-//! reading at [`Service::mint`].
+//! does not know whether the node runs alone or in a fleet. The crate only sees a store of records
+//! and a `Reserver`, which reserves time for minting. The module `load` limits how much of the
+//! process callers may use at once. Start reading at [`Service::mint`].
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,6 +1,6 @@
 //! Collects all metrics with their current values.
 //!
-//! The counters of the minters are read only when metrics are scraped, so counting adds almost
+//! The counters of minted ids are read only when metrics are scraped, so counting adds almost
 //! nothing to the cost of a mint.
 
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
@@ -15,8 +15,8 @@ impl Service {
         let mut families = self.counters().gather();
         families.extend(minting(self));
         families.extend(node(self));
-        // Remove families without time series, because they are not valid. For example, a fleet
-        // node without a slot has no worker numbers.
+        // Remove metric families that have no time series, because such families are not valid. For
+        // example, a fleet node without a slot has no worker numbers to report.
         families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
         families

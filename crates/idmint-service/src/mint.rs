@@ -1,6 +1,6 @@
-//! Mints the requested number of ids: reserves the ids, and holds the response until they are due.
-//! Ids are due when the clock is close enough to the times in them (`mint.lead_max`) that they may
-//! be sent.
+//! Mints the requested number of ids. Reserves the ids, and holds the response until the ids are
+//! due. Ids are due, and may be sent, when the clock is close enough (`mint.lead_max`) to the times
+//! in them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::service::Service;
 use idmint_core::minting::{Batch, BatchRequest, Denied, Granted, Minter, Refusal};
 use idmint_core::time::UnixNanos;
 
-/// The maximum time that a request waits for minting time to be reserved.
+/// The maximum time that a mint request waits while this node reserves more time for ids.
 ///
 /// A node that was idle has no reserved time left. A reservation takes as long as a write to the
-/// disk or the coordinator, which has nothing to do with the time in the ids. This limit is
-/// therefore separate from `mint.wait_max`, the limit on how long a request waits for its ids to be
-/// due.
+/// disk or the coordinator, and is independent of the time in the ids. This limit is therefore
+/// separate from `mint.wait_max`, which limits how long a request waits for its ids to be due.
 const RESERVING_MAX: Duration = Duration::from_secs(2);
 
-/// The maximum time for which a mint waits until the first reservation after a start is durable.
+/// The maximum time that a mint request waits until the node, after its start, has made its first
+/// reservation of time durable.
 const START_MAX: Duration = Duration::from_secs(5);
 
-/// The pause between two checks whether a minting session has begun.
+/// The pause after which a waiting mint request checks again if a minting session has begun.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 impl Service {
@@ -39,10 +39,10 @@ impl Service {
         !has_begun
     }
 
-    /// Waits for at most 5 s while the first reservation after a start is being made durable.
-    /// Returns at once if the start waits for something else, such as a correct clock, or if mints
-    /// that wait here already take half of the allowed requests in flight. The mint is then refused
-    /// with the reason.
+    /// Waits for at most 5 s until the first reservation of time after a start is durable. Returns
+    /// at once if the start waits for something else, such as a correct clock, or if waiting mints
+    /// already take half of the allowed requests in flight. Such a mint is then refused with the
+    /// reason.
     pub async fn wait_for_start(&self) {
         let most = self.load().requests.in_flight_max() / 2;
         let waiting = StartWaiter::count(&self.waiting_for_start);
@@ -60,7 +60,7 @@ impl Service {
         }
     }
 
-    /// Reserves the ids of a request, and holds the response until they are due.
+    /// Reserves the ids of a request, and holds the response until the ids may be sent.
     ///
     /// # Errors
     /// Returns [`Refusal`] if no id was minted.
@@ -85,11 +85,12 @@ impl Service {
         }
     }
 
-    /// Mints a large batch, for which requests for single ids would otherwise have to wait.
+    /// Mints a large batch. Without this method, requests for single ids would have to wait for all
+    /// large batches.
     ///
-    /// Large batches run one after another. Each batch reserves its ids only after the ids of the
-    /// previous batch are due. A small request therefore waits for at most one large batch per lane
-    /// (worker number).
+    /// Large batches run one after another. Each large batch reserves its ids only after the ids of
+    /// the previous large batch are due. A small request therefore waits for at most one large
+    /// batch per lane (worker number).
     ///
     /// # Errors
     /// Returns [`Refusal`] if no id was minted.
@@ -109,12 +110,12 @@ impl Service {
         self.mint(minter, request).await
     }
 
-    /// Returns the granted ids once they are due, which means that they may be sent.
+    /// Returns the reserved ids as soon as they are due, which means that they may be sent.
     #[inline]
     fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;
-        // If the clock stands still, as in tests, time is reserved only when a request needs it.
-        // Every run of a test then reserves time at the same points.
+        // If the clock stands still, as in tests, time is reserved only when a request needs it. A
+        // repeated test then reserves time at the same points.
         let is_early = refill && !self.clock().is_standing();
         if let Some(reserver) = self.reserver().filter(|_| is_early) {
             reserver.refill();
@@ -132,11 +133,11 @@ impl Service {
         })
     }
 
-    /// Extends the reserved time until the ids of the request fit below the horizon, the end of
-    /// that time.
+    /// Reserves more time until the ids of the request fit into the reserved time, whose end is the
+    /// horizon.
     ///
-    /// More than one extension may be needed, because other callers mint in the meantime and time
-    /// passes. All extensions together have one timeout.
+    /// One reservation may not be enough, because other callers mint in the meantime and time
+    /// passes. All reservations together have one timeout.
     async fn reserve_above_horizon(
         &self,
         minter: &Minter,
@@ -166,11 +167,11 @@ impl Service {
         }))
     }
 
-    /// Waits until the service's clock shows `due`.
+    /// Waits until the clock of the service shows the time `due`.
     ///
-    /// After the wall clock was set back, the service's clock runs slower than the timer, so one
-    /// sleep may be too short. A standing clock, as in a test service, is set forward to `due` at
-    /// once, because the ids before `due` are used up.
+    /// After the wall clock was set back, the clock of the service runs slower than the timer, so
+    /// one sleep may be too short. A clock that stands still, as in a test service, is set forward
+    /// to `due` at once, because the ids before `due` are used up.
     async fn wait_until(&self, due: UnixNanos) {
         if self.clock().let_pass_to(due) {
             return;
@@ -185,10 +186,11 @@ impl Service {
     }
 }
 
-/// Counts a mint that waits for the start, until the value is dropped.
+/// Counts a mint that waits for the start of minting. Dropping the value ends the count.
 struct StartWaiter<'a> {
     count: &'a AtomicUsize,
-    /// The number of mints that were already waiting for the start.
+    /// The number of other mints that were already waiting for the start when this mint began to
+    /// wait.
     before: usize,
 }
 
@@ -205,8 +207,8 @@ impl Drop for StartWaiter<'_> {
     }
 }
 
-/// A value, or a future of a value. Unlike a boxed future, a value that is already available needs
-/// no allocation.
+/// A value, or a future that yields the value. A value that is already available needs no
+/// allocation, which a boxed future would need.
 #[must_use]
 pub enum MaybeReady<T> {
     /// The available value, or `None` once it was taken.

@@ -1,10 +1,10 @@
-//! Series of numbers: issues numbers without gaps or in blocks, voids numbers, closes series, and
-//! lists series and their numbers.
+//! Series of numbers. This module issues numbers without gaps or in blocks, voids numbers, closes
+//! series, and lists series and their numbers.
 //!
-//! A number without gaps is durable before the response is sent. For series with blocks, a block of
-//! numbers is reserved in the store, and then issued from memory. The reservation is a normal
-//! request with a random key, so no two processes reserve the same numbers. If the process or its
-//! minting session ends, the unused numbers become a gap.
+//! In a series without gaps, a number is durable before the response is sent. In a series with
+//! blocks, a block of numbers is first reserved in the store, and its numbers are then issued from
+//! memory. The reservation is a normal request with a random key, so two processes never reserve
+//! the same numbers. If the process or its minting session ends, the unused numbers become a gap.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -28,13 +28,15 @@ use idmint_storage::{
 };
 
 impl Service {
-    /// Returns the rules for how numbers of series are written, including their bounds.
+    /// Returns the rules for series: how their numbers are written, and the lowest and highest
+    /// numbers.
     pub fn number_rules(&self) -> &NumberRules {
         self.decoding().number_rules()
     }
 
-    /// Returns the form in which a number of a series is written. `stored` is the form that was
-    /// stored with the number, or `None` if an earlier version issued it.
+    /// Returns the form in which a number of a series is written as text. `stored` is the form that
+    /// was stored with the number. `stored` is `None` if a version that stored no forms issued the
+    /// number.
     pub fn number_form(&self, series: &SeriesName, stored: Option<&NumberForm>) -> NumberForm {
         let rules = self.number_rules();
         let first = match rules.kind(series) {
@@ -48,7 +50,8 @@ impl Service {
         stored.cloned().unwrap_or_else(by_rules)
     }
 
-    /// Issues the next numbers of a series. The numbers are durable when this method returns.
+    /// Issues the next numbers of a series without gaps. The numbers are durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no numbers were issued, or if the outcome is unknown.
@@ -64,13 +67,13 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Issues `count` consecutive numbers of a series that reserves blocks, and returns the first
-    /// one.
+    /// Issues `count` consecutive numbers of a series that reserves its numbers in blocks. Returns
+    /// the first number.
     ///
-    /// If the process ends, at most `reserve` numbers are lost, or `count` if that is larger. These
-    /// include the numbers of this request if its response does not arrive. Numbers contain no
-    /// time, so the request waits neither for the clock nor for a slot. Without a minting session,
-    /// exactly `count` numbers are reserved.
+    /// If the process ends, at most `reserve` numbers are lost, or `count` numbers if `count` is
+    /// larger. The lost numbers include those of this request if its response does not arrive.
+    /// Numbers contain no time, so the request waits neither for the clock nor for a slot. Without
+    /// a minting session, exactly `count` numbers are reserved.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no numbers were issued.
@@ -103,9 +106,9 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Resumes a series that is held after a restore. A held series issues no numbers. Returns the
-    /// numbers that were skipped, or `None` if no number was skipped. The change is durable when
-    /// this method returns.
+    /// Resumes a series that is held after a restore from a backup. A held series issues no
+    /// numbers. Returns the numbers that were skipped, or `None` if no number was skipped. The
+    /// change is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the series may not have been resumed. The call may be repeated.
@@ -119,9 +122,9 @@ impl Service {
         Ok(writer.resume(request).await?)
     }
 
-    /// Resumes all series that are held after a restore. A held series issues no numbers. Each
-    /// series continues after its last stored number. The change is durable when this method
-    /// returns.
+    /// Resumes all series that are held after a restore from a backup. A held series issues no
+    /// numbers. Each series continues after its last stored number. The change is durable when this
+    /// method returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if some series may not have been resumed. The call may be repeated.
@@ -132,7 +135,8 @@ impl Service {
         Ok(writer.end_hold(None).await?)
     }
 
-    /// Voids a number. The change is durable when this method returns.
+    /// Voids a number, which marks it as used but invalid. The change is durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the number was not voided, or if the outcome is unknown.
@@ -148,9 +152,9 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Closes a series, which then issues no more numbers. This process drops the numbers that it
-    /// has reserved. In a fleet, another node may still issue the rest of a block that it reserved
-    /// before. The change is durable when this method returns.
+    /// Closes a series, which then issues no more numbers. This process drops the series' numbers
+    /// that it reserved and did not issue. In a fleet, another node may still issue the rest of a
+    /// block that it reserved before. The change is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the series was not closed, or if the outcome is unknown.
@@ -169,8 +173,8 @@ impl Service {
         Ok(closed)
     }
 
-    /// Returns a page of at most `limit` series whose names follow `after`. If `among` is given,
-    /// only series that match one of these patterns are listed.
+    /// Returns a page of at most `limit` series whose names come after the name `after`. If `among`
+    /// is given, only series that match one of these patterns are listed.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the records cannot be read.
@@ -188,8 +192,8 @@ impl Service {
                     .any(|pattern| pattern.matches(summary.series.as_str()))
             })
         };
-        // With patterns, read whole pages even if `limit` is small. Most series may not match, and
-        // each small read would then find few or none.
+        // If there are patterns, read whole pages even if `limit` is small. Most series may not
+        // match a pattern, so a small read would find few matches or none.
         let count_max = among.map_or(limit, |_| PAGE_LEN) + 1;
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
@@ -209,9 +213,9 @@ impl Service {
         }
     }
 
-    /// Returns a page of at most `limit` numbers of a series, all above `after`. If the series
-    /// issues numbers in blocks, each reserved block is one entry, which begins with its first
-    /// number above `after`.
+    /// Returns a page of at most `limit` numbers of a series, all above `after`. In a series that
+    /// issues numbers in blocks, each reserved block is one entry. The entry begins with the first
+    /// number of the block that is above `after`.
     ///
     /// # Errors
     /// Returns [`ServiceError::UnknownSeries`] if no series has this name, and other errors if the
@@ -268,37 +272,38 @@ impl Service {
 /// A page of the numbers of a series.
 #[derive(Debug)]
 pub struct NumberPage {
-    /// The time at which the series was closed and the caller that closed it, or `None` if the
-    /// series is open.
+    /// The time at which the series was closed, and the caller who closed it. `None` if the series
+    /// is open.
     pub closed: Option<ClosedSeries>,
-    /// The changes of the written form that apply to the numbers of this page.
+    /// The changes of the written form, such as of a prefix, that apply to the numbers on this
+    /// page.
     pub forms: Vec<FormChange>,
     /// The numbers.
     pub numbers: ListPage<NumberRecord>,
 }
 
-/// The maximum number of series whose reserved numbers are kept in memory. For further series, each
-/// request reserves exactly its own numbers, so that none are lost.
+/// The maximum number of series whose reserved numbers are kept in memory. A request for numbers of
+/// any further series reserves exactly the numbers that it needs, so no reserved numbers are lost.
 const SERIES_MAX: usize = 10_000;
 
-/// The numbers that this process has reserved but not issued yet, by series.
+/// The numbers of each series that this process has reserved but not issued yet.
 #[derive(Debug, Default)]
 pub(super) struct Blocks(Mutex<Reserves>);
 
 /// The reserved numbers of one minting session.
 #[derive(Debug, Default)]
 struct Reserves {
-    /// The minting session in which the numbers were reserved. The numbers are not issued in
-    /// another session, because this process may have left the fleet in between.
+    /// The minting session in which the numbers were reserved. The numbers are not issued in a
+    /// later session, because this process may have left the fleet between the two sessions.
     session: Option<Arc<Session>>,
     of_series: HashMap<SeriesName, SharedReserve>,
 }
 
-/// The unused numbers of one series, shared by its callers. The lock is held during a reservation,
-/// so one reservation serves all callers that wait for the lock.
+/// The reserved but unused numbers of one series, shared by all callers of the series. The lock is
+/// held while numbers are reserved, so one reservation serves all callers that wait for the lock.
 type SharedReserve = Arc<tokio::sync::Mutex<Reserve>>;
 
-/// The numbers of one series that are reserved and not issued yet.
+/// The numbers of one series that are reserved but not issued yet.
 #[derive(Debug, Default)]
 struct Reserve {
     rest: Range<u64>,
@@ -306,9 +311,10 @@ struct Reserve {
 
 impl Blocks {
     /// Takes consecutive numbers, and returns the first of them. If too few reserved numbers are
-    /// left, reserves more. If another process reserved numbers in between, the new numbers do not
-    /// continue the reserved ones, which are then lost. Without a session, or if [`SERIES_MAX`]
-    /// other series have reserved numbers, reserves only as many numbers as are requested.
+    /// left, reserves more numbers. If another process reserved numbers of the series in between,
+    /// the new numbers do not continue the left ones, which are then lost. Without a session, or if
+    /// [`SERIES_MAX`] other series have reserved numbers, reserves only as many numbers as the
+    /// caller requests.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were taken.
@@ -334,8 +340,9 @@ impl Blocks {
             .expect("so many were reserved"))
     }
 
-    /// Drops the unused numbers of a series, after the series was closed. Waits for callers that
-    /// are reserving numbers: such a caller holds the lock until it has taken its own numbers.
+    /// Drops the reserved but unused numbers of a series that was closed. Waits for callers that
+    /// are reserving numbers, because such a caller holds the lock until it has taken its own
+    /// numbers.
     async fn forget(&self, series: &SeriesName) {
         let reserve = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -346,9 +353,9 @@ impl Blocks {
         }
     }
 
-    /// Returns the reserve of a series in this minting session, or `None` if [`SERIES_MAX`] other
-    /// series already have one. At the first call with a new session, drops all reserves of the
-    /// previous session.
+    /// Returns the reserved numbers of a series in this minting session. Returns `None` if the
+    /// series has none and [`SERIES_MAX`] other series have some. The first call with a new session
+    /// drops all numbers that were reserved in the previous session.
     fn of(&self, series: &SeriesName, session: Arc<Session>) -> Option<SharedReserve> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all
@@ -369,8 +376,8 @@ impl Blocks {
     }
 }
 
-/// Returns a random idempotency key for a reservation. The random bytes come from the kernel, so a
-/// copy of the running process does not draw the same key.
+/// Returns a random idempotency key for a request that reserves numbers. The random bytes come from
+/// the kernel, so that a copy of the running process does not generate the same key.
 fn random_key() -> String {
     let mut bytes = [0; 16];
     SysRng
@@ -381,7 +388,7 @@ fn random_key() -> String {
 
 impl Reserve {
     /// Takes `count` consecutive numbers, and returns the first of them. Returns `None` if fewer
-    /// are left.
+    /// than `count` numbers are left.
     fn take(&mut self, count: NonZeroU32) -> Option<u64> {
         let count = u64::from(count.get());
         let first = self.rest.start;
@@ -392,7 +399,8 @@ impl Reserve {
     }
 }
 
-/// A request for numbers, with the data needed to reserve more of them.
+/// A request of a caller for numbers of a series, with the data that is needed to reserve more
+/// numbers.
 struct Reservation<'a> {
     /// The writer thread that makes reservations durable.
     writer: &'a RecordWriterHandle,
@@ -402,13 +410,15 @@ struct Reservation<'a> {
     bounds: NumberBounds,
     /// The count of numbers that the caller requests.
     count: NonZeroU32,
-    /// The count of numbers to reserve at once, unless `count` is larger.
+    /// The number of numbers to reserve at once. If `count` is larger, `count` numbers are
+    /// reserved.
     reserve: NonZeroU32,
 }
 
 impl Reservation<'_> {
     /// Reserves more numbers, and returns a range of at least `count` numbers. The range begins
-    /// with the unused numbers `rest`, unless another process reserved numbers in between.
+    /// with the unused numbers in `rest`, unless another process reserved numbers of the series in
+    /// between.
     async fn more_than(&self, rest: Range<u64>) -> Result<Range<u64>, RecordError> {
         let (count, size) = (
             u64::from(self.count.get()),
@@ -422,9 +432,9 @@ impl Reservation<'_> {
         }
     }
 
-    /// Reserves `size` numbers. If the series has fewer left before its maximum, reserves those, as
-    /// long as they and the `rest` unused numbers suffice for the request. Otherwise returns an
-    /// error.
+    /// Reserves `size` numbers. If the series has fewer numbers left before its maximum, reserves
+    /// all of them, provided that they and the `rest` unused numbers are enough for the request.
+    /// Otherwise returns an error.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,
@@ -462,9 +472,9 @@ fn len(numbers: &Range<u64>) -> u64 {
     numbers.end - numbers.start
 }
 
-/// Returns the cursor for the next read of a list of series: `behind`, the last name listed so far,
-/// or a later name if no series in between can match a pattern in `among`. Returns `None` if no
-/// series after `behind` can match.
+/// Returns the cursor for the next read of a list of series. `behind` is the last name that was
+/// listed. The cursor is `behind`, or a later name if no series in between can match a pattern in
+/// `among`. Returns `None` if no series after `behind` can match.
 fn next_start(
     among: Option<&[SeriesPattern]>,
     behind: Option<SeriesName>,

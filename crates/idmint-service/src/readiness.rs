@@ -1,4 +1,4 @@
-//! The readiness of this node to mint sequenced ids and to append records.
+//! Reports whether this node is ready to mint ids that contain the time, and to store records.
 
 use super::error::ServiceError;
 use super::expiry::ExpiryKind;
@@ -7,23 +7,25 @@ use idmint_core::minting::Refusal;
 use idmint_core::time::UnixNanos;
 use idmint_storage::Reserver;
 
-/// Shows whether this node is ready, and the reasons if it is not.
+/// The readiness of this node, and the reasons why it is not ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReadiness {
-    /// The slot that this node holds, which determines its worker numbers. `None` if this node
-    /// holds no slot.
+    /// The slot that this node holds, which determines the worker numbers in its ids. `None` if
+    /// this node holds no slot.
     pub slot: Option<u32>,
-    /// The time up to which ids may be minted (the horizon), or the reason why no sequenced id is
-    /// minted.
+    /// The time up to which this node may mint ids (the horizon), or the reason why it mints no
+    /// sequenced ids, which contain the time.
     pub horizon: Result<UnixNanos, Refusal>,
     /// `Ok` if new records can be stored, or else the reason why not.
     pub records: Result<(), ServiceError>,
-    /// `true` if no series issues numbers after a restore, until an operator resumes the series.
+    /// `true` if series issue no numbers after a restore from a backup, until an operator resumes
+    /// them.
     pub holds_numbers: bool,
     /// `true` if this node is shutting down.
     pub is_draining: bool,
-    /// Warnings about credentials that expire within 30 days, or have expired. For tokens, only
-    /// their number is given, because callers without a token can read these warnings too.
+    /// Warnings about credentials that have expired or expire within 30 days. For tokens, the
+    /// warnings give only the number of tokens and not their names, because callers without a token
+    /// can read these warnings, too.
     pub warnings: Vec<String>,
 }
 
@@ -69,7 +71,8 @@ impl Service {
         warnings
     }
 
-    /// Returns the slot that is configured for this node or leased by it.
+    /// Returns the slot of this node, which is either configured or leased. Returns `None` if this
+    /// node has no slot.
     fn slot(&self) -> Option<u32> {
         let leased = || self.reserver().and_then(Reserver::leased_slot);
         self.parts.slot.or_else(leased)

@@ -20,37 +20,40 @@ use idmint_records::conjunction::{NoteForm, ObjectRules};
 use idmint_records::ledger::KeptTemplates;
 use idmint_storage::{RecordWriterHandle, Reserver};
 
-/// The maximum time that a shutdown waits for requests whose callers have disconnected, so that the
-/// audit trail includes these requests.
+/// The maximum time that a shutdown waits for requests whose callers have already disconnected. The
+/// audit trail can then include these requests.
 const DETACHED_MAX: Duration = Duration::from_secs(3);
 
-/// The service, which mints and decodes ids, appends events and groups reports. A service accepts
-/// requests as soon as it is created. Requests that cannot be served yet are refused with the
-/// reason.
+/// The service, which mints and decodes ids, appends events to ledgers and assigns ids to
+/// conjunction reports. A service accepts requests as soon as it is created. Requests that cannot
+/// be served yet are refused with the reason.
 pub struct Service {
     pub(super) parts: ServiceParts,
     pub(super) blocks: Blocks,
     /// Empty until the service can read and write records.
     records: OnceLock<RecordWriterHandle>,
-    /// The templates of the first start that stored the form of each number. They determine how
-    /// older numbers, which have no stored form, are written. Empty until the service can read
-    /// records.
+    /// The templates that were configured when the store first kept the form of each number. Older
+    /// numbers have no stored form, so these templates determine how they are written. Empty until
+    /// the service can read records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
-    /// The source of reserved time. Empty while the process is starting.
+    /// The `Reserver`, which reserves time for minting. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
-    /// `true` once a minting session began, after which no request waits for the start. Written by
-    /// `is_starting`. `Relaxed`, because the flag only saves a check of the session.
+    /// `true` once the first minting session has begun. From then on, no request waits for the
+    /// start. Written by `is_starting`. `Relaxed`, because the flag only saves a check of the
+    /// session.
     pub(super) has_begun: AtomicBool,
-    /// The number of mints that wait for the start. Written by `wait_for_start`. `Relaxed`, because
-    /// the number guards no other memory.
+    /// The number of mints that wait for the start of minting. Written by `wait_for_start`.
+    /// `Relaxed`, because the number guards no other memory.
     pub(super) waiting_for_start: AtomicUsize,
-    /// `true` once the process is draining. Set once, before the listener is notified. `Relaxed`,
-    /// because the flag only affects the reported readiness.
+    /// `true` once the process is draining, which means that it is about to end. Set once, before
+    /// the listener is notified. `Relaxed`, because the flag only affects the reported readiness.
     is_draining: AtomicBool,
-    /// The rules that map designators to objects, which may be replaced while the service runs.
+    /// The rules that map the names of objects in reports to object numbers. The rules may be
+    /// replaced while the service runs.
     object_rules: RwLock<Arc<ObjectRules>>,
     dropped_lines: OnceLock<DroppedLines>,
-    /// The expiries of credentials, by the section of the configuration that names their files.
+    /// The expiry times of credentials. The key is the section of the configuration that names the
+    /// credentials' files.
     pub(super) expiries: Mutex<BTreeMap<&'static str, Vec<Expiry>>>,
 }
 
@@ -59,7 +62,8 @@ type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// The parts from which a service is created.
 pub struct ServiceParts {
-    /// The mint, which holds the current minting session for sequenced ids.
+    /// The mint, which holds the current minting session. Sequenced ids, which contain the time,
+    /// are minted in a session.
     pub mint: Arc<Mint>,
     /// All formats that this process serves.
     pub formats: Formats,
@@ -67,14 +71,14 @@ pub struct ServiceParts {
     pub decoding: Decoding,
     /// The way in which conjunction reports get their ids.
     pub conjunctions: Conjunctions,
-    /// The form in which ids are written into messages. If `None`, the version of each message
-    /// decides.
+    /// The form in which conjunction ids are written into messages: as a comment or as a keyword.
+    /// If `None`, the version of each message determines the form.
     pub note: Option<NoteForm>,
     /// The limits of one request.
     pub limits: RequestLimits,
-    /// The domains and the default type for ids of the kind SIQ.
+    /// The domains and the default type for SIQ ids.
     pub siq: SiqDefaults,
-    /// The configured slot of this node, or `None` in a fleet, where the node leases a slot.
+    /// The configured slot of this node. `None` in a fleet, where a node leases its slot.
     pub slot: Option<u32>,
     /// The counters that the service increments when an event happens.
     pub counters: ServiceCounters,
@@ -85,15 +89,16 @@ pub struct ServiceParts {
 /// The way in which conjunction reports get their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conjunctions {
-    /// The id of each report is computed from the report's own time. No conjunctions are stored.
+    /// The id of each report is computed only from the report itself, including its time. No
+    /// conjunctions are stored.
     Pure,
     /// Reports are matched with stored conjunctions.
     Stored {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
-        /// it is kept forever.
+        /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The distance in time within which an analysis joins the conjunction that its `event_id`
-        /// names.
+        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
+        /// the conjunction that its `event_id` names.
         analysis_reach: Duration,
     },
 }
@@ -105,27 +110,27 @@ pub struct RequestLimits {
     pub batch_max: u32,
     /// The maximum time until a request body has arrived completely.
     pub body_timeout: Duration,
-    /// The maximum time that a long request waits for its permit to start.
+    /// The maximum time that a request for a large batch waits for its permit to start.
     pub wait_max: Duration,
 }
 
-/// The settings for ids of the kind SIQ, which contain a type and a domain.
+/// The settings for SIQ ids, which contain a type and a domain.
 #[derive(Debug, Clone, Default)]
 pub struct SiqDefaults {
-    /// The SIQ type that is used if a request does not name one.
+    /// The type of a SIQ id if a request names no type.
     pub default_type: Option<String>,
-    /// The domain that is used if a request does not name one. `None` if no domain is configured,
-    /// as in development.
+    /// The domain of a SIQ id if a request names no domain. `None` if no domain is configured, as
+    /// in development.
     pub default_domain: Option<DomainHash>,
     /// All domains that a request may name.
     pub domains: HashMap<String, DomainHash>,
 }
 
 impl Service {
-    /// Creates a service that is still starting.
+    /// Creates a service that is still starting, and so cannot serve all requests yet.
     ///
-    /// The service can decode ids and mint random ids at once. Records are available after
-    /// [`Service::serve_records`], and sequenced ids after [`Service::begin`].
+    /// The service can decode ids and mint random ids at once. It can serve records after a call of
+    /// [`Service::serve_records`], and mint sequenced ids after a call of [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
         let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
         Service {
@@ -144,8 +149,9 @@ impl Service {
     }
 
     /// Begins to serve requests that read or write records. Such requests do not need a minting
-    /// session. `first_templates` are the templates of the first start that stored the form of each
-    /// number. They determine how numbers without a stored form are written.
+    /// session. `first_templates` are the templates that were configured when the store first kept
+    /// the form of each number. They determine how older numbers, which have no stored form, are
+    /// written.
     ///
     /// # Panics
     /// Panics if this method was called before.
@@ -160,19 +166,21 @@ impl Service {
         );
     }
 
-    /// Begins to mint in `session`. `reserver` extends the horizon of the session, the time up to
-    /// which ids may be minted.
+    /// Begins to mint in `session`. `reserver` reserves more time for the session, up to a new
+    /// horizon.
     ///
     /// # Panics
     /// Panics if the service already has a reserver.
     pub fn begin(&self, session: Arc<Session>, reserver: Arc<dyn Reserver>) {
-        // Set the reserver first, because a mint in the new session may need to reserve more time.
+        // Set the reserver first, because mints in the new session may immediately need more
+        // reserved time.
         self.begin_leasing(reserver);
         self.parts.mint.begin(session);
     }
 
-    /// Begins to mint whenever `reserver` holds a slot. The reserver begins and ends minting
-    /// sessions through the value that [`mint_of_sessions`](Self::mint_of_sessions) returns.
+    /// Lets the service mint whenever `reserver` holds a slot. The reserver begins and ends minting
+    /// sessions itself, through the value that [`mint_of_sessions`](Self::mint_of_sessions)
+    /// returns.
     ///
     /// # Panics
     /// Panics if the service already has a reserver.
@@ -180,13 +188,14 @@ impl Service {
         assert!(self.reserver.set(reserver).is_ok(), "a program begins once");
     }
 
-    /// Returns the mint, through which the owner of a slot lease begins and ends minting sessions.
+    /// Returns the mint. The code that leases a slot for this node begins and ends minting sessions
+    /// through it.
     pub fn mint_of_sessions(&self) -> &Arc<Mint> {
         &self.parts.mint
     }
 
     /// Waits for requests whose callers have disconnected. Then releases the slot, if the node
-    /// leases one. Call this method after the last response was sent.
+    /// leases its slot. Call this method after the last response was sent.
     pub async fn release_slot(&self) {
         let detached = self.load().requests.wait_for_detached(DETACHED_MAX).await;
         if detached > 0 {
@@ -200,8 +209,8 @@ impl Service {
         }
     }
 
-    /// Sets the reason with which requests for sequenced ids are refused until a minting session
-    /// begins.
+    /// Sets the reason with which requests for sequenced ids, which contain the time, are refused
+    /// until a minting session begins.
     pub fn wait_for(&self, reason: Refusal) {
         self.parts.mint.wait_for(reason);
     }
@@ -217,24 +226,26 @@ impl Service {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Returns the writer thread of the records, or `None` until records are served.
+    /// Returns the handle of the thread that writes records, or `None` until the service serves
+    /// records.
     pub fn record_writer_handle(&self) -> Option<&RecordWriterHandle> {
         self.records.get()
     }
 
-    /// Returns the reserver of minting time, or `None` while the service is starting.
+    /// Returns the reserver, which reserves time for minting. Returns `None` while the service is
+    /// starting.
     #[inline]
     pub fn reserver(&self) -> Option<&dyn Reserver> {
         self.reserver.get().map(|reserver| &**reserver)
     }
 
     /// Creates a minting session that starts at `start`. Pass the session to [`Service::begin`]
-    /// once its first horizon is durable.
+    /// once the session's first reservation of time is durable.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.parts.mint.prepare(start)
     }
 
-    /// Returns the current minting session, in which sequenced ids are minted.
+    /// Returns the current minting session, in which ids that contain the time are minted.
     ///
     /// # Errors
     /// Returns the [`Refusal`] that explains why there is no minting session.
@@ -242,7 +253,7 @@ impl Service {
         self.parts.mint.session()
     }
 
-    /// Returns the limits on all callers together, with their current usage.
+    /// Returns the limits on the load of all callers together, and their current usage.
     pub fn load(&self) -> &Load {
         &self.parts.load
     }
@@ -267,8 +278,8 @@ impl Service {
         self.parts.conjunctions
     }
 
-    /// Returns the form in which ids are written into messages: as a comment or as a keyword. If
-    /// `None`, the version of each message determines the form.
+    /// Returns the form in which conjunction ids are written into messages: as a comment or as a
+    /// keyword. If `None`, the version of each message determines the form.
     pub fn note(&self) -> Option<NoteForm> {
         self.parts.note
     }
@@ -283,7 +294,8 @@ impl Service {
         )
     }
 
-    /// Replaces the rules that map designators to objects. Earlier results do not change.
+    /// Replaces the rules that map the names of objects in reports to object numbers. Ids that were
+    /// assigned earlier do not change.
     pub fn replace_object_rules(&self, rules: ObjectRules) {
         *self
             .object_rules
@@ -296,7 +308,7 @@ impl Service {
         &self.parts.limits
     }
 
-    /// Returns the settings for ids of the kind SIQ: the domains and the default type.
+    /// Returns the settings for SIQ ids: the domains and the default type.
     pub fn siq(&self) -> &SiqDefaults {
         &self.parts.siq
     }
@@ -307,7 +319,8 @@ impl Service {
         let _ = self.dropped_lines.set(Box::new(dropped));
     }
 
-    /// Returns how many log lines were dropped so far, or 0 if nothing counts them.
+    /// Returns the number of log lines that were dropped so far, or 0 if no function that counts
+    /// them was set.
     pub(super) fn dropped_lines(&self) -> u64 {
         self.dropped_lines.get().map_or(0, |dropped| dropped())
     }

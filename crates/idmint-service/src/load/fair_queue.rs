@@ -1,5 +1,5 @@
-//! A queue in which peers take turns, so that a peer with many requests does not delay a peer with
-//! one.
+//! A queue in which peers (callers) take turns, so that a peer with many waiting requests does not
+//! delay a peer with only one.
 //!
 //! ```text
 //! 2 places      A has one, B has one
@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 
 use super::pending::Sender;
 
-/// A fixed number of places for work, given in turn to the peers that wait for one.
+/// A fixed number of places for work. Peers that wait for a place get one in turn.
 #[derive(Debug)]
 pub(super) struct FairQueue(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     places_free: usize,
-    /// The number of places that were given to peers so far.
+    /// The number of times that a place was given to a peer, since the queue was created.
     given: u64,
     /// The peers that hold a place or wait for one.
     peers: HashMap<Sender, Peer>,
@@ -30,13 +30,13 @@ struct State {
 #[derive(Debug, Default)]
 struct Peer {
     held: usize,
-    /// The value of [`State::given`] when this peer got its last place. The lowest value belongs to
-    /// the peer that was served least recently.
+    /// The value of [`State::given`] when this peer last got a place. The peer with the lowest
+    /// value was served least recently.
     last_given: u64,
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
 
-/// A place for one piece of work, which becomes free when this value is dropped.
+/// A place in the queue, which lets one piece of work run. Dropping this value frees the place.
 #[derive(Debug)]
 pub struct Place {
     queue: Arc<FairQueue>,
@@ -52,9 +52,9 @@ impl FairQueue {
         })))
     }
 
-    /// Takes a free place, or waits for one. Among the waiting peers, the one that holds the fewest
-    /// places is served first. If several hold the same number, the one that was served least
-    /// recently comes first.
+    /// Takes a free place, or waits for a place. Of all waiting peers, the peer that holds the
+    /// fewest places is served first. If several peers hold the same number of places, the peer
+    /// that was served least recently comes first.
     pub(super) async fn enter(self: &Arc<Self>, peer: &Sender) -> Place {
         let place = {
             let mut state = self.state();
@@ -82,8 +82,8 @@ impl FairQueue {
             };
             state.give_to(&peer);
             drop(state);
-            // If the waiter has stopped waiting, the place is dropped here and goes to the next
-            // waiter.
+            // If the waiting task was cancelled, sending fails. The place is then dropped here, and
+            // the next waiting task gets it.
             let _ = give.send(self.place_of(&peer));
         }
     }
@@ -117,8 +117,8 @@ impl State {
         peer.last_given = given;
     }
 
-    /// Removes and returns the waiter to serve next. Returns `None` if no place is free or nobody
-    /// waits.
+    /// Removes and returns the waiting task to serve next. Returns `None` if no place is free or no
+    /// task waits.
     fn next(&mut self) -> Option<(Sender, oneshot::Sender<Place>)> {
         if self.places_free == 0 {
             return None;

@@ -3,8 +3,9 @@
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// The niceness of the threads. If all cores are busy, such a thread gets about a third of the time
-/// of a thread that serves requests, so long work goes on, but does not delay short requests.
+/// The niceness of the threads for long work. If all cores are busy, such a thread gets about a
+/// third of the CPU time of a thread that serves requests. Long work therefore continues, but does
+/// not delay short requests.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
@@ -17,7 +18,8 @@ const NICENESS: i32 = 5;
 pub(super) struct LongWorkThreads(Option<Runtime>);
 
 impl LongWorkThreads {
-    /// Creates at most `threads` threads, each when it is first needed.
+    /// Creates a pool of at most `threads` threads. A thread is started only when it is first
+    /// needed.
     pub(super) fn new(threads: usize) -> LongWorkThreads {
         let mut runtime = Builder::new_current_thread();
         runtime
@@ -25,8 +27,9 @@ impl LongWorkThreads {
             .max_blocking_threads(threads);
         #[cfg(target_os = "linux")]
         runtime.on_thread_start(|| {
-            // On Linux, niceness belongs to a thread, and any process may raise the niceness of its
-            // threads. If the kernel refuses to do so, the work runs with the usual priority.
+            // On Linux, niceness is a property of each thread, and any process may raise the
+            // niceness of its threads. If the kernel refuses, the work runs with the usual
+            // priority.
             let _ = rustix::process::nice(NICENESS);
         });
         let runtime = runtime
@@ -35,7 +38,7 @@ impl LongWorkThreads {
         LongWorkThreads(Some(runtime))
     }
 
-    /// Runs `work` on one of the threads. Work waits while all threads are busy.
+    /// Runs `work` on one of these threads. If all threads are busy, `work` waits for one of them.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -47,7 +50,8 @@ impl LongWorkThreads {
 
 impl Drop for LongWorkThreads {
     fn drop(&mut self) {
-        // Dropping the runtime itself would wait for its threads, which async code must not do.
+        // Dropping a runtime normally waits for its threads to end, and async code must not block
+        // like that.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }

@@ -26,11 +26,12 @@ const UNIT: usize = 1024;
 /// health checks use this memory, so they work under any load.
 const KEPT_FREE: usize = 16 * 1024 * 1024;
 
-/// The part of [`KEPT_FREE`] that connections of one peer may use, in bytes.
+/// The maximum memory, in bytes, that connections of one peer may use from the part of the memory
+/// that is kept free.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
-/// One eighth of each pool (`1 / PARTS`) is set aside for connections and streams, which do not
-/// wait for memory.
+/// One eighth of each pool (`1 / PARTS`) is set aside for callers that must not wait for memory:
+/// connections and streams.
 const PARTS: usize = 8;
 
 /// The maximum time for which a caller waits until other callers release memory.
@@ -41,12 +42,14 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 pub struct MemoryBudget {
     all: Pool,
     units_per_peer: usize,
-    /// The pool of each peer. A pool exists only while the peer holds memory.
+    /// The memory pool of each peer, by the address of the peer's network. A pool exists only while
+    /// the peer holds memory.
     peers: Mutex<HashMap<IpAddr, Weak<Pool>>>,
     counts: Arc<ShedCounts>,
 }
 
-/// The owner of reservations: one peer, with all its requests on all its connections.
+/// The owner of memory reservations. An owner is one peer, and includes all requests on all
+/// connections of this peer.
 #[derive(Debug, Clone)]
 pub struct BudgetOwner {
     peer: IpAddr,
@@ -60,26 +63,27 @@ pub struct BudgetOwner {
 pub struct MemoryReservation {
     from_share: OwnedSemaphorePermit,
     from_all: OwnedSemaphorePermit,
-    /// Keeps the peer's pool alive for as long as the peer holds memory.
+    /// A reference to the memory pool of the peer. The pool stays alive while the peer holds
+    /// memory.
     _share: Arc<Pool>,
 }
 
 impl MemoryReservation {
-    /// Merges another reservation of the same budget owner into this one.
+    /// Adds another reservation to this one. Both must belong to the same peer and the same budget.
     pub fn add(&mut self, other: MemoryReservation) {
         self.from_share.merge(other.from_share);
         self.from_all.merge(other.from_all);
     }
 }
 
-/// The memory of a budget or of one peer, counted in units. Among the callers that wait, the one
-/// that has waited longest is served first. Connections and streams do not wait, and can use memory
+/// The memory of a budget or of one peer, counted in units of 1 KiB. Most callers wait until memory
+/// is free, in the order of their arrival. Connections and streams do not wait, and can use memory
 /// that is set aside for them.
 #[derive(Debug)]
 struct Pool {
     units: usize,
-    /// The free units for callers that do not wait. Without these units, waiting callers could lock
-    /// out new connections and streams.
+    /// The free units that are set aside for connections and streams, which do not wait for memory.
+    /// Without these units, waiting callers could lock out new connections and streams.
     for_small: Arc<Semaphore>,
     rest: Arc<Semaphore>,
 }
@@ -95,8 +99,8 @@ impl Pool {
         }
     }
 
-    /// Returns the number of units that callers who wait can get, which excludes the units set
-    /// aside for callers who do not wait.
+    /// Returns the number of units that waiting callers can get. The number excludes the units that
+    /// are set aside for connections and streams.
     fn rest_units(&self) -> usize {
         self.units - self.units / PARTS
     }
@@ -131,27 +135,29 @@ impl Pool {
 }
 
 impl MemoryBudget {
-    /// The minimum of `http.memory_max`, in bytes: twice the memory that is kept free.
+    /// The minimum of the setting `http.memory_max`, in bytes. It is twice the memory that is kept
+    /// free for single mints and health checks.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
-    /// Creates a budget for `memory_max` bytes, minus the memory that is kept free. A `memory_max`
-    /// below [`MemoryBudget::LEAST`] is raised to it.
+    /// Creates a budget of `memory_max` bytes, minus the memory that is kept free for single mints
+    /// and health checks. A `memory_max` below [`MemoryBudget::LEAST`] is raised to it.
     pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         let memory_max = memory_max.max(Self::LEAST);
         Self::of(Self::reservable(memory_max), memory_max / 4, counts)
     }
 
-    /// Returns the part of `memory_max` that is not kept free, in bytes.
+    /// Returns the part of `memory_max`, in bytes, that callers can reserve. The rest is kept free
+    /// for single mints and health checks.
     pub fn reservable(memory_max: usize) -> usize {
         memory_max.saturating_sub(KEPT_FREE)
     }
 
-    /// Creates the budget that health checks use when the main budget is exhausted.
+    /// Creates the memory budget that health checks use when the main budget is exhausted.
     pub fn for_probes(counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         Self::of(KEPT_FREE / 2, KEPT_FREE / 8, counts)
     }
 
-    /// Creates the budget that new connections use when the main budget is exhausted.
+    /// Creates the memory budget that new connections use when the main budget is exhausted.
     pub fn for_newcomers(counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         Self::of(KEPT_FREE / 2, NEWCOMER_MAX, counts)
     }
@@ -200,23 +206,24 @@ impl BudgetOwner {
         self.peer
     }
 
-    /// `true` if more than half of the memory of this peer, or of all peers, is reserved.
+    /// `true` if more than half of this peer's memory, or more than half of the memory for all
+    /// peers, is reserved.
     pub fn is_scarce(&self) -> bool {
         self.share.is_scarce() || self.budget.all.is_scarce()
     }
 
     /// Reserves `bytes` of memory, and waits up to one second for other callers to release memory.
     ///
-    /// If `bytes` exceeds the largest reservation that this peer can get, reserves only the largest
-    /// one.
+    /// If `bytes` exceeds the maximum for a single reservation of this peer, reserves only this
+    /// maximum.
     ///
     /// # Errors
     /// Returns [`Shed::Memory`] if nothing was reserved.
     pub async fn reserve(&self, bytes: usize) -> Result<MemoryReservation, Shed> {
         let paying = async {
             let units = units_of(bytes, self.share.rest_units());
-            // Reserve from the peer's own share first. A peer that has used up its share then waits
-            // here, and does not make other peers wait.
+            // Reserve from the peer's own share first. A peer that has used up its own share then
+            // waits only for itself, and does not make other peers wait.
             let from_share = self.share.buy(units).await;
             MemoryReservation {
                 from_share,
@@ -229,8 +236,8 @@ impl BudgetOwner {
             .map_err(|_| self.budget.counts.count(Shed::Memory))
     }
 
-    /// Reserves `bytes` of memory like [`reserve`](Self::reserve), but returns `None` if the
-    /// reservation would have to wait.
+    /// Reserves `bytes` of memory like [`reserve`](Self::reserve), but never waits. Returns `None`
+    /// if too little memory is free.
     pub fn reserve_if_free(&self, bytes: usize) -> Option<MemoryReservation> {
         let units = units_of(bytes, self.share.rest_units());
         let [from_share, from_all] =
@@ -252,7 +259,7 @@ impl BudgetOwner {
     }
 
     /// Reserves `bytes` of memory without waiting, or returns `None` if too little memory is free.
-    /// The caller can then continue with less memory.
+    /// After `None`, the caller can continue with less memory.
     pub fn try_reserve(&self, bytes: usize) -> Option<MemoryReservation> {
         let units = units_of(bytes, self.share.units);
         let from_share = self.share.buy_now(units)?;
@@ -265,9 +272,9 @@ impl BudgetOwner {
     }
 }
 
-/// Returns the network that counts as one peer. An IPv4 address is its own network. For IPv6, the
-/// network is the first 64 bits of the address, because one customer usually gets all addresses in
-/// it.
+/// Returns the network that counts as one peer. An IPv4 address counts as one peer. For IPv6, the
+/// network is the first 64 bits of the address, because one customer usually owns all addresses in
+/// such a network.
 pub fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
@@ -281,7 +288,8 @@ fn units_of(bytes: usize, most: usize) -> u32 {
 
 /// A response body that reserves memory for each chunk before sending it.
 pub trait ReservedBody {
-    /// Takes the memory reservation for the first chunk, if it was already made.
+    /// Takes the memory reservation for the first chunk. Returns `None` if no reservation was made,
+    /// or if it was already taken.
     fn take_reservation(&mut self) -> Option<MemoryReservation>;
 
     /// Returns the maximum length of the next chunk, in bytes.

@@ -23,11 +23,12 @@ pub use shed::{Shed, ShedCounts};
 pub struct Load {
     /// The memory budget for connections, bodies and responses.
     pub memory: Arc<MemoryBudget>,
-    /// The memory budget for health checks: one half of the memory that the main budget keeps free.
+    /// The memory budget for health checks. It has one half of the memory that the main budget
+    /// keeps free.
     pub reserve: Arc<MemoryBudget>,
-    /// The memory budget for new connections: the other half of the memory that the main budget
-    /// keeps free. This budget has room for a few connections of each peer, so a new peer can mint
-    /// even when the main budget is exhausted.
+    /// The memory budget for new connections. It has the other half of the memory that the main
+    /// budget keeps free. Each peer can open a few connections from this budget, so a new peer can
+    /// mint even when the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<Requests>,

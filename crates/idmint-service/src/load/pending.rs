@@ -1,4 +1,5 @@
-//! Limits on pending requests whose bodies have not arrived yet. Callers share the places fairly.
+//! Limits the number of pending requests, whose bodies have not arrived yet. Callers share the
+//! places for such requests fairly.
 //!
 //! A request that waits for a slow body costs no work, so it does not count as in flight. Such
 //! requests have a limit of their own:
@@ -30,7 +31,7 @@ pub enum Sender {
     Peer(IpAddr),
 }
 
-/// The pending requests of this process whose bodies have not arrived.
+/// All pending requests of this process. A request is pending until its body has arrived.
 #[derive(Debug)]
 pub struct PendingBodies {
     places_max: usize,
@@ -44,12 +45,12 @@ struct Places {
     next_number: u64,
     /// The places that each sender holds, oldest first.
     by_sender: HashMap<Sender, BTreeMap<u64, oneshot::Sender<()>>>,
-    /// The senders, sorted by the number of places that they hold.
+    /// The number of places that each sender holds, with the sender, in ascending order.
     by_count: BTreeSet<(usize, Sender)>,
 }
 
 impl PendingBodies {
-    /// Creates a limit of `places_max` pending requests. At least one request is allowed.
+    /// Creates a limit of `places_max` pending requests. A limit of 0 is raised to 1.
     pub fn new(places_max: usize, counts: Arc<ShedCounts>) -> Arc<PendingBodies> {
         Arc::new(PendingBodies {
             places_max: places_max.max(1),
@@ -58,8 +59,8 @@ impl PendingBodies {
         })
     }
 
-    /// Takes a place for a request of this sender, and holds the place until the result is dropped.
-    /// If all places are taken, the sender with the most places loses its oldest place.
+    /// Takes a place for a request of this sender. Dropping the result frees the place. If all
+    /// places are taken, the sender with the most places loses its oldest place.
     pub fn enter(self: &Arc<Self>, sender: Sender) -> PendingBody {
         let mut places = self.places();
         if places.taken >= self.places_max {
@@ -85,7 +86,8 @@ impl PendingBodies {
 }
 
 impl Places {
-    /// Applies `change` to the places of a sender, and updates the counts.
+    /// Applies `change` to the places of a sender. Then updates the number of taken places and the
+    /// order of the senders.
     fn change(
         &mut self,
         sender: &Sender,
@@ -111,15 +113,15 @@ impl Places {
         };
         self.change(&most, |own| {
             if let Some((_, give_up)) = own.pop_first() {
-                // Sending fails only if the request has just ended. Such a request needs no
-                // message.
+                // Sending fails only if the pending request has just ended. An ended request does
+                // not need to know that its place is gone.
                 let _ = give_up.send(());
             }
         });
     }
 }
 
-/// The place of a pending request whose body has not arrived.
+/// The place of a pending request. A request is pending until its body has arrived.
 #[derive(Debug)]
 pub struct PendingBody {
     bodies: Arc<PendingBodies>,
@@ -129,8 +131,8 @@ pub struct PendingBody {
 }
 
 impl PendingBody {
-    /// Returns `Ready` with the reason once another request has taken this place, and `Pending`
-    /// until then.
+    /// Returns `Ready` with the reason for the refusal once another request has taken this place.
+    /// Until then, returns `Pending`.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Poll<Shed> {
         Pin::new(&mut self.given_up)
             .poll(context)

@@ -1,4 +1,5 @@
-//! Limits on the number of requests in flight, and on long work.
+//! Limits the number of requests in flight, and the amount of long work, such as minting large
+//! batches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,16 +14,16 @@ use super::long_work_threads::LongWorkThreads;
 use super::pending::Sender;
 use super::shed::{Shed, ShedCounts};
 
-/// The longest estimated duration that counts as short work. Short work is started at once under
-/// any load.
+/// The longest estimated duration of work that counts as short. Short work starts at once, even
+/// under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
 
-/// The number of long requests per core that are admitted no matter how long they take, so that an
-/// idle node accepts all work.
+/// The number of long requests per core that are always admitted, however long they take. An idle
+/// node therefore accepts all work.
 const BULK_PER_CORE: usize = 1;
 
-/// The limit, per core, on the total estimated time of admitted long work. The limit applies only
-/// while at least [`BULK_PER_CORE`] long requests per core are being processed.
+/// The limit, for each core, on the estimated total time of the admitted long work. The limit
+/// applies only while at least [`BULK_PER_CORE`] long requests per core are being processed.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
@@ -30,34 +31,35 @@ const BACKLOG_MAX: Duration = Duration::from_millis(20);
 pub struct Requests {
     in_flight_max: usize,
     cores: usize,
-    /// The number of mints that only wait: for memory, for a permit, or until their ids may be
-    /// sent. Such mints are in flight but use no resources.
+    /// The number of mints that are only waiting: for memory, for a permit, or until their ids may
+    /// be sent. Such mints are in flight, but do not use the CPU.
     /// Written by: `HeldMint`. Read by: `has_room`.
     held: AtomicUsize,
     bulk: Mutex<Bulk>,
-    /// The queue for cores, with one place for each core that long work may keep busy.
+    /// The queue for CPU cores. It has one place for each core that long work may keep busy.
     cores_free: Arc<FairQueue>,
     /// The threads that do long work, one for each core.
     threads: LongWorkThreads,
-    /// The queue for the largest requests, whose parsed content may need many times the memory of
-    /// the body. The queue has one place, so only one such request is processed at a time.
+    /// The queue for the requests with the largest bodies, whose parsed content may need many times
+    /// the memory of the body. The queue has one place, so only one such request is processed at a
+    /// time.
     largest: Arc<FairQueue>,
-    /// The number of detached requests, whose callers have disconnected. Detached requests count as
-    /// in flight.
+    /// The number of detached requests. A request is detached if it continues after its caller has
+    /// disconnected. Detached requests count as in flight.
     /// Written by: `work_detached`, `DetachedWork`. Read by: `has_room`, `wait_for_detached`.
     detached: AtomicUsize,
     /// Notified when no detached request is left.
     all_ended: Notify,
     counts: Arc<ShedCounts>,
 }
-// Ordering of all atomics: `Relaxed`. The counts limit how much work runs, and guard no other
-// memory.
+// All atomics of this type use the ordering `Relaxed`, because the counts only limit how much work
+// runs and guard no other memory.
 
 /// The admitted long work of all peers.
 #[derive(Debug, Default)]
 struct Bulk {
-    /// The number of long requests between their admission and the end of their responses. At most
-    /// half of `in_flight_max`, rounded up.
+    /// The number of long requests that are admitted and whose responses have not ended. It is at
+    /// most half of `in_flight_max`, rounded up.
     admitted: usize,
     all: Backlog,
     /// The long work of each peer that has any.
@@ -93,8 +95,8 @@ impl Bulk {
     }
 
     /// `true` if this node can soon start another long request of this peer. One of these
-    /// conditions is enough: the node is idle, all admitted work together is short, or this peer
-    /// has less than its fair part of the work while other peers have work, too.
+    /// conditions is enough: the node is idle, all admitted work together is short, or other peers
+    /// have work but this peer has less than its fair part of it.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -107,8 +109,8 @@ impl Bulk {
 }
 
 impl Requests {
-    /// Creates a limit of `in_flight_max` requests at once, half of which may be long. The number
-    /// of cores is that of this machine.
+    /// Creates a limit of `in_flight_max` requests at once. At most half of them may be long. The
+    /// limits on long work depend on the number of cores of this machine.
     pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<Requests> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new(Requests {
@@ -150,22 +152,23 @@ impl Requests {
         self.in_flight_max
     }
 
-    /// Counts a request that is turned away because too many requests are in flight, and returns
-    /// [`Shed::InFlight`].
+    /// Counts a request that is refused because too many requests are in flight. Returns
+    /// [`Shed::InFlight`], the reason for the refusal.
     pub fn turn_away(&self) -> Shed {
         self.counts.count(Shed::InFlight)
     }
 
-    /// Counts a mint as waiting, for example until its ids may be sent, until the guard is dropped.
+    /// Counts a mint that only waits, for example until its ids may be sent. The mint counts as
+    /// waiting until the returned guard is dropped.
     pub fn hold(self: &Arc<Self>) -> HeldMint {
         self.held.fetch_add(1, Ordering::Relaxed);
         HeldMint(Arc::clone(self))
     }
 
-    /// Finishes the work of a caller that has disconnected in the background. The work counts as in
-    /// flight.
+    /// Finishes a request in the background after its caller has disconnected. Until `work` ends,
+    /// it counts as a request in flight.
     pub fn work_detached(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime, the process is shutting down, and the work is abandoned.
+        // If no runtime exists, the process is shutting down. The work is then abandoned.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
@@ -177,12 +180,13 @@ impl Requests {
         });
     }
 
-    /// Waits for up to `wait_max` until all detached requests have ended. Returns the number of
-    /// detached requests that are still running.
+    /// Waits until all detached requests have ended, but at most for `wait_max`. Detached requests
+    /// are those whose callers have disconnected. Returns the number of detached requests that
+    /// still run.
     pub async fn wait_for_detached(&self, wait_max: Duration) -> usize {
         let all_end = async {
-            // Register for the notification before the check, so that a request that ends between
-            // the check and the wait is not missed.
+            // Register for the notification before the check. Otherwise a request that ends between
+            // the check and the wait would be missed.
             let mut ended = self.all_ended.notified();
             while self.detached.load(Ordering::Relaxed) > 0 {
                 ended.await;
@@ -206,8 +210,8 @@ impl Drop for DetachedWork {
     }
 }
 
-/// Converts an estimate to nanoseconds. The result is capped, so that the sum of a million
-/// estimates does not overflow.
+/// Converts an estimated duration to nanoseconds. The result is capped, so that the sum of a
+/// million such estimates does not overflow.
 fn nanos_of(estimate: Duration) -> u64 {
     u64::try_from(estimate.as_nanos())
         .unwrap_or(u64::MAX)
@@ -236,11 +240,11 @@ pub struct PeerBulk {
 }
 
 impl PeerBulk {
-    /// Admits long work that would take the time `estimate` on one core.
+    /// Admits long work, for which one core would need about the time `estimate`.
     ///
     /// # Errors
-    /// Returns [`Shed::Bulk`] if there is more long work than this node can do soon, or if half of
-    /// the allowed requests in flight are long already.
+    /// Returns [`Shed::Bulk`] if this node cannot do the work soon because of other long work, or
+    /// if long requests already take half of the allowed requests in flight.
     pub fn enter(&self, estimate: Duration) -> Result<BulkPass, Shed> {
         let (requests, nanos) = (&self.requests, nanos_of(estimate));
         let mut bulk = requests.bulk();
@@ -258,9 +262,9 @@ impl PeerBulk {
         })
     }
 
-    /// Admits work whose input has now arrived, with the new estimate. If `pass` is a permit, the
-    /// work was admitted before, and only resumes. Short work needs no permit, and the result is
-    /// then `None`.
+    /// Admits work whose request body has now arrived, so that its duration can be estimated
+    /// better. If `pass` is a permit, the work was admitted before, and only resumes. Short work
+    /// without a permit needs none, and the result is then `None`.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
@@ -281,13 +285,13 @@ impl PeerBulk {
         }
     }
 
-    /// Waits until this request may process a very large body. Only one request does so at a time,
-    /// until the returned place is dropped.
+    /// Waits until this request may process a very large body. Only one request at a time may do
+    /// so. Dropping the returned place lets the next request begin.
     pub async fn turn_of_largest(&self) -> Place {
         self.requests.largest.enter(&self.peer).await
     }
 
-    /// Runs a part of long work on a thread of lower priority, once a core is free for this peer.
+    /// Runs a part of long work on a thread of lower priority, as soon as this peer gets a core.
     pub async fn work_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -304,7 +308,7 @@ impl PeerBulk {
     }
 }
 
-/// The permit of a long request, which counts as admitted until the permit is dropped.
+/// The permit for a long request. The request counts as admitted until the permit is dropped.
 #[derive(Debug)]
 pub struct BulkPass {
     is_working: bool,
@@ -314,8 +318,8 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work, so that it does not count against other work until it is resumed. The
-    /// caller controls how long the pause takes, for example by sending its body slowly.
+    /// Pauses the work. Paused work does not keep this node from admitting other work. The caller
+    /// controls how long the pause takes, for example by sending its request body slowly.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);
@@ -334,8 +338,8 @@ impl BulkPass {
         &self.of
     }
 
-    /// If there are more long requests than cores, returns the handle with which the work can run
-    /// on a thread for long work. Otherwise returns `None`, because the work can stay on the
+    /// Returns a handle with which the work can run on a thread for long work. Returns `None`
+    /// unless there are more long requests than cores, because the work can then stay on the
     /// threads that serve requests.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;

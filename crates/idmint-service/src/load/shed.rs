@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The resource whose exhaustion caused a caller to be turned away. The request had no effect, so
-/// the caller may retry.
+/// The resource that was exhausted when a caller was turned away. The request had no effect, so the
+/// caller may retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shed {
     /// The memory of `http.memory_max`, or the peer's share of it.
@@ -12,8 +12,8 @@ pub enum Shed {
     /// The limit `http.in_flight_max` on the number of requests in flight.
     #[error("too many requests are in flight (http.in_flight_max)")]
     InFlight,
-    /// The places for pending requests whose bodies have not arrived. Their number is limited by
-    /// `http.in_flight_max`, too.
+    /// No place was left for a pending request, whose body has not arrived yet. The setting
+    /// `http.in_flight_max` limits the number of these places, too.
     #[error("the body did not arrive in time, and another request took its place")]
     Bodies,
     /// The node's capacity for long work.
@@ -25,7 +25,7 @@ pub enum Shed {
     /// The limit `http.connections_per_peer` on the connections of one peer.
     #[error("this peer has too many connections open (http.connections_per_peer)")]
     Peer,
-    /// The client sent too many HTTP/2 frames that belong to no request.
+    /// The client sent too many HTTP/2 frames that do not belong to any request.
     #[error("this peer sent too many HTTP/2 frames that belong to no request")]
     Frames,
     /// The TLS handshake failed, or took longer than `http.header_timeout`.
@@ -64,7 +64,8 @@ impl Shed {
 /// The number of refused requests and connections, by reason.
 #[derive(Debug, Default)]
 pub struct ShedCounts {
-    /// The counts, indexed by the position of the reason in [`Shed::ALL`].
+    /// The number of callers that were turned away for each reason. The index is the position of
+    /// the reason in [`Shed::ALL`].
     /// Written by: `count`. Read by: metrics.
     /// Ordering: `Relaxed`, because the counts guard no other memory.
     counts: [AtomicU64; Shed::ALL.len()],
@@ -77,7 +78,7 @@ impl ShedCounts {
         shed
     }
 
-    /// Returns how often callers were turned away for the reason `shed`.
+    /// Returns the number of times that callers were turned away for the reason `shed`.
     pub fn of(&self, shed: Shed) -> u64 {
         self.counts[shed as usize].load(Ordering::Relaxed)
     }
