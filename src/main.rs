@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// The memory allocator. Unlike the system's own allocator, it soon returns memory to the operating
-/// system when the load falls after a peak.
+/// The memory allocator. Unlike the allocator of the system, it soon returns memory to the
+/// operating system when the load falls after a peak.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,5 +1,5 @@
-//! Access control of the service: the tokens, certificates and TLS files that the configuration
-//! names.
+//! Access control of the service. Reads the tokens, certificates and TLS files that the
+//! configuration names.
 //!
 //! The files are read at the start, and again when the process receives SIGHUP.
 
@@ -32,8 +32,8 @@ pub enum AccessError {
     Tls(#[from] TlsError),
 }
 
-/// The access control of the service: the guard that checks callers, and the TLS configuration.
-/// Each is `None` if it is not configured. The other fields are needed to read the files again.
+/// The access control of the service: the guard that checks callers, and the TLS configuration. A
+/// part that is not configured is `None`. The other fields are needed to read the files again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Reads the access files that a configuration names. Passes the expiry times of the
+    /// Reads the token and TLS files that a configuration names. Passes the expiry times of the
     /// credentials in these files to `service`, which reports them.
     ///
     /// # Errors
@@ -86,9 +86,9 @@ impl Access {
         })
     }
 
-    /// Reads the files again, and from now on accepts the tokens and certificates in them. Of the
-    /// settings in `config`, only the scopes of certificates take effect. If a file is invalid, the
-    /// previous settings stay in force.
+    /// Reads the token and TLS files again, and from now on accepts the tokens and certificates in
+    /// them. Only the scopes of certificates are taken from `config`. If a file is invalid, the
+    /// content that was read before stays in force.
     pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
         if let Some(config) = config {
             self.tls_config
@@ -143,11 +143,12 @@ impl Access {
 /// The access rules of a configuration, described for operators.
 #[derive(Debug)]
 pub struct AccessSummary {
-    /// The credentials that the service accepts, such as `3 tokens, 1 certificate names`.
+    /// The number of credentials of each kind that the service accepts, such as `3 tokens, 1
+    /// certificate names`.
     pub credentials: String,
-    /// One line for each token or certificate that may not send all requests of its scopes. For
-    /// example, a token with the scope `metrics` that is limited to some formats cannot read the
-    /// metrics.
+    /// A line for each token or certificate that cannot send all requests that its scopes allow.
+    /// For example, a token with the scope `metrics` that is limited to some formats cannot read
+    /// the metrics.
     pub refusals: Vec<String>,
 }
 
@@ -182,7 +183,7 @@ struct TlsFiles {
     config: ServerConfig,
     /// `None` if clients need no certificate.
     clients: Option<ClientCertificates>,
-    /// The expiry times of the certificates and revocation lists in the files.
+    /// The expiry times of the certificates and certificate revocation lists in the TLS files.
     expiries: Vec<Expiry>,
 }
 
@@ -200,7 +201,7 @@ pub enum TlsError {
         #[source]
         cause: io::Error,
     },
-    /// A file is not PEM, or lacks an item of the required kind.
+    /// A TLS file is not PEM, or lacks an item of the required kind, such as a private key.
     #[error("{key}: the file {} has no {what} in PEM format", .path.display())]
     NotPem {
         /// The setting.
@@ -213,7 +214,7 @@ pub enum TlsError {
         #[source]
         cause: pem::Error,
     },
-    /// The certificate or the key cannot be used, or the two do not match.
+    /// The server certificate or its private key cannot be used, or the two do not belong together.
     #[error("http.tls: the certificate {} cannot be used with the key {}", .certificate.display(), .key.display())]
     Unusable {
         /// The certificate file.
@@ -265,8 +266,8 @@ impl TlsFiles {
             Some(clients) => {
                 let builder = builder.with_client_cert_verifier(clients.verifier());
                 let mut config = builder.with_single_cert(chain, secret).map_err(unusable)?;
-                // A resumed session would not present the client certificate again, so resumption
-                // is disabled.
+                // A client that resumes a TLS session would not present its certificate again, so
+                // session resumption is disabled.
                 config.session_storage = Arc::new(NoServerSessionStorage {});
                 config.send_tls13_tickets = 0;
                 config

@@ -21,7 +21,7 @@ use idmint_net::{
 };
 use idmint_service::Service;
 
-/// The time limit at shutdown for the requests that are still in flight.
+/// The time limit for requests that are still in flight when the service shuts down.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(25);
 
 /// The HTTP servers for the API and for the probes.
@@ -32,8 +32,8 @@ pub(super) struct Answerer<'a> {
     guard: Option<Arc<Guard>>,
     tls: Option<Arc<Tls>>,
     callers: Callers,
-    /// `true` if each request must carry the identity of its caller even without TLS, because rate
-    /// limits or the audit trail need it.
+    /// `true` if each request must carry the identity of its caller, even without TLS, because rate
+    /// limits or the audit trail need the identity.
     names_callers: bool,
     auditor: Option<Auditor>,
 }
@@ -158,8 +158,8 @@ pub(super) fn address_of(listener: &TcpListener) -> SocketAddr {
         .expect("a bound socket has an address")
 }
 
-/// Returns a check that refuses connections while the clock shows a date before 1970. The HTTP
-/// library would panic when it writes such a date into a response.
+/// Returns a check that refuses connections while the clock shows a date before 1970. Without this
+/// check, the HTTP library would panic when it writes such a date into a response.
 fn obstacle(service: &Service) -> Box<dyn Fn() -> Option<Bytes> + Send + Sync> {
     let clock = Arc::clone(service.clock());
     Box::new(move || {

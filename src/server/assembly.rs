@@ -23,16 +23,16 @@ use idmint_service::{
 use idmint_storage::KeptFormat;
 use idmint_wire::KnownDomains;
 
-/// The minimum time for which a long request waits for its permit. The time limit is
-/// `mint.wait_max`, unless that is shorter than this constant.
+/// The minimum time for which a request for a large batch waits for its permit. The time limit is
+/// `mint.wait_max`, or this constant if `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The default number of lanes per format for a node whose slot is not configured. Each lane has
-/// its own worker number. A format with room for only 4 lanes gets 4.
+/// The maximum number of lanes (worker numbers) per format that a node gets by default, if its slot
+/// is not configured. A format with room for only 4 lanes gets 4.
 const LANES_MAX: u32 = 8;
 
-/// The longest tick of a grouped format. With a longer tick, two stored conjunctions of a pair
-/// could get the same id.
+/// The longest tick of a format whose ids are assigned to conjunctions (a grouped format). With a
+/// longer tick, two stored conjunctions of the same pair of objects could get the same id.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// An error in the configuration that prevents assembly.
@@ -44,8 +44,8 @@ pub enum AssemblyError {
     /// The configured worker numbers do not fit into a format.
     #[error(transparent)]
     Lanes(#[from] LaneError),
-    /// The tick of a grouped format is too long. Two conjunctions of one pair that are over a
-    /// second apart could share an id.
+    /// The tick of a format for conjunctions is too long. Two conjunctions of the same pair of
+    /// objects, more than a second apart, could get the same id.
     #[error(
         "format `{format}` has a tick of {tick}, but with conjunction.mode = \"grouped\" a grouped format may have \
          ticks of at most 1s; use \"pure\", or a finer tick"
@@ -56,8 +56,8 @@ pub enum AssemblyError {
         /// The tick of the format.
         tick: Tick,
     },
-    /// After a crash, the horizon could be further ahead of the clock than a start accepts. Every
-    /// format would then wait for the clock.
+    /// After a crash, the horizon (the end of the reserved time) could be further ahead of the
+    /// clock than a start accepts. All formats would then wait until the clock has caught up.
     #[error(
         "{what} is above clock.max_ahead = {}, so after a crash every format would wait until the clock has \
          caught up; set clock.max_ahead to at least \"{needed}\", or {advice}", format_duration(*.max_ahead)
@@ -72,7 +72,7 @@ pub enum AssemblyError {
         /// An alternative remedy.
         advice: &'static str,
     },
-    /// Some formats have no worker number for a node with the last slot.
+    /// In some formats, a node with the last slot would have no worker number.
     #[error(
         "worker.slots = {slots}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once \
          ids were minted, or disable these formats in formats.enabled", .slots - 1, .formats.join(", ")
@@ -80,10 +80,11 @@ pub enum AssemblyError {
     Slots {
         /// The configured number of slots.
         slots: u32,
-        /// The formats that have room for fewer slots, each with its number of slots.
+        /// The formats that have room for fewer slots, each with the number of slots for which it
+        /// has room.
         formats: Vec<String>,
     },
-    /// Two formats can write the same text, and the data directory is new.
+    /// Two formats can write different ids as the same text, and the data directory is new.
     #[error("{pair}; a new data directory must begin with only one of them")]
     EqualTexts {
         /// The two formats, and the settings to change.
@@ -112,7 +113,8 @@ pub enum AssemblyError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Assembles the service. It mints no sequenced ids before [`begin`](super::start::begin).
+/// Assembles the service from a configuration. The service mints no sequenced ids, which contain
+/// the time, before [`begin`](super::start::begin) is called.
 ///
 /// # Errors
 /// Returns [`AssemblyError`], which names the setting, the value and the bound.
@@ -204,8 +206,8 @@ fn serve_formats(
     ))
 }
 
-/// Returns the decoder for a configuration. The decoder knows the worker numbers, the shard and the
-/// domains with which this deployment mints.
+/// Returns a decoder for a configuration. The decoder knows the worker numbers, the shard and the
+/// domains that this deployment puts into its ids.
 ///
 /// # Errors
 /// Returns [`AssemblyError`], which names the invalid setting.
@@ -220,15 +222,15 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     ))
 }
 
-/// Checks that after a crash the horizon is never more than `clock.max_ahead` ahead of the clock.
+/// Checks that even after a crash the horizon is at most `clock.max_ahead` ahead of the clock.
 ///
-/// The horizon is the end of the reserved time. It can be a whole tick ahead of the clock, because
-/// a tick is reserved to its end as soon as it begins. On a busy node it can be a whole
-/// `storage.window` ahead.
+/// The horizon is the end of the reserved time. The horizon can be a whole tick ahead of the clock,
+/// because a tick is reserved to its end as soon as it begins. On a busy node, the horizon can be a
+/// whole `storage.window` ahead.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
-    // Fleets are exempt, because a starting node of a fleet takes a slot whose horizon has already
-    // passed.
+    // Fleets are exempt from this check, because a starting node of a fleet takes a slot whose
+    // horizon the clock has already passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
         let needed = format_duration(window);
         return Err(AssemblyError::BeyondMaxAhead {
@@ -249,7 +251,7 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Returns the first minted format of this rule that has a tick longer than `most`.
+/// Returns the first minted format with this rule whose tick is longer than `most`.
 fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Format, Tick)> {
     let formats = catalog.formats.iter();
     let minted = formats.filter(|format| format.is_minted() && format.rule == rule);
@@ -258,12 +260,12 @@ fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Form
         .find(|(_, tick)| tick.duration() > most)
 }
 
-/// Checks that the ticks of grouped formats are at most one second long, so that no two
-/// conjunctions of a pair share an id.
+/// Checks that the ticks of grouped formats, whose ids are assigned to conjunctions, are at most
+/// one second long. No two conjunctions of the same pair of objects then share an id.
 ///
 /// Two stored conjunctions of a pair are more than a second apart, so they lie in different ticks.
-/// The exception is a conjunction whose first report already contained an id, which the service
-/// kept. That id has a different tick from the ids of the pair's other conjunctions.
+/// The only exception is a conjunction whose first report already contained an id, which the
+/// service then kept. That id has a different tick from the ids of the pair's other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     match coarse_format(catalog, Rule::Grouped, GROUPED_TICK_MAX) {
         Some((format, tick)) => Err(AssemblyError::CoarseTick {
@@ -285,8 +287,8 @@ fn slots_of(config: &Config) -> NonZeroU32 {
         .expect("at least 1, checked when the configuration was loaded")
 }
 
-/// Returns the rule that determines the worker numbers of this node in each format. A node of a
-/// fleet does not know its slot yet, so the rule then has slot 0.
+/// Returns the rule that determines this node's worker numbers in each format. A node of a fleet
+/// does not know its slot yet, so its rule contains slot 0.
 pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
@@ -304,8 +306,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     }
 }
 
-/// Checks that every slot has a worker number in every format. Call this function before the first
-/// mint, because `worker.slots` cannot change after it.
+/// Checks that every slot has a worker number in every sequenced format that is minted. Call this
+/// function before the first mint, because `worker.slots` cannot change after the first mint.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Slots`] if a format has too few worker numbers.
@@ -346,8 +348,9 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     }
 }
 
-/// Returns the field values with which this deployment mints: the worker numbers of all its nodes,
-/// the shard and the domains. A decoded id with these values is more likely to be one of its own.
+/// Returns the field values that this deployment puts into its ids: the worker numbers of all its
+/// nodes, the shard and the domains. A text that decodes to these values is more likely to be an id
+/// of this deployment.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();
@@ -378,9 +381,9 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
     })
 }
 
-/// Returns a description of each format and encoding. The store keeps these descriptions. A later
-/// start fails if a description differs from the kept one of the same name, because a difference
-/// could do harm:
+/// Returns a description of each format and each encoding. The store keeps these descriptions. A
+/// later start fails if a description differs from the stored description of the same name, because
+/// the difference could have one of these effects:
 ///
 /// - in a sequenced format, an id could be minted twice
 /// - in a grouped format, a stored conjunction could get a second id
@@ -435,7 +438,8 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
     })
 }
 
-/// Returns the configured domains, indexed by hash, so that decoded ids can name their domain.
+/// Returns the configured domains by their hash. An id contains only the hash, so the decoder needs
+/// the result to name the domain.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Domain`] if a domain cannot be hashed.

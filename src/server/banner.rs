@@ -1,4 +1,5 @@
-//! The banner at the start: the address, the formats, and a request to paste into a terminal.
+//! The banner that is printed at the start: the address, the formats, and an example request to
+//! paste into a terminal.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,8 +44,9 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     text
 }
 
-/// Returns a table with one row per minted format: its worker numbers, its ids per second and its
-/// last day. A final line lists the decode-only formats.
+/// Returns a table with a row for each minted format. The row has the worker numbers, the maximum
+/// number of ids per second, and the last day on which the format can be minted. A final line lists
+/// the decode-only formats.
 pub fn formats_table(service: &Service) -> String {
     let mut text = format!(
         "{:<16} {:<22} {:>14}  {}\n",
@@ -85,7 +87,8 @@ pub fn formats_table(service: &Service) -> String {
     text
 }
 
-/// Formats ascending numbers and joins consecutive ones: `0-31`, or `0 32 64`.
+/// Writes ascending numbers as text, and joins consecutive numbers to ranges. Examples: `0-31`, or
+/// `0 32 64`.
 fn workers_text(numbers: &[u32]) -> String {
     let rows = numbers.chunk_by(|before, after| before.checked_add(1) == Some(*after));
     let texts: Vec<_> = rows
@@ -97,8 +100,8 @@ fn workers_text(numbers: &[u32]) -> String {
     texts.join(" ")
 }
 
-/// Returns the number of ids per second that all lanes of the node mint together. Each lane has its
-/// own worker number. If the format has several types, the number is for the first type.
+/// Returns the number of ids per second that all lanes of the node can mint together. Each lane has
+/// its own worker number. If the format has several types, the result is for the first type.
 fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
     let per_worker = format
         .per_second(&format.variants[0].layout)

@@ -1,4 +1,4 @@
-//! The formats of this program: the built-in formats, with the changes and additions of the
+//! The id formats of this program: the built-in formats, with the changes and additions of the
 //! configuration.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use idmint_core::id::{Format, FormatAlias, FormatDefinition, FormatError, PRESET
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
 
-/// The maximum length of a chain of formats, such as `a`, which is like `b`, which is like `c`. A
-/// longer chain is refused as a cycle.
+/// The maximum length of a chain of formats that are based on each other through the key `like`:
+/// `a` is like `b`, which is like `c`. A longer chain is refused as a cycle.
 const LIKE_MAX: usize = 16;
 
 /// All enabled formats, in the order in which decoding tries them.
@@ -31,12 +31,12 @@ pub enum CatalogError {
     /// A format definition is invalid.
     #[error("{}{error}\ndocs/CUSTOM-FORMATS.md describes every key.", prefix(.place))]
     Format {
-        /// The place of the wrong key, if the format is not built in.
+        /// The line or variable that sets the invalid key, or `None` if the format is built in.
         place: Option<Origin>,
         /// The error in the definition.
         error: FormatError,
     },
-    /// A built-in definition is not TOML, which is a bug in this build.
+    /// The definition of a built-in format is not valid TOML, which is a bug in this build.
     #[error("the built-in format `{name}` is broken: {problem}")]
     Preset {
         /// The format.
@@ -56,7 +56,8 @@ pub enum CatalogError {
         /// The existing formats.
         known: Vec<String>,
     },
-    /// A format is based on itself through a chain of `like`.
+    /// A format refers back to itself through a chain of `like` keys, each of which names the base
+    /// format.
     #[error(
         "{}format `{format}`: its `like` refers back to itself; base it on another format", prefix(.place)
     )]
@@ -66,8 +67,9 @@ pub enum CatalogError {
         /// The format.
         format: String,
     },
-    /// The table of a former name sets a key to a value that the format with the current name does
-    /// not have.
+    /// The configuration uses a former name of a format. The table with the former name sets a key
+    /// that cannot be changed, such as `fields`, or sets a key to another value than the table with
+    /// the current name.
     #[error(
         "formats.{name}.{key}: `{name}` is a former name of `{format}`, which has another {key}; write the keys of this \
          table in [formats.{format}], or give a format of your own another name"
@@ -80,7 +82,7 @@ pub enum CatalogError {
         /// The key.
         key: String,
     },
-    /// A setting names a format that does not exist or is disabled.
+    /// A setting names a format that does not exist or that is disabled.
     #[error("{key} names `{name}`, which is not an enabled format; {}", choice(.name, .known))]
     NameUnknown {
         /// The setting.
@@ -129,9 +131,10 @@ impl Catalog {
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
             let mut table = resolved(&name, &tables, &config.origins)?;
-            // The built-in `rarity` says how rare a format is in general. It is wrong for a format
-            // that the configuration defines or enables, because that format is in use here. The
-            // built-in value is therefore removed, unless the configuration sets another one.
+            // The built-in value of `rarity` says how rare a format is in general. This value is
+            // wrong for a format that the configuration defines or enables, because the format is
+            // in use here. The built-in value is therefore removed, unless the configuration sets
+            // another value.
             let own = settings.definitions.get(&name);
             let is_enabled = || settings.enabled.iter().flatten().any(|of| *of == name);
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
@@ -184,8 +187,8 @@ impl Catalog {
     }
 }
 
-/// Returns the settings with the current names of formats instead of former ones. The table
-/// `[formats.conjunction-v1-label]` is merged into `[formats.conjunction-v1]`, except for its
+/// Returns the format settings with former names of formats replaced by the current names. The
+/// table `[formats.conjunction-v1-label]` is merged into `[formats.conjunction-v1]`, except for its
 /// encodings.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
@@ -204,8 +207,8 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
             let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
             match key.as_str() {
                 "summary" | "reveals" | "encodings" => {}
-                // `enabled = false` is ignored. It was the default of the former name, and does not
-                // mean that the current format should be disabled.
+                // `enabled = false` is ignored. The former format was disabled by default, so this
+                // value does not mean that the current format should be disabled.
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
@@ -222,9 +225,9 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
     Ok(settings)
 }
 
-/// Adds a table for each former name, so that other formats can be `like` a former name. If the
-/// configuration uses a former name, also adds the encoding of that name to the current format,
-/// with the settings in the former name's table.
+/// Adds a table for each former name of a format, so that a format can be based on a former name
+/// (`like`). If the configuration uses a former name, also adds the encoding of the former name to
+/// the current format. The encoding gets the settings in the former name's table.
 fn add_former_names(
     tables: &mut BTreeMap<String, toml::Table>,
     config: &Config,
@@ -256,8 +259,8 @@ fn add_former_names(
     Ok(())
 }
 
-/// Returns the first encoding in the table of a former name, under the name that this encoding has
-/// in the current format.
+/// Returns the first encoding in the table of a format's former name. The encoding is renamed to
+/// the name that it has in the current format.
 fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
     let mut encoding = match former.get("encodings")?.get(0)? {
         toml::Value::Table(table) => table.clone(),
@@ -289,7 +292,8 @@ fn built_in(name: &'static str, text: &str) -> Result<toml::Table, CatalogError>
         })
 }
 
-/// Returns the definition of every format. The configured tables are merged over the built-in ones.
+/// Returns the definition of every format by name. The configured tables are merged over the
+/// built-in tables.
 fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
     let mut tables = BTreeMap::new();
     for preset in PRESETS {
@@ -309,8 +313,8 @@ fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, Catal
     Ok(tables)
 }
 
-/// Returns the names of the built-in formats in their order, followed by the other names in
-/// alphabetical order.
+/// Returns the names of all formats, except for former names. The built-in formats come first, in
+/// their own order, and the other names follow in alphabetical order.
 fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
     let others = tables
@@ -321,8 +325,8 @@ fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     presets.chain(others).collect()
 }
 
-/// Returns the complete table of a format. If the format is `like` another format, its keys
-/// override the keys of that format, which may in turn be `like` a third one.
+/// Returns the complete table of a format. If the key `like` names a base format, the keys of this
+/// format override the keys of the base format, which may in turn have a base format.
 fn resolved(
     name: &str,
     tables: &BTreeMap<String, toml::Table>,
@@ -345,12 +349,12 @@ fn resolved(
             });
         };
         let mut base = base.clone();
-        // A format does not inherit `enabled` and `mint`. The base format may be disabled or only
-        // decoded, for example because this format replaces it.
+        // A format does not inherit `enabled` and `mint`. The base format may be disabled or
+        // decode-only, for example because the new format replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit `start_after` and `exclude`. The ids of the other generator are
-        // ids of the base format, not of this one.
+        // A format does not inherit `start_after` and `exclude`. These keys are about another
+        // generator, whose ids belong to the base format and not to this format.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

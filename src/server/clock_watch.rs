@@ -1,5 +1,5 @@
-//! Watches the wall clock and logs its steps. Keeps the clock estimate, which is the time that
-//! minting uses, close to the wall clock.
+//! Watches the wall clock and logs when it is set forward or back. Keeps the clock estimate, which
+//! is the time that minting uses, close to the wall clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Watches the wall clock until the future is dropped.
 ///
-/// The service's clock estimate follows the wall clock. A wall clock that is more than `ahead_max`
-/// ahead of the estimate is ignored.
+/// The service's clock estimate follows the wall clock. However, the estimate does not follow a
+/// wall clock that is more than `ahead_max` ahead of it.
 pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
     let clock = service.clock();
     let mut was_too_far_ahead = false;

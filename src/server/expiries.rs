@@ -1,5 +1,5 @@
-//! Reads the times at which certificates and certificate revocation lists expire, and warns every
-//! day of those that expire soon.
+//! Reads the times at which certificates and certificate revocation lists expire. Logs a warning
+//! every day for each credential that expires soon.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Returns the expiry times of the certificates and revocation lists in a PEM file. `setting` is
-/// the key of the setting that names the file. Blocks that cannot be read are skipped, because the
-/// code that uses them reports an error.
+/// Returns the expiry times of the certificates and certificate revocation lists in a PEM file.
+/// `setting` is the key of the setting that names the file. Unreadable parts of the file are
+/// skipped, because the code that uses the file reports them.
 pub(super) fn expiries_in(pem: &[u8], kind: ExpiryKind, setting: &str) -> Vec<Expiry> {
     let certificates = CertificateDer::pem_slice_iter(pem)
         .filter_map(|certificate| Some((kind, end_of(&certificate.ok()?)?)));
@@ -38,7 +38,8 @@ pub(super) fn expiries_in(pem: &[u8], kind: ExpiryKind, setting: &str) -> Vec<Ex
     certificates.chain(lists).map(expiry).collect()
 }
 
-/// Returns the TLS files for connections to etcd, if the node is part of a fleet that uses TLS.
+/// Returns the TLS files for connections to etcd. Returns `None` unless the node is part of a fleet
+/// and connects to etcd with TLS.
 pub fn etcd_tls(config: &Config) -> Option<EtcdTls> {
     match config.engine_choice() {
         EngineChoice::Etcd(settings) => settings.tls,
@@ -46,8 +47,8 @@ pub fn etcd_tls(config: &Config) -> Option<EtcdTls> {
     }
 }
 
-/// Reads the expiry times of the certificates for connections to etcd, and makes the service report
-/// them.
+/// Reads the expiry times of the certificates for connections to etcd. Passes these times to the
+/// service, which reports them.
 pub fn read_etcd_expiries(service: &Service, tls: Option<&EtcdTls>) {
     let read = |path: &Path, kind, setting| {
         let pem = fs::read(path).unwrap_or_default();
@@ -64,7 +65,7 @@ pub fn read_etcd_expiries(service: &Service, tls: Option<&EtcdTls>) {
     service.set_expiries("etcd", expiries.unwrap_or_default());
 }
 
-/// Logs the credentials that expire within 30 days or have expired.
+/// Logs a warning for each credential that has expired or expires within 30 days.
 pub(super) fn warn_of_expiries(service: &Service) {
     let now = service.clock().now();
     for expiry in service.expiries() {
@@ -75,8 +76,8 @@ pub(super) fn warn_of_expiries(service: &Service) {
     }
 }
 
-/// Rereads the certificates for etcd every hour, and warns every day of the credentials that expire
-/// soon.
+/// Reads the certificates for connections to etcd again every hour. Once a day, logs a warning for
+/// each credential that expires soon.
 pub(super) async fn watch<S: Future<Output = ()>>(
     service: Arc<Service>,
     etcd: Option<EtcdTls>,
@@ -91,16 +92,17 @@ pub(super) async fn watch<S: Future<Output = ()>>(
     }
 }
 
-/// Returns the time at which a certificate expires (`notAfter`) or a revocation list is outdated
-/// (`nextUpdate`). In both, it is the second time in the encoding (RFC 5280, sections 4.1 and 5.1).
+/// Returns the time at which a certificate expires (`notAfter`), or after which a certificate
+/// revocation list is outdated (`nextUpdate`). In both cases this is the second time in the encoded
+/// value (RFC 5280, sections 4.1 and 5.1).
 ///
-/// The TLS library reads both times, but it has no function that returns them.
+/// The TLS library reads these times, but none of its functions returns them.
 fn end_of(der: &[u8]) -> Option<UnixTime> {
     let signed = elements(der).next()?.1;
     let fields = elements(signed).next()?.1;
     let times = elements(fields).flat_map(|(tag, value)| {
-        // In a revocation list, the times are fields of their own. In a certificate, they are
-        // inside a field that is a sequence.
+        // In a revocation list, each of the two times is a field. In a certificate, both times are
+        // inside one field, which is a sequence.
         let inner = if tag == SEQUENCE { value } else { &[] };
         iter::once((tag, value)).chain(elements(inner))
     });
@@ -124,14 +126,15 @@ fn to_time(tag: u8, text: &str) -> Option<UnixTime> {
     text.parse().ok()
 }
 
-/// Returns the elements of a DER value, each as its tag and value.
+/// Returns the elements of a value in the binary encoding DER. Each element consists of its tag and
+/// its value.
 fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     iter::from_fn(move || {
         let [tag, len, rest @ ..] = der else {
             return None;
         };
-        // A first byte of 0x80 or more is not the length itself. Its lower seven bits say how many
-        // bytes with the length follow.
+        // A length byte below 0x80 is the length itself. In a higher one, the lower seven bits are
+        // the number of bytes that follow and contain the length.
         let (len, rest) = match usize::from(*len) {
             len @ ..0x80 => (len, rest),
             long => {

@@ -1,5 +1,5 @@
-//! The start of a fleet node. The node leases a slot from the fleet's coordinator, which is an
-//! etcd, and mints while it has one.
+//! The start of a node in a fleet. The node leases a slot from the coordinator of the fleet, which
+//! is an etcd, and mints while it holds the slot.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ use idmint_storage::{
     StoreError,
 };
 
-/// The interval at which the coordinator's members are queried for their used space.
+/// The interval at which the members of the coordinator (etcd) are asked how much space they use.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// The interval at which a start checks if the coordinator has responded, and retries requests that
-/// failed.
+/// The interval at which a starting node checks if the coordinator (etcd) has responded. Failed
+/// requests are repeated at the same interval.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A fleet from which this node may lease a slot.
@@ -36,23 +36,24 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// The folder in which the node keeps its knowledge of the fleet, with the lock that keeps
-    /// other processes out of the folder.
+    /// The folder in which the node keeps what it knows about the fleet. The second value locks the
+    /// folder, so that no other process uses it.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The size limit in bytes that is assumed for a member of etcd that does not report its own.
+    /// The assumed size limit, in bytes, of an etcd member that does not report its own limit.
     quota: u64,
-    /// The operator's statement about earlier mints in this namespace (`--new-fleet`). It is used
-    /// only if the namespace has no fleet yet.
+    /// The operator's statement about whether ids were ever minted in this namespace
+    /// (`--new-fleet`). The statement is used only if the namespace has no fleet yet.
     founding: Founding,
 }
 
 impl Fleet {
-    /// Opens the fleet in this etcd. No request is sent yet, because a node may start before its
-    /// coordinator does.
+    /// Prepares the connection to the fleet in this etcd. No request is sent yet, because a node
+    /// may start before its etcd does.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if another process uses the folder, if the folder belongs to a single
-    /// node, if a file cannot be read or a later version has written it, or if this build has no etcd.
+    /// Returns [`StoreError`] if another process uses the node's folder, if the folder belongs to a
+    /// single node, if a file in it cannot be read or was written by a later version, or if this
+    /// build has no etcd.
     pub(super) fn of_etcd(
         settings: &EtcdSettings,
         config: &Config,
@@ -78,9 +79,9 @@ impl Fleet {
         })
     }
 
-    /// Waits until the clock is plausible, then starts to look for a slot. From then on, the node
-    /// mints sequenced ids while it has a slot. Returns when this node's formats and series agree
-    /// with those of the fleet, so that the fleet's records are served.
+    /// Waits until the clock is plausible, then starts to look for a free slot. From then on, the
+    /// node mints sequenced ids while it holds a slot. Returns when this node's formats and series
+    /// agree with those of the fleet, so that the fleet's records are served.
     ///
     /// # Errors
     /// Returns [`StartError`] if this node may not mint in this fleet.
@@ -91,9 +92,9 @@ impl Fleet {
         listen: SocketAddr,
     ) -> Result<Arc<SlotKeeper>, StartError> {
         wait_for_clock(service, rule, None).await;
-        // Ids of other generators are skipped from the build time on, and not only from the current
-        // time. The clock may step back while the node looks for a slot, but a clock before the
-        // build time is not accepted.
+        // Skip the ids that other generators minted since the build time, and not only those from
+        // the current time on. The clock may step back while the node looks for a slot, but a clock
+        // before the build time is not accepted.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
@@ -163,8 +164,8 @@ impl Fleet {
     }
 }
 
-/// Checks that the numbers stored in this fleet conform to the configured rules. Retries while etcd
-/// is full or does not respond.
+/// Checks that the series of numbers in this fleet conform to the configured rules. Repeats the
+/// check while etcd is full or does not respond.
 async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRules, StoreError> {
     loop {
         let (rules, asked) = (service.number_rules().clone(), Arc::clone(records));
@@ -189,8 +190,8 @@ async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRu
     }
 }
 
-/// Queries the coordinator's members for their used space at intervals, as long as the process
-/// runs.
+/// Asks the members of the coordinator (etcd) at intervals how much space they use. Runs until the
+/// process ends.
 fn watch_room(
     service: &Service,
     coordinator: Arc<dyn Coordinator>,
@@ -201,8 +202,8 @@ fn watch_room(
     async move {
         loop {
             let asked = Arc::clone(&coordinator);
-            // A panic of the query has already been logged. The last known space is kept in that
-            // case.
+            // If the query panicked, the panic has already been logged. The last known amount of
+            // used space then stays valid.
             let members = tokio::task::spawn_blocking(move || asked.members())
                 .await
                 .unwrap_or_default();
@@ -214,8 +215,8 @@ fn watch_room(
     }
 }
 
-/// Waits until this node must end, because its formats differ from those of the fleet or because
-/// the records cannot be used. Returns the reason.
+/// Waits until this node must end. The reason is that its formats differ from those of the fleet,
+/// or that the records can no longer be used. Returns the reason.
 pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {
         error = keeper.disagrees() => StartError::Formats(error),

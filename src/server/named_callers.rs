@@ -1,5 +1,5 @@
-//! Attaches the caller to each request of a connection, and reports each response to the audit
-//! trail.
+//! Attaches the identity of the caller to each request of a connection, and reports each response
+//! to the audit trail.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use idmint_http::{AnswerBody, AuditedRequest, Auditor, Caller, CallerNote, Clien
 use idmint_net::{ConnectedCaller, ConnectionObserver, RequestObserver, ResponseObserver};
 
 /// Returns an observer of connections, which attaches a [`Caller`] to each request. If there is an
-/// auditor, the observer also reports each response to the auditor.
+/// auditor, which writes the audit trail, the observer also reports each response to it.
 pub(super) fn named_callers(auditor: Option<Auditor>) -> ConnectionObserver<AnswerBody> {
     Arc::new(move |connected| observe_requests(connected, auditor.clone()))
 }

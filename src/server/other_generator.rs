@@ -1,5 +1,5 @@
-//! Prevents minting ids that another generator has already minted. The settings `start_after` and
-//! `exclude` of a format say which ids these are.
+//! Prevents this program from minting ids that another id generator has already minted. The
+//! settings `start_after` and `exclude` of a format say which ids these are.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,10 +13,12 @@ use idmint_core::minting::{ExcludedTicks, ExclusionError, Minter};
 use idmint_core::time::{UnixNanos, UnixTime, format_duration};
 use idmint_service::Service;
 
-/// The reason why a start failed to avoid the ids of another generator. Nothing was minted.
+/// The reason why a start could not make sure that the ids of another id generator are not minted
+/// again. Nothing was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
-    /// `start_after` is further ahead of the clock than a start is willing to wait.
+    /// The time in the setting `start_after` is further ahead of the clock than a start is willing
+    /// to wait.
     #[error(
         "formats.{format}.start_after = `{id}`: minting would begin at {starts}, but the clock shows {now}; a start \
          waits at most clock.max_ahead = {}. Check this clock, the clock that minted that id, and the id itself",
@@ -34,7 +36,7 @@ pub enum OtherGeneratorError {
         /// The configured `clock.max_ahead`.
         max_ahead: Duration,
     },
-    /// A line of the file is not an id, or the lines are out of order.
+    /// A line of the file with excluded ids is not an id, or the lines are out of order.
     #[error("formats.{format}.exclude: {}, {cause}", .path.display())]
     Line {
         /// The format.
@@ -57,7 +59,8 @@ pub enum OtherGeneratorError {
     },
 }
 
-/// Checks that every format can begin to mint within `max_ahead` despite its `start_after`.
+/// Checks that every format can begin to mint within `max_ahead`, although ids up to its
+/// `start_after` must not be minted.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError::StartAfter`] with the time at which the format would begin to
@@ -87,8 +90,9 @@ pub(super) fn check_start_after(
     Ok(())
 }
 
-/// Reads the files that the formats' `exclude` names, and makes the minters skip the ticks of the
-/// ids in these files. Minting must not begin before `from`, because ids before `from` are ignored.
+/// Reads the files named by the setting `exclude`, which contain ids of other generators. From now
+/// on, the minters skip the ticks of these ids. Ids before `from` are ignored, so minting must not
+/// begin before `from`.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError`], which names the file and the line.
@@ -98,8 +102,8 @@ pub(super) async fn exclude_ids(
 ) -> Result<(), OtherGeneratorError> {
     for minter in excluding(service) {
         let reader = Arc::clone(minter);
-        // Reading a long file takes a while. Mint requests are refused meanwhile, because minting
-        // has not begun.
+        // Reading a long file takes a while. Minting has not begun yet, so mint requests are
+        // refused while the file is read.
         let read = tokio::task::spawn_blocking(move || read_excluded(&reader, from)).await;
         let ticks = read.expect("the reader of a file does not panic")?;
         info!(
@@ -114,7 +118,8 @@ pub(super) async fn exclude_ids(
     Ok(())
 }
 
-/// Returns one line for each effect that ids of other generators would have on a start now.
+/// Returns a line for each effect that the ids of other generators would have if the service
+/// started now.
 ///
 /// # Errors
 /// Returns the [`OtherGeneratorError`] that the start would return.

@@ -1,4 +1,4 @@
-//! Handles SIGHUP by rereading the files that may change while a node runs.
+//! Handles the signal SIGHUP by reading the files again that may change while a node runs.
 
 use std::sync::Arc;
 
@@ -20,8 +20,9 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Rereads all files. An invalid file changes nothing. The reload is first recorded in the
-    /// audit trail. If that fails, nothing is reread.
+    /// Reads all files again that may change while the node runs. A file that is invalid changes
+    /// nothing. The reload is first recorded in the audit trail. If recording fails, no file is
+    /// read.
     pub(super) fn read_again(&mut self, read: impl Fn() -> Result<Config, ConfigError>) {
         if let Err(error) = self.audit.as_deref().map_or(Ok(()), announce) {
             return error!("SIGHUP: nothing is reloaded: {}", WithCauses(&error));
@@ -46,8 +47,8 @@ fn announce(audit: &Audit) -> Result<(), AuditError> {
     audit.tell(&Act::Reload)
 }
 
-/// Rereads the configuration and applies its object rules. An invalid configuration changes
-/// nothing.
+/// Reads the configuration again, and applies its rules that map the names of objects to object
+/// numbers. An invalid configuration changes nothing.
 fn read_object_rules(
     service: &Service,
     read: impl Fn() -> Result<Config, ConfigError>,

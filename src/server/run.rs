@@ -40,7 +40,8 @@ pub enum RunError {
     /// The configuration is invalid.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
-    /// Other machines could mint without credentials, which the operator has not allowed.
+    /// Other machines could mint without a token or certificate, and the operator has not allowed
+    /// this.
     #[error(
         "http.listen = {listen} is reachable from other machines, and callers need neither token nor certificate: \
          list tokens in a file and name it in http.tokens, require certificates with http.tls.client_ca, listen on \
@@ -50,8 +51,8 @@ pub enum RunError {
         /// The address.
         listen: SocketAddr,
     },
-    /// The service is reachable from other machines, and nothing keeps a second node from using the
-    /// same slot.
+    /// Other machines can reach the service, but nothing prevents a second node from using the same
+    /// slot and minting the same ids.
     #[error(
         "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: with \
          a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
@@ -64,7 +65,7 @@ pub enum RunError {
         /// The slot.
         slot: u32,
     },
-    /// The tokens cannot be read or TLS cannot be set up.
+    /// The file with the tokens cannot be read, or TLS cannot be set up.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The configured audit trail cannot be written.
@@ -87,7 +88,7 @@ pub enum RunError {
     /// The signals for a shutdown cannot be received.
     #[error("cannot install the handlers of SIGTERM, SIGINT and SIGHUP")]
     Signals(#[source] io::Error),
-    /// Minting did not begin.
+    /// Minting did not begin, or the records or formats became unusable later.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The horizon can no longer be made durable.
@@ -128,11 +129,11 @@ pub struct Running {
     audit: Option<Arc<Audit>>,
 }
 
-/// Runs the service until it receives SIGTERM or SIGINT. A second signal ends it at once.
+/// Runs the service until it receives SIGTERM or SIGINT. A second signal ends the process at once.
 ///
-/// The service listens on `socket` if there is one, and otherwise on the configured address. On
-/// SIGHUP, `reload` returns the new configuration. Only its object designators, tokens,
-/// certificates and scopes of certificates take effect.
+/// The service listens on `socket` if it is given, and otherwise on the configured address. On
+/// SIGHUP, the function `reload` returns the new configuration. Of the new configuration, only the
+/// designators of objects, the tokens, the certificates and the scopes of certificates take effect.
 ///
 /// # Errors
 /// Returns [`RunError`] if the start or the service fails. [`RunError::failure_kind`] classifies
@@ -144,8 +145,8 @@ pub async fn run(
     telemetry: &Telemetry,
     reload: impl Fn() -> Result<Config, ConfigError>,
 ) -> Result<(), RunError> {
-    // The signals are set up before the banner is written. A process that reads the address from
-    // the banner may send a signal immediately.
+    // Set up the signals before the banner is written. A process that reads the address from the
+    // banner may send a signal immediately.
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
     // From here on, SIGHUP no longer ends the process.
     let mut hangups = signal(SignalKind::hangup()).map_err(RunError::Signals)?;
@@ -197,8 +198,8 @@ pub async fn run(
     outcome
 }
 
-/// Checks that only callers with credentials can mint, or that the operator permits callers without
-/// credentials (`insecure_public`).
+/// Checks that only callers with a token or certificate can mint, unless the operator allows other
+/// callers (`insecure_public`) or no other machine can reach the service.
 ///
 /// # Errors
 /// Returns [`RunError::Public`] if other machines could mint without credentials.
@@ -210,8 +211,8 @@ pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunEr
     Ok(())
 }
 
-/// Checks that this node may use its slot. A node that other machines can reach must have a slot
-/// that no second node can use.
+/// Checks that this node may use its slot. If other machines can reach the node, no second node may
+/// be able to use the same slot.
 ///
 /// # Errors
 /// Returns [`RunError::SharedSlot`] if a second node could use the same slot.
@@ -228,11 +229,12 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
 
 /// Assembles the service, opens its store and binds its address. No connection is accepted yet.
 ///
-/// An inherited `socket` replaces the configured address. In that case `http.listen` contains the
-/// address of the socket.
+/// An inherited `socket` is used instead of the configured address. In this case, `http.listen`
+/// already contains the address of the socket.
 ///
 /// # Errors
-/// Returns [`RunError`] if a step fails. After a failure, nothing but the data folder is left.
+/// Returns [`RunError`] if a step fails. Of the steps before the failure, nothing remains but the
+/// data folder and the audit trail.
 pub async fn open(
     config: &Config,
     options: RunOptions,
@@ -300,8 +302,9 @@ impl Running {
         address_of(&self.listener)
     }
 
-    /// Serves until `told` completes, which is the signal to shut down, or until minting fails
-    /// permanently. Then drains the connections, so that requests in flight get a response.
+    /// Serves requests until the future `told` completes, which is the signal to shut down, or
+    /// until minting fails permanently. Then drains the connections, so that requests in flight get
+    /// a response.
     ///
     /// # Errors
     /// Returns [`RunError`] if the service ends before `told` completes.
@@ -343,7 +346,8 @@ impl Running {
                 failed = &mut failure => outcome = failed,
             }
             service.drain();
-            // Load balancers get time to notice the shutdown. After a failure there is no delay.
+            // Load balancers get time to notice the shutdown. If the service ends because of a
+            // failure, there is no delay.
             if outcome.is_ok() && !config.http.drain_delay.is_zero() {
                 tokio::select! {
                     () = sleep(config.http.drain_delay) => {}
@@ -372,15 +376,16 @@ impl Running {
                 None => std::future::pending().await,
             }
         };
-        // Probes are served until the end, so that they can report the state of the service.
+        // Health checks are answered until the end, so that they can report the state of the
+        // service.
         let serving = async { tokio::join!(answering, answering_probes).0 };
         let drained = tokio::select! {
             drained = serving => drained,
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
         drop(watching);
-        // The slot is released after the last response, because another node may use it from here
-        // on.
+        // The slot is released only after the last response, because from then on another node may
+        // use the slot.
         service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("stopped: every request got its response"),
@@ -394,7 +399,8 @@ impl Running {
     }
 }
 
-/// Returns the data folder of this node, if it has one.
+/// Returns the data folder with the node's own store, or `None` if the store is in memory or in
+/// etcd.
 fn data_dir_of(config: &Config) -> Option<PathBuf> {
     match config.engine_choice() {
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Some(data_dir),
@@ -402,7 +408,7 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Starts minting and waits until the start or the minting fails. Returns the error.
+/// Starts minting, and waits until the start or a later mint fails permanently. Returns the error.
 #[cfg_attr(
     not(feature = "etcd"),
     expect(

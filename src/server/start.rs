@@ -1,5 +1,5 @@
-//! The start of a minting session. It waits until the clock is plausible. Minting then begins later
-//! than the time in any earlier id.
+//! The start of a minting session. Waits until the clock is plausible. Minting then begins later
+//! than the time in any id that was minted before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,47 +20,54 @@ use idmint_storage::{
 /// The interval at which a waiting start checks its clock.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A start without a record of an earlier run waits for `lead_max` plus this time.
+/// A start that finds no record of an earlier run waits for `lead_max` plus this time.
 ///
-/// The lead is the time by which ids are ahead of the clock. It is at least one tick, so it can
-/// exceed `lead_max`. Only formats with ticks shorter than 100 ms have a lead, so the excess is
-/// less than 100 ms. The rest allows for two runs that read the same clock slightly differently.
+/// The lead is the time by which ids may be ahead of the clock. The lead is at least one tick, so
+/// it can exceed `lead_max`. Only formats with ticks shorter than 100 ms have a lead, so the excess
+/// is less than 100 ms. The rest of this time allows for two runs that read the same clock slightly
+/// differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// A warning is logged if the clock is further ahead of the last record than this. A wrong clock is
-/// then more likely than a node that was idle for so long.
+/// If the clock is further ahead of the last record than this, a warning is logged. In such a case,
+/// a wrong clock is more likely than a node that was idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// A time at or after which no id was ever minted. It is used only if the horizon, which is the
-    /// time reserved by earlier runs, is damaged, missing or belongs to another slot.
+    /// A time at or after which no id was ever minted. It is used only if the horizon (the end of
+    /// the time that earlier runs reserved) is damaged, missing or belongs to another slot.
     pub floor: Option<UnixNanos>,
-    /// A floor that was made for a restore, and may be set for later starts, too. Only the first
-    /// start after the restore uses it.
+    /// A time at or after which no id was ever minted, for a node that was restored from a backup.
+    /// The option may stay set, because only the first start after the restore uses it.
     pub restore_floor: Option<UnixNanos>,
-    /// `true` to begin at the horizon, however far the horizon is ahead of the clock.
+    /// `true` to begin at the horizon (the end of the time that earlier runs reserved), however far
+    /// it is ahead of the clock.
     pub run_ahead: bool,
-    /// `true` to serve other machines although callers need neither token nor certificate.
+    /// `true` to serve requests from other machines although callers need neither a token nor a
+    /// certificate.
     pub insecure_public: bool,
-    /// `true` if the namespace in etcd has no fleet yet and nobody has ever minted in it.
+    /// `true` if the operator states that nobody has ever minted in this etcd namespace. Used only
+    /// if the namespace has no fleet yet.
     pub new_fleet: bool,
-    /// The settings of a test service. With them, the same requests return the same ids.
+    /// The settings of a test service, in which repeated requests return the same ids in every run.
     pub test: Option<TestRun>,
 }
 
-/// The settings of a test service in memory: its fixed clock and the seed of its random bits.
+/// The settings of a test service, which keeps its state in memory: the time of its clock and the
+/// seed of its random bits.
 #[derive(Debug, Clone, Copy)]
 pub struct TestRun {
-    /// The time at which the clock stands still until minted ids advance it.
+    /// The time that the clock shows when the service starts. The clock stands still until minted
+    /// ids advance it.
     pub at: UnixNanos,
     /// The seed of the random bits.
     pub seed: u64,
 }
 
 impl RunOptions {
-    /// Returns the floor that the operator states: a time at or after which no id was ever minted.
+    /// Returns the floor that the operator stated. The floor is a time at or after which no id was
+    /// ever minted.
     pub(super) fn stated_floor(&self) -> StatedFloor {
         match (self.floor, self.restore_floor) {
             (Some(floor), _) => StatedFloor::ForThisStart(floor),
@@ -87,18 +94,20 @@ impl RunOptions {
 pub struct StartRule {
     /// The number of slots.
     pub slots: u32,
-    /// The maximum time by which the horizon may be ahead of the clock.
+    /// The maximum time by which the horizon (the end of the time that earlier runs reserved) may
+    /// be ahead of the clock.
     pub max_ahead: Duration,
-    /// The maximum time by which an id's time may be ahead of the clock: `mint.lead_max`.
+    /// The maximum time by which the time in an id may be ahead of the clock: `mint.lead_max`.
     pub lead_max: Duration,
-    /// The maximum difference between the clock and the median of the fleet's clocks.
+    /// The maximum difference between this node's clock and the median of all clocks in the fleet.
     pub skew_max: Duration,
-    /// `true` if the operator decided to begin at the horizon, however far ahead it is.
+    /// `true` if the operator decided to begin at the horizon, however far it is ahead of the
+    /// clock.
     pub run_ahead: bool,
 }
 
 impl StartRule {
-    /// Returns the rule for a configuration and its options, with this number of slots.
+    /// Returns the settings of a start, from a configuration, its options and the number of slots.
     pub(super) fn of(config: &Config, options: RunOptions, slots: u32) -> StartRule {
         StartRule {
             slots,
@@ -110,19 +119,23 @@ impl StartRule {
     }
 }
 
-/// The reason why a start failed permanently. The process ends, and nothing was minted.
+/// The reason why a node must end: its start failed permanently, or its records or formats became
+/// unusable while it was minting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A format or the number of slots differs from earlier starts.
+    /// A format or the range of slots differs from the one that earlier starts, or the other nodes
+    /// of the fleet, have stored.
     #[error(transparent)]
     Formats(#[from] FormatsError),
-    /// The first horizon could not be made durable, or the records cannot be used.
+    /// The first reservation of time could not be made durable, or the records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ids of another generator are too far ahead of the clock or cannot be read.
+    /// The ids of another generator, which must not be minted again, are too far ahead of the clock
+    /// or cannot be read.
     #[error(transparent)]
     OtherGenerator(#[from] OtherGeneratorError),
-    /// The records could no longer be read or written while the start was waiting for the clock.
+    /// The records could no longer be read or written, while the start was waiting for the clock or
+    /// later.
     #[error(
         "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
     )]
@@ -141,16 +154,16 @@ impl StartError {
     }
 }
 
-/// Starts minting: waits until the clock is plausible, makes the first reservation of time (the
-/// horizon) durable, and lets requests mint.
+/// Starts minting: waits until the clock is plausible, makes the first reservation of time durable,
+/// and then lets requests mint. The end of the reserved time is the horizon.
 ///
 /// Until then, mint requests are refused with the reason, but ids can be decoded. If the store has
 /// a horizon, its records are served without waiting for the clock, because they do not depend on
-/// the current time. A ledger continues above its own last event, and reports are grouped by the
-/// times in them.
+/// the current time: new events of a ledger come after its last event, and reports are grouped by
+/// the times in them.
 ///
 /// # Errors
-/// Returns [`StartError`] if the start fails permanently. The process should end then.
+/// Returns [`StartError`] if the start fails permanently. The process should then end.
 pub async fn begin(
     service: &Arc<Service>,
     opened: Opened,
@@ -173,8 +186,8 @@ pub async fn begin(
         Opened::Again(restart) => {
             let (horizon, floor) = (restart.horizon(), restart.floor());
             if obstacle(service.clock(), &rule, Some(horizon)).is_none() {
-                // Make this check before this start changes the store, so that a refused start
-                // changes nothing.
+                // Make this check before the start changes the store, so that a refused start
+                // leaves the store unchanged.
                 check_start_after(service, rule.max_ahead)?;
             }
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;
@@ -201,9 +214,10 @@ pub async fn begin(
     Ok(writer)
 }
 
-/// Compares the configuration with the data of this node, like the next start. Nothing is written,
-/// and the node may be running. Returns the result in words, and a line for each change of the texts
-/// of numbers. The result is `None` if this node has no data directory of its own.
+/// Compares the configuration with the data of this node, as the next start will do. Nothing is
+/// written, and the node may be running. Returns the result as text, and a line for each change in
+/// how numbers of series are written. The result is `None` if this node has no data directory of
+/// its own.
 ///
 /// # Errors
 /// Returns the [`StartError`] that would end the next start.
@@ -231,8 +245,8 @@ pub fn check_data_dir(
     }))
 }
 
-/// Makes the minters skip the ids of other generators. Minting must not begin before `from`,
-/// because ids before `from` are ignored.
+/// Makes the minters skip the ids of other generators. Ids before `from` are ignored, so minting
+/// must not begin before `from`.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -242,8 +256,8 @@ pub(super) async fn keep_clear(
     Ok(exclude_ids(service, from).await?)
 }
 
-/// Checks that the stored numbers conform to the configured rules. Then serves the records of
-/// ledgers, conjunctions and numbers.
+/// Checks that the stored numbers of series conform to the configured rules. Then serves the
+/// records of ledgers, conjunctions and numbers.
 fn serve_records(service: &Service, records: Records) -> Result<(), StoreError> {
     let agreed = records.agree_on_rules(service.number_rules())?;
     serve_agreed_records(service, records, agreed);
@@ -262,8 +276,8 @@ pub(super) fn serve_agreed_records(service: &Service, records: Records, agreed: 
     service.serve_records(writer, agreed.first);
 }
 
-/// Waits until the records of ledgers, conjunctions and numbers can no longer be served, and
-/// returns the kind of failure.
+/// Waits until the records of ledgers, conjunctions and numbers can no longer be served. Returns
+/// the kind of the failure.
 pub(super) async fn records_failed(service: &Service) -> FailureKind {
     service
         .record_writer_handle()
@@ -272,20 +286,20 @@ pub(super) async fn records_failed(service: &Service) -> FailureKind {
         .await
 }
 
-/// Prepares a minting session that begins at `start`, and plans its first reservation of time.
+/// Creates a minting session that begins at `start`, and plans its first reservation of time.
 fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan) {
     let session = service.prepare(start);
     let plan = session.plan_extension(service.clock().now(), session.horizon());
     (session, plan)
 }
 
-/// Waits until the clock is plausible and at most `max_ahead` behind `found`, which is the horizon
-/// in the store.
+/// Waits until the clock is plausible, and at most `max_ahead` behind the stored horizon `found`.
+/// The horizon is the end of the time that earlier runs reserved.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
     loop {
-        // The clock estimate may also follow the wall clock backwards, because nothing was minted
+        // Here the clock estimate may follow the wall clock backwards, because nothing was minted
         // yet.
         clock.anchor_to_wall();
         let Some(refusal) = obstacle(clock, &rule, found) else {
@@ -305,7 +319,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     }
 }
 
-/// Returns the reason why the clock is implausible, if there is one.
+/// Returns the reason why the clock is implausible or too far behind the stored horizon `found`.
+/// Returns `None` if the clock is right.
 fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option<Refusal> {
     let now = clock.now();
     if clock.is_before_build() {
@@ -316,9 +331,9 @@ fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option
     (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
 }
 
-/// Warns if the clock is much later than the last record. The node cannot know if such a clock is
-/// right. The warning comes before the time of the clock is made durable, because ids minted with
-/// it cannot be revoked.
+/// Logs a warning if the clock is much later than the last record of this node. The node cannot
+/// know if such a clock is right. The warning comes before the time of the clock is made durable,
+/// because ids that contain this time cannot be revoked.
 fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     let ahead = now.since(horizon);
     if ahead > FAR_AHEAD {
@@ -331,14 +346,14 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     }
 }
 
-/// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
-/// begin.
+/// Waits until all ids that an unrecorded earlier run may have minted lie in the past. Returns the
+/// time at which to begin.
 ///
 /// With one slot, the earlier run minted only slightly ahead of this clock, so a short wait is
 /// enough. With several slots, another node may have minted up to `max_ahead` ahead of the clock.
 /// With one slot, the returned time is a whole second, and this function returns only when the
-/// clock has reached it. If a session began ahead of the clock, the next start without a record
-/// could begin at the same time.
+/// clock has reached it. If a session began ahead of the clock instead, the next start without a
+/// record could begin at the same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
@@ -360,8 +375,8 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     if rule.slots > 1 {
         return clock.now();
     }
-    // The start is a whole second, because a new tick begins then in every format whose tick is a
-    // fraction of a second, such as 1 ms or 10 ms.
+    // The start is a whole second, because then a new tick begins in every format whose tick
+    // divides a second, such as 1 ms or 10 ms.
     let start = clock.now().ceil_to_second();
     loop {
         let left = start.since(clock.now());

@@ -1,4 +1,5 @@
-//! The place where a process keeps its state: its own store, or the coordinator of a fleet.
+//! The place where a process keeps its state: in a store of its own, or in the coordinator (etcd)
+//! of a fleet.
 
 use super::assembly::{AssemblyError, check_all_slots};
 use super::config::{Config, Engine, EngineChoice};
@@ -12,7 +13,7 @@ use idmint_storage::{Opened, StoreError};
 
 /// The place where a process keeps its state.
 pub(super) enum State {
-    /// A store that belongs to the process, with a permanent slot.
+    /// A store that only this process uses. The process has a permanent slot.
     Own(Opened),
     /// The coordinator of a fleet.
     #[cfg(feature = "etcd")]
@@ -20,7 +21,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Opens the store, or creates a client of the fleet's coordinator.
+    /// Opens the process's own store, or prepares the connection to the fleet's etcd.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be opened or conflicts with the configuration.
@@ -49,8 +50,9 @@ impl State {
         }
     }
 
-    /// Checks, before the first mint, that a node with the last slot could mint every format, and
-    /// that no two formats write equal texts in a new data directory. Returns the state unchanged.
+    /// Checks, before the first mint, that a node with the last slot could mint every format. Also
+    /// checks that no two formats can write the same text if the data directory is new. Returns the
+    /// state unchanged.
     ///
     /// # Errors
     /// Returns [`AssemblyError::Slots`] if nothing was minted yet and a format has too few worker
@@ -65,8 +67,8 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
-            // An engine in memory is new at every start. A first start then looks like a start
-            // after an upgrade, which must not refuse a configuration that worked before.
+            // A store in memory is new at every start. Its first start could follow an upgrade,
+            // which must not refuse a configuration that worked before.
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {
@@ -76,8 +78,8 @@ impl State {
         Ok(self)
     }
 
-    /// Returns the horizon in the store, which is the time reserved by earlier runs. Returns `None`
-    /// if the store has none, or in a fleet.
+    /// Returns the stored horizon, which is the end of the time that earlier runs reserved. Returns
+    /// `None` if the store has no horizon, or in a fleet.
     pub(super) fn horizon(&self) -> Option<UnixNanos> {
         match self {
             State::Own(opened) => opened.horizon(),

@@ -19,9 +19,10 @@ use idmint_records::ledger::NumberRules;
 use idmint_storage::OwnEngine;
 use idmint_storage::SlotShare;
 
-/// All settings, with one field per section.
+/// All settings of the service, with one field for each section of the configuration.
 ///
-/// `Config::default()` has the values that apply without a file, a variable or a flag.
+/// `Config::default()` has the values that apply without a configuration file, an environment
+/// variable or a flag.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -33,8 +34,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// The tolerated differences between clocks.
     pub clock: ClockConfig,
-    /// The store for the reserved time (the horizon), the ledgers, the conjunctions and the
-    /// numbers.
+    /// The store for the reserved time (the horizon), the ledgers, the conjunctions and the series
+    /// of numbers.
     pub storage: StorageConfig,
     /// The etcd that the nodes of a fleet share.
     pub etcd: EtcdConfig,
@@ -54,32 +55,35 @@ pub struct Config {
     pub log: LogConfig,
     /// The format definitions, and the list of enabled formats.
     pub formats: FormatsConfig,
-    /// The places from which some settings came, for warnings and error messages.
+    /// The places from which some settings came, such as a line of the file. Used in warnings and
+    /// error messages.
     #[serde(skip)]
     pub origins: Origins,
 }
 
-/// The places from which settings came, for warnings and error messages. These are not settings
-/// themselves.
+/// The places from which settings came, such as a line of the file. They are used in warnings and
+/// error messages, and are not settings themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origins {
-    /// A sentence for each setting in the file that an environment variable overrides.
+    /// A sentence for each setting in the configuration file that an environment variable
+    /// overrides.
     pub overruled: Vec<String>,
-    /// The place that sets each key of a format definition: a line of the file, or a variable.
+    /// The place that sets each key of a format definition: a line of the file, or an environment
+    /// variable.
     pub formats: BTreeMap<String, KeyOrigins>,
 }
 
 impl Origins {
-    /// Returns the place (line or environment variable) that sets a key of a format. If the
-    /// configuration does not set the key, returns the place of the format's table. Returns `None`
-    /// if the configuration does not define the format.
+    /// Returns the place that sets a key of a format: a line of the file, or an environment
+    /// variable. If the configuration does not set the key, returns the place of the format's
+    /// table. Returns `None` if the configuration does not define the format.
     pub fn of_format(&self, format: &str, key: &str) -> Option<Origin> {
         self.formats.get(format)?.of(key).cloned()
     }
 }
 
 impl Config {
-    /// Returns the range of slots that this etcd leases to nodes.
+    /// Returns the range of slots that the etcd of this node leases to nodes.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded and its number of slots is invalid.
@@ -95,7 +99,8 @@ impl Config {
         }
     }
 
-    /// Returns the rules for series of numbers: their form and their bounds.
+    /// Returns the rules for series: how their numbers are written, and the lowest and highest
+    /// numbers.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded and its rules contradict each other.

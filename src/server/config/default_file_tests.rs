@@ -10,8 +10,8 @@ use super::configuration::Config;
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
 const TEXT: &str = include_str!("../../../config/default.toml");
 
-/// Returns the file with every setting active: `# key = example` becomes `key = example`. Comments
-/// in prose stay comments.
+/// Returns the default file with every setting active: `# key = example` becomes `key = example`.
+/// Comments in prose stay comments.
 fn uncommented() -> Table {
     let is_key = |text: &str| {
         text.bytes()

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// The reason why a configuration is refused. Nothing was started, and the exit code is 78
-/// (`EX_CONFIG`).
+/// The reason why a configuration is refused. In this case nothing was started, and the exit code
+/// is 78 (`EX_CONFIG`).
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is missing or cannot be read.
@@ -27,7 +27,8 @@ pub enum ConfigError {
         /// The message of the parser.
         problem: String,
     },
-    /// A setting is unknown, out of bounds or in conflict with other settings.
+    /// The value of a setting is out of bounds, conflicts with other settings, or belongs to an
+    /// unknown key.
     #[error("{origin}: {key}: {problem}")]
     Setting {
         /// The full key, such as `http.listen`.
@@ -48,7 +49,7 @@ pub enum Origin {
     File {
         /// The path that the caller gave.
         path: PathBuf,
-        /// The line, from 1. `None` if the error concerns several settings.
+        /// The line in the file, counted from 1. `None` if the error concerns several settings.
         line: Option<usize>,
     },
     /// The environment variable of this name.
@@ -72,16 +73,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The places from which the keys of one table come.
+/// The place that sets each key of one table: a line of the file, an environment variable or the
+/// command line.
 ///
-/// A key is named by its path in the table, such as `fields[1].bits`. The path of the table itself
-/// is empty.
+/// A key is identified by its path in the table, such as `fields[1].bits`. The empty path stands
+/// for the table itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyOrigins(BTreeMap<String, Origin>);
 
 impl KeyOrigins {
-    /// Returns the place that sets a key. If the key is missing, returns the place of the table or
-    /// list item to which it belongs.
+    /// Returns the place that sets a key, such as a line of the file. If nothing sets the key,
+    /// returns the place of the table or list item to which the key belongs.
     pub fn of(&self, key: &str) -> Option<&Origin> {
         let mut above = key;
         loop {
@@ -97,8 +99,8 @@ impl KeyOrigins {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Sets the place of a key and of all keys in its value. Also sets the place of the table
-    /// itself if it has none yet.
+    /// Sets the place of a key. This place then also applies to all keys inside the key's value,
+    /// and to the table itself if the table has no place yet.
     pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
         let is_below = |path: &str| {
             path.strip_prefix(key)

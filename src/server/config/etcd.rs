@@ -1,4 +1,5 @@
-//! Settings of the etcd that the nodes of a fleet share, and of the slots that it assigns.
+//! Settings of the etcd that the nodes of a fleet share, and of the slots that this etcd assigns to
+//! nodes.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -25,16 +26,16 @@ pub struct EtcdConfig {
     pub user: Option<String>,
     /// The file whose first line is the user's password. Default: none.
     pub password_file: Option<PathBuf>,
-    /// The PEM file of the authorities that sign etcd's certificates. Default: none, so that
-    /// connections are not encrypted.
+    /// The PEM file of the certificate authorities that sign etcd's certificates. Default: none,
+    /// which means that connections to etcd are not encrypted.
     pub ca: Option<PathBuf>,
-    /// The PEM file of the client certificate to present to etcd. Default: none.
+    /// The PEM file of the client certificate that this node presents to etcd. Default: none.
     pub certificate: Option<PathBuf>,
-    /// The PEM file of the private key of `certificate`. Default: none.
+    /// The PEM file of the private key that belongs to `certificate`. Default: none.
     pub key: Option<PathBuf>,
-    /// The `--quota-backend-bytes` of the etcd members, in bytes: 16 MiB to 1 TiB. A member whose
-    /// database has this size accepts no more writes. Default: 2 GiB, which is also the default of
-    /// etcd.
+    /// The value of `--quota-backend-bytes` of the etcd members, in bytes: 16 MiB to 1 TiB. A
+    /// member accepts no more writes when its database has reached this size. Default: 2 GiB, which
+    /// is also the default of etcd.
     #[serde(deserialize_with = "mebibytes::<_, 16, 1_048_576>")]
     pub quota: usize,
 }
@@ -55,13 +56,14 @@ impl Default for EtcdConfig {
 }
 
 impl EtcdConfig {
-    /// Checks that the settings are consistent. The error names the setting to change, and the
-    /// reason.
+    /// Checks that the etcd settings are consistent. An error consists of the setting to change and
+    /// the reason.
     pub(super) fn check(&self, is_fleet: bool) -> Result<(), (&'static str, &'static str)> {
         self.settings(is_fleet).map(drop)
     }
 
-    /// Returns the connection settings. They were checked when the configuration was loaded.
+    /// Returns the settings for connections to etcd, which were already checked when the
+    /// configuration was loaded.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded, or `storage.engine` is not `"etcd"`.
@@ -73,8 +75,8 @@ impl EtcdConfig {
         settings.expect("there are endpoints in a fleet, checked when the configuration was loaded")
     }
 
-    /// Returns the connection settings, or `None` if there are no endpoints and the node is not
-    /// part of a fleet.
+    /// Returns the settings for connections to etcd. Returns `None` if no endpoints are configured
+    /// and the node is not part of a fleet.
     fn settings(
         &self,
         is_fleet: bool,
@@ -139,16 +141,16 @@ impl EtcdConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterConfig {
-    /// The slots that this etcd assigns, such as `0-15`. Needed if several regions share a
-    /// namespace and each region has its own etcd. All slots are below `worker.slots`. Default: all
-    /// slots.
+    /// The range of slots that this etcd assigns to nodes, such as `0-15`. Needed if several
+    /// regions share a namespace and each region has its own etcd. All slots are below
+    /// `worker.slots`. Default: all slots.
     #[serde(deserialize_with = "some_slots")]
     pub slots: Option<SlotRange>,
 }
 
 impl ClusterConfig {
-    /// Checks that the range of slots lies within `worker.slots`, and that the node is part of a
-    /// fleet.
+    /// Checks that all slots in the configured range are below `worker.slots`, and that the node is
+    /// part of a fleet.
     pub(super) fn check(&self, slots: u32, is_fleet: bool) -> Result<(), String> {
         let Some(range) = self.slots else {
             return Ok(());

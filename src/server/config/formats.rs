@@ -1,4 +1,4 @@
-//! Settings of formats: their definitions, how they are decoded, and options of single formats.
+//! Settings of id formats: their definitions, how they are decoded, and options of single formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,16 +16,17 @@ use idmint_records::ledger::{
     Years,
 };
 
-/// The section `formats`: the list `enabled`, and one table per format.
+/// The section `formats`, which contains the list `enabled` and one table for each format.
 ///
-/// This type only contains the names and the tables. The [`Catalog`](crate::server::Catalog) of
-/// formats parses the tables and refuses unknown names. No format can have the name `enabled`.
+/// This type contains only the names and the tables of the formats. The
+/// [`Catalog`](crate::server::Catalog) of formats parses the tables and refuses unknown names. No
+/// format can have the name `enabled`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FormatsConfig {
-    /// The formats that are minted, and tried when a text is decoded. Default: all formats that are
-    /// enabled by default.
+    /// The names of the formats that are minted, and that are tried when a text is decoded.
+    /// Default: all formats that are enabled by default.
     pub enabled: Option<Vec<String>>,
-    /// `formats.<name>.*`: changes to a built-in format, or the definition of a new format.
+    /// The tables `formats.<name>`. Each table changes a built-in format or defines a new format.
     pub definitions: BTreeMap<String, toml::Table>,
 }
 
@@ -43,8 +44,8 @@ impl<'de> Deserialize<'de> for FormatsConfig {
     }
 }
 
-// `Deserialize` is implemented by hand, because `#[serde(flatten)]` loses the path and the line of
-// an inner error.
+// `Deserialize` is implemented by hand, because with `#[serde(flatten)]` an error inside a table
+// would lose its path and line.
 struct FormatsVisitor;
 
 impl<'de> Visitor<'de> for FormatsVisitor {
@@ -73,9 +74,9 @@ impl<'de> Visitor<'de> for FormatsVisitor {
     }
 }
 
-/// The error if a format is a text instead of a table. For example, an environment variable with a
-/// table in invalid TOML is parsed as a text. The error does not quote this text, because it may
-/// contain a salt.
+/// The error message if the value for a format is a text instead of a table. For example, an
+/// environment variable whose table is not valid TOML is parsed as a text. The message does not
+/// quote the text, because it may contain a salt.
 const NO_TABLE: &str = "must be a table, in TOML";
 
 struct Definition(toml::Table);
@@ -106,19 +107,19 @@ pub struct DecodeConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SiqConfig {
-    /// The type of the ids if a request names no type. Default: none, so that each request must
-    /// name a type.
+    /// The type of the minted ids if a request names no type. Default: none, which means that each
+    /// request must name a type.
     #[serde(rename = "type", deserialize_with = "some_type")]
     pub default_type: Option<String>,
-    /// The domains for which ids may be minted. The first one is the default. Default: none, so
-    /// that every id contains the development hash, which is zero.
+    /// The domains for which ids may be minted. The first domain is the default. Default: none,
+    /// which means that every id contains zero, the hash for development.
     ///
-    /// A domain is lower-case visible ASCII. It is hashed as it is written, so `Example.com` would
-    /// have a different hash.
+    /// A domain consists of lower-case visible ASCII characters. The domain is hashed exactly as
+    /// written, so `Example.com` would have a different hash than `example.com`.
     #[serde(deserialize_with = "domains")]
     pub domains: Vec<String>,
-    /// The value that replaces the top byte of the domain's hash: 1 to 256, where 256 sets the byte
-    /// to 0. Default: none, so that the hash is not changed.
+    /// A number that replaces the top byte of the domain's hash: 1 to 256, where 256 sets the byte
+    /// to 0. Default: none, which means that the hash is not changed.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 256>")]
     pub local_id: Option<u16>,
 }
@@ -145,8 +146,8 @@ fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TypeidConfig {
-    /// The types that may be minted. The empty type is included only if it is listed. Default: any
-    /// type.
+    /// The types that an id may have. The empty type is allowed only if it is in this list.
+    /// Default: any type.
     #[serde(deserialize_with = "types")]
     pub types: Vec<String>,
 }
@@ -162,29 +163,32 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// The rule by which a report gets its id. Default: grouped.
+    /// The rule by which a report of a conjunction gets its id. Default: grouped.
     pub mode: ConjunctionMode,
-    /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, which
-    /// makes them two pairs.
+    /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, in which
+    /// they are two different pairs.
     pub pair_order: PairOrder,
-    /// The distance within which an analysis joins the conjunction that its `event_id` names,
-    /// measured between their times of closest approach: 0 to 1 day. A conjunction of the pair
-    /// within a second takes precedence. 0 turns this off. Default: 10 min.
+    /// The maximum difference in time at which an analysis (a report with an `event_id`) joins the
+    /// conjunction that its `event_id` names: 0 to 1 day. The times are those of closest approach.
+    /// A conjunction of the pair within a second takes precedence. 0 turns this off. Default: 10
+    /// min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
     pub analysis_reach: Duration,
-    /// The time after its closest approach during which a stored conjunction accepts reports: 1 to
-    /// 36 500 days. A later report of the conjunction gets a second id. Default: no limit.
+    /// The time after its closest approach for which a stored conjunction accepts reports: 1 to 36
+    /// 500 days. A report that arrives later gets a second id for the same conjunction. Default: no
+    /// limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
-    /// The names of the catalogues whose object numbers are SATCAT numbers. Catalogue names are
-    /// case-insensitive. Default: SATCAT.
+    /// The names of the catalogues of space objects whose object numbers are SATCAT numbers. Upper
+    /// and lower case do not matter. Default: SATCAT.
     #[serde(deserialize_with = "catalogs")]
     pub catalogs: Vec<String>,
-    /// The catalogue numbers of objects that messages name by other designators. A key is a
-    /// designator, or a catalogue and a designator separated by a slash. Default: none.
+    /// The catalogue numbers of objects that messages name by a text (a designator) instead of a
+    /// number. A key is a designator, or a catalogue and a designator separated by a slash.
+    /// Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
-    /// The form in which an id is written into a message of CCSDS 508.0: as a comment or as a
-    /// keyword. Default: a comment in version 1.0, and the keyword from version 2.0 on.
+    /// The form in which a conjunction id is written into a message of CCSDS 508.0: as a comment or
+    /// as a keyword. Default: a comment in version 1.0, and the keyword from version 2.0 on.
     pub note: Option<NoteForm>,
 }
 
@@ -203,7 +207,7 @@ impl Default for ConjunctionConfig {
 }
 
 impl ConjunctionConfig {
-    /// Returns the rules that map the designators of reports to objects.
+    /// Returns the rules that map the designators (names) of objects in reports to object numbers.
     pub fn object_rules(&self) -> ObjectRules {
         let designators = self
             .designators
@@ -220,7 +224,7 @@ fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
         .collect())
 }
 
-/// A name in a message: visible ASCII characters, with spaces only between them.
+/// A name in a message. It consists of visible ASCII characters, and of spaces between them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Designator(String);
 
@@ -237,8 +241,8 @@ impl<'de> Deserialize<'de> for Designator {
     }
 }
 
-/// The catalogue number of an object: 1 to 9 007 199 254 740 991. When the object is reported, the
-/// number is also checked against the width of the format's field.
+/// The catalogue number of a space object: 1 to 9 007 199 254 740 991. When the object occurs in a
+/// report, the number must also fit into the field of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct CatalogueNumber(
@@ -249,11 +253,11 @@ pub struct CatalogueNumber(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConjunctionMode {
-    /// A report joins a stored conjunction of the same pair if their times of closest approach are
-    /// within a second of each other. Otherwise the report starts a new conjunction.
+    /// A report joins a stored conjunction of the same pair of objects if their times of closest
+    /// approach are within a second of each other. Otherwise the report creates a new conjunction.
     Grouped,
-    /// The report's own time of closest approach determines the id. Nothing is stored, and
-    /// independent systems mint the same id.
+    /// The id of a report is computed from the report's own time of closest approach. Nothing is
+    /// stored, and independent systems mint the same id for the same report.
     Pure,
 }
 
@@ -262,37 +266,41 @@ pub enum ConjunctionMode {
 #[serde(transparent)]
 pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
 
-/// The default for `reserve`, the size of the blocks in which a series of the kind `blocks`
-/// reserves numbers.
+/// The default for `reserve`, which is the number of numbers that a series of the kind `blocks`
+/// reserves at once.
 const RESERVE: NonZeroU32 = NonZeroU32::new(1_000).expect("some");
 
-/// `gapless` or `blocks`: determines if the numbers of a series can have gaps.
+/// The kind of a series, `gapless` or `blocks`. The kind determines if the numbers of the series
+/// can have gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberKindName {
     /// No number is left out.
     #[default]
     Gapless,
-    /// Numbers are reserved ahead in blocks. The unused numbers of a block remain a gap when the
-    /// process ends.
+    /// Numbers are reserved in blocks before they are requested. If the process ends, the unused
+    /// numbers of a block remain a gap.
     Blocks,
 }
 
-/// `numbers.<name>`: the form and the bounds of the series whose names match `pattern`.
+/// The table `numbers.<name>`. It contains the written form and the bounds of all series whose
+/// names match `pattern`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesConfig {
-    /// The names of the series to which this table applies, such as `invoice-*`. Required.
+    /// The pattern for the names of the series to which this table applies, such as `invoice-*`.
+    /// Required.
     #[serde(deserialize_with = "pattern")]
     pub pattern: Option<SeriesPattern>,
-    /// The guarantee for the numbers of these series: `gapless`, or `blocks` for numbers that need
-    /// no key and may have small gaps. Default: `gapless`.
+    /// The guarantee for the numbers of these series. `gapless` means no gaps, and `blocks` means
+    /// that numbers need no idempotency key and may have small gaps. Default: `gapless`.
     pub kind: NumberKindName,
-    /// For the kind `blocks`, the size of a block: 1 to 1 000 000 000 numbers. At most this many
-    /// numbers are lost when the process ends. Default: 1 000.
+    /// The size of a block in series of the kind `blocks`: 1 to 1 000 000 000 numbers. At most this
+    /// many numbers are lost when the process ends. Default: 1 000.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000_000>")]
     pub reserve: Option<u32>,
-    /// The form of a number as text, such as `INV-{series}-{n:05}`. Default: the number alone.
+    /// The template for a number as text, such as `INV-{series}-{n:05}`. Default: only the digits
+    /// of the number.
     #[serde(deserialize_with = "template")]
     pub text: Option<NumberTemplate>,
     /// The first number of a series: 1 to 9 223 372 036 854 775 807. Default: 1.
@@ -302,28 +310,30 @@ pub struct SeriesConfig {
     /// 807.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
     pub max: Option<u64>,
-    /// The check characters at the end of a number. Default: none.
+    /// The kind of the check characters that follow a number, which reveal typing errors. Default:
+    /// none.
     #[serde(deserialize_with = "check")]
     pub check: Option<NumberCheck>,
-    /// Earlier values of `text`. Numbers written in these forms are still decoded. Default: none.
+    /// Former values of `text`. Numbers that were written with these templates can still be
+    /// decoded. Default: none.
     #[serde(deserialize_with = "templates")]
     pub former: Vec<NumberTemplate>,
-    /// The first and the last of the years that the part `year` of a series name can have: 1 to 100
-    /// years. Required for the placeholder `{year:last2}`, whose two digits are ambiguous
-    /// otherwise. Default: all years.
+    /// The first and the last year that the part `year` of a series name can have. The range covers
+    /// 1 to 100 years. Required for the placeholder `{year:last2}`, because two digits alone are
+    /// ambiguous. Default: all years.
     #[serde(deserialize_with = "years")]
     pub years: Option<Years>,
-    /// The periods whose series give numbers, such as `["2025", "2026"]`. The period of a series is
-    /// the part `year` of its name. If the pattern has no `year`, it is the part `period`, or else
-    /// the text in place of the star. Default: all periods.
+    /// The periods in which series issue numbers, such as `["2025", "2026"]`. The period of a
+    /// series is the part `year` of its name. If the pattern has no `year`, the period is the part
+    /// `period`, or else the text in place of the star. Default: all periods.
     pub periods: Option<Vec<String>>,
 }
 
 impl NumbersConfig {
-    /// Builds the rules from the tables.
+    /// Builds the rules for series of numbers from the tables in this section.
     ///
     /// # Errors
-    /// Returns the invalid key and the reason.
+    /// Returns the key of the invalid setting, and the reason.
     pub(super) fn rules(&self) -> Result<NumberRules, (String, String)> {
         let rule = |(name, config): (&String, &SeriesConfig)| {
             let SeriesConfig {

@@ -22,7 +22,8 @@ pub struct HttpConfig {
     /// 127.0.0.1:8080.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// A second address, which serves only metrics and health. Default: none.
+    /// A second address, at which the service answers only requests for metrics and health checks.
+    /// Default: none.
     #[serde(deserialize_with = "some_address")]
     pub admin_listen: Option<SocketAddr>,
     /// The maximum number of open connections: 1 to 1 000 000. Default: derived from `memory_max`.
@@ -32,8 +33,8 @@ pub struct HttpConfig {
     /// trusted proxies are exempt. Default: half of `connections_max`.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000>")]
     pub connections_per_peer: Option<usize>,
-    /// The maximum age of a connection: 1 s to 30 days, varied by up to a tenth. An older
-    /// connection is closed with its next response. Default: no limit.
+    /// The maximum age of a connection: 1 s to 30 days, randomly varied by up to a tenth. An older
+    /// connection is closed after its next response. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 1_000, 2_592_000_000>")]
     pub connection_age_max: Option<Duration>,
     /// The maximum number of requests in flight: 2 to 1 000 000. At most half of them may be
@@ -44,8 +45,8 @@ pub struct HttpConfig {
     /// MiB to 1 TiB. Default: 128 MiB.
     #[serde(deserialize_with = "mebibytes::<_, 32, 1_048_576>")]
     pub memory_max: usize,
-    /// The proxies whose `X-Forwarded-For` names the caller: addresses, or networks such as
-    /// `10.0.0.0/8`. Default: none.
+    /// The trusted proxies. A request through such a proxy names its caller in `X-Forwarded-For`.
+    /// An item is an address, or a network such as `10.0.0.0/8`. Default: none.
     #[serde(deserialize_with = "networks")]
     pub trusted_proxies: Vec<IpNet>,
     /// The timeout for the head of a request: 1 ms to 1 h. Default: 5 s.
@@ -57,21 +58,23 @@ pub struct HttpConfig {
     /// The timeout for a connection without a request in progress: 1 ms to 1 h. Default: 75 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub idle_timeout: Duration,
-    /// The time between the signal to shut down and the start of draining: 0 s to 1 h. During this
-    /// time the service still handles requests, but reports that it is not ready. Default: 0 s.
+    /// The time between the signal to shut down and the end of accepting requests: 0 s to 1 h.
+    /// During this time the service still handles requests, but reports that it is not ready.
+    /// Default: 0 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub drain_delay: Duration,
-    /// The host names for which the service accepts requests, besides localhost, IP addresses and
-    /// the name of the machine. Default: none.
+    /// The host names to which requests may be addressed, besides localhost, IP addresses and the
+    /// name of the machine. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<HostRule>,
-    /// The origins whose web pages may call the service from a browser. Default: none.
+    /// The web origins whose pages may call the service from a browser. Default: none.
     #[serde(deserialize_with = "origins")]
     pub cors_origins: Vec<CorsOrigin>,
-    /// `true` if browsers get a page at `/` to decode and mint ids. Default: `true`.
+    /// `true` if the service offers a web page at `/` with which users can decode and mint ids.
+    /// Default: `true`.
     pub page: bool,
-    /// The file that lists the tokens of callers. Default: none, so that every caller may do
-    /// everything.
+    /// The file that lists the tokens of callers. Default: none, which means that every caller may
+    /// do everything.
     pub tokens: Option<PathBuf>,
     /// The maximum number of requests per second for each caller: 1 to 1 000 000. Default: no
     /// limit.
@@ -85,20 +88,23 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
-    /// The PEM file of the service's certificate, followed by its issuers up to the authority.
+    /// The PEM file of the service's certificate, followed by the certificates of its issuers up to
+    /// the authority.
     pub certificate: Option<PathBuf>,
     /// The PEM file of the private key of `certificate`.
     pub key: Option<PathBuf>,
-    /// The PEM file of the authorities that sign client certificates. The file may also contain
-    /// the revocation lists of these authorities.
+    /// The PEM file of the certificate authorities that sign client certificates. The file may also
+    /// contain the certificate revocation lists of these authorities.
     pub client_ca: Option<PathBuf>,
-    /// The scopes of client certificates, by their DNS or URI names.
+    /// The scopes (permissions) of client certificates. The key is a DNS name or URI in the
+    /// certificate.
     #[serde(deserialize_with = "client_scopes")]
     pub client_scopes: BTreeMap<String, BTreeSet<Scope>>,
 }
 
 impl TlsConfig {
-    /// Checks that the TLS settings are complete. The error names the setting, and the reason.
+    /// Checks that the TLS settings are complete. An error consists of the setting to change and
+    /// the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         match (&self.certificate, &self.key, &self.client_ca) {
             (Some(_), None, _) => Err((
@@ -183,8 +189,8 @@ impl HttpConfig {
     /// is not a loopback address.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        // `::ffff:127.0.0.1` is a loopback address in IPv6 notation, which `is_loopback` recognizes
-        // only in its canonical form `127.0.0.1`.
+        // The address `::ffff:127.0.0.1` is a loopback address in IPv6 notation. `is_loopback`
+        // recognizes it only in its canonical form `127.0.0.1`.
         let is_public = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
         is_public(self.listen) || self.admin_listen.is_some_and(is_public)
     }
@@ -220,7 +226,8 @@ fn client_scopes<'de, D: Deserializer<'de>>(
                 "{name:?} must have one of mint, ledger, decode, metrics, import and number"
             )));
         }
-        // A name with a colon is a URI. All other names are host names, which are case-insensitive.
+        // A name that contains a colon is a URI. Any other name is a host name, in which upper and
+        // lower case do not matter.
         Ok((
             if name.contains(':') {
                 name
@@ -233,7 +240,7 @@ fn client_scopes<'de, D: Deserializer<'de>>(
     by_name.into_iter().map(read).collect()
 }
 
-/// Parses networks of proxies such as `10.0.0.0/8`, and addresses of single proxies such as
+/// Parses the addresses of proxies: networks such as `10.0.0.0/8`, and single addresses such as
 /// `10.1.2.3`.
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let expected = "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"";

@@ -18,18 +18,21 @@ use super::error::{ConfigError, KeyOrigins, Origin};
 
 const PREFIX: &str = "IDMINT_";
 
-/// The environment variable for `--insecure-public`. It is not a setting, because the operator
-/// should decide this for each start, and a setting in a file would be permanent.
+/// The environment variable that has the effect of the flag `--insecure-public`. It is not a
+/// setting, because an operator should decide this for each start, while a setting in a file would
+/// be permanent.
 pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 
-/// The variable for the floor of a restore. It is not a setting, because only one start uses it.
+/// The environment variable for the floor (the earliest time for new ids) of a restored node. It is
+/// not a setting, because only the first start after the restore uses it.
 pub const RESTORE_FLOOR: &str = "IDMINT_FLOOR";
 
 /// The layers that contain settings, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     layers: Vec<(Origin, Table)>,
-    /// The place that sets each key of a format definition: a line of the file, or a variable.
+    /// The place that sets each key of a format definition: a line of the file, or an environment
+    /// variable.
     formats: BTreeMap<String, KeyOrigins>,
 }
 
@@ -47,8 +50,8 @@ impl Layers {
                 line: line_of(&text, &error),
                 problem: error.message().to_owned(),
             })?;
-        // The settings are parsed from the text and not from the table, because the table has no
-        // line numbers.
+        // The settings are parsed from the text of the file, because the parsed table has no line
+        // numbers for error messages.
         read(&text).map_err(|error| {
             let line = Some(error.line);
             error.of(Origin::File {
@@ -67,8 +70,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds every variable with the prefix `IDMINT_`. For example, `IDMINT_HTTP__LISTEN` sets
-    /// `http.listen`.
+    /// Adds a layer for each environment variable whose prefix is `IDMINT_`, except for those that
+    /// are no settings. For example, `IDMINT_HTTP__LISTEN` sets `http.listen`.
     pub(super) fn add_environment(
         &mut self,
         env: &BTreeMap<String, String>,
@@ -97,7 +100,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds the settings from the command line. The table has the shape of the file.
+    /// Adds the settings from the command line as a layer. The table has the same structure as the
+    /// configuration file.
     pub(super) fn add_flags(&mut self, flags: Table) -> Result<(), ConfigError> {
         self.add(Origin::Flags, flags)
     }
@@ -119,7 +123,8 @@ impl Layers {
         }
     }
 
-    /// Returns a sentence for each setting in the file that an environment variable overrides.
+    /// Returns a sentence for each setting in the configuration file that an environment variable
+    /// overrides.
     fn overruled(&self) -> Vec<String> {
         let Some((Origin::File { path, .. }, file)) = self.layers.first() else {
             return Vec::new();
@@ -145,7 +150,7 @@ impl Layers {
     }
 
     /// Returns the error for a setting that conflicts with other settings. The error names the
-    /// highest layer that sets `key`.
+    /// highest layer that sets `key`, such as an environment variable.
     pub(super) fn refusal(&self, key: &str, problem: String) -> ConfigError {
         let path: Vec<&str> = key.split('.').collect();
         let sets_it = |table: &Table| value_at(table, &path).is_some();
@@ -204,20 +209,21 @@ fn read(text: &str) -> Result<Config, ReadError> {
     })
 }
 
-/// Parses a table by writing it as text and parsing the text. Parsing tables directly would compile
-/// the parser a second time.
+/// Parses the settings in a table. The table is first written as text, because a parser for tables
+/// would have to be compiled in addition to the parser for text.
 fn read_table(table: &Table) -> Result<Config, ReadError> {
     read(&table.to_string())
 }
 
-/// Returns the full key, such as `http.listen`, of the value at this position in the text.
+/// Returns the full key, such as `http.listen`, of the name or value at this position in the text.
 fn key_at(document: &DeTable<'_>, place: usize) -> Option<String> {
     let (mut of_name, mut of_value) = (None, None);
     visit_table("", document, &mut |key, name, value| {
         if name.contains(&place) {
             of_name.get_or_insert(key.to_owned());
         } else if value.contains(&place) {
-            // Values are visited from the outside to the inside, so the last one is the innermost.
+            // Outer values are visited before inner values, so the last value that contains the
+            // position is the innermost.
             of_value = Some(key.to_owned());
         }
     });
@@ -228,13 +234,13 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
     line_at(text, error.span().map_or(0, |span| span.start))
 }
 
-/// Returns the number of the line, from 1, at this position in the text.
+/// Returns the number of the line at this position in the text. The first line has number 1.
 fn line_at(text: &str, place: usize) -> usize {
     let before = text.get(..place).unwrap_or_default();
     before.matches('\n').count() + 1
 }
 
-/// Returns the place of each key of the format definitions in a file.
+/// Returns the line in the file that sets each key of each format definition.
 fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
     let document = DeTable::parse(text);
     let formats = document.iter().find_map(|document| {
@@ -257,9 +263,9 @@ fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
     formats.into_iter().flatten().map(definition).collect()
 }
 
-/// Calls `visit` with the path of each key and item below a table, and with the positions of its
-/// name and its value. An item has no name, so the position of its name is empty. `above` is the
-/// path of the table.
+/// Calls `visit` for each key and list item in a table, including nested ones. The arguments are
+/// its path and the positions of its name and its value in the text. A list item has no name, so
+/// its name position is an empty range. `above` is the path of the table.
 fn visit_table(
     above: &str,
     table: &DeTable<'_>,
@@ -291,19 +297,19 @@ fn visit_below(
     }
 }
 
-/// Parses the value of a variable as TOML (`8`, `true`, `["a", "b"]`). A text that is not TOML is
-/// used as a string.
+/// Parses the value of an environment variable as TOML, such as `8`, `true` or `["a", "b"]`. A text
+/// that is not valid TOML is used as a string.
 fn value_of(raw: &str) -> Value {
     match toml::de::ValueDeserializer::parse(raw).and_then(Value::deserialize) {
-        // A date without quotes is kept as text. No setting has the TOML type of a date, and
-        // settings for times, such as epochs, are texts.
+        // A date without quotes is kept as a string. No setting has the TOML type of a date, and
+        // settings that are points in time, such as epochs, are strings.
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
     }
 }
 
-/// Returns the first setting in a table, as its key and its value. The table of a variable has only
-/// one setting.
+/// Returns the first setting in a table, as its key and its value. The table of an environment
+/// variable has only one setting.
 fn leaf(table: &Table) -> Option<(Vec<&str>, &Value)> {
     let (name, value) = table.iter().next()?;
     match value {
@@ -322,9 +328,9 @@ fn value_at<'a>(table: &'a Table, key: &[&str]) -> Option<&'a Value> {
         .try_fold(table.get(*section)?, |value, part| value.get(part))
 }
 
-/// Returns `true` for a variable that Kubernetes sets because a service has the name `idmint`, such
-/// as `IDMINT_PORT` or `IDMINT_SERVICE_HOST`. Every pod gets these variables, so they are ignored.
-/// No setting has such a name.
+/// Returns `true` for an environment variable that Kubernetes sets because a Kubernetes service has
+/// the name `idmint`, such as `IDMINT_PORT` or `IDMINT_SERVICE_HOST`. Every pod gets these
+/// variables, so they are ignored. No setting has such a name.
 fn is_service_link(key: &str) -> bool {
     let key = format!("_{key}");
     let is_of_that_shape =
@@ -332,7 +338,8 @@ fn is_service_link(key: &str) -> bool {
     is_of_that_shape && !key.contains("__")
 }
 
-/// Merges `above` into `below`. Tables are merged key by key, and all other values are replaced.
+/// Merges the table `above` into the table `below`. Nested tables are merged key by key. All other
+/// values in `above` replace those in `below`.
 fn merge_tables(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {

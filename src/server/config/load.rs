@@ -10,13 +10,13 @@ use super::storage::Engine;
 use super::worker::Surroundings;
 
 impl Config {
-    /// Reads the defaults, `file`, the `IDMINT_` variables in `env`, and `flags`. Later layers
-    /// override earlier ones.
+    /// Reads the defaults, `file`, the environment variables in `env` with the prefix `IDMINT_`,
+    /// and `flags`, in this order. Later layers override earlier layers.
     ///
     /// Tables are merged key by key, while lists and single values replace earlier ones. `flags`
-    /// has the shape of the file (`{ http = { listen = "…" } }`). `env` is the whole environment,
-    /// because variables without the prefix contain the host name and show if the process runs
-    /// under Kubernetes.
+    /// has the same structure as the file (`{ http = { listen = "…" } }`). `env` is the whole
+    /// environment, because variables without the prefix contain the host name and show if the
+    /// process runs under Kubernetes.
     ///
     /// # Errors
     /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value
@@ -43,7 +43,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks the rules that concern several settings, each of which is valid by itself.
+    /// Checks the rules that concern several settings. Each setting by itself is already known to
+    /// be valid.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
         self.http
             .tls

@@ -1,4 +1,4 @@
-//! Settings of minting: the limits of a request, and the tolerance for clocks.
+//! Settings of minting: the limits of a mint request, and the tolerance for inaccurate clocks.
 
 use std::time::Duration;
 
@@ -13,15 +13,16 @@ pub struct MintConfig {
     /// The maximum number of ids per request: 1 to 10 000 000. Default: 100 000.
     #[serde(deserialize_with = "whole::<_, _, 1, 10_000_000>")]
     pub batch_max: u32,
-    /// The maximum delay of a response: 0 to 60 s. A response is delayed if the time in its ids has
-    /// not come yet. Default: 250 ms.
+    /// The maximum time by which a response is delayed: 0 to 60 s. A response is delayed until the
+    /// time in its ids is close enough to the clock. Default: 250 ms.
     #[serde(deserialize_with = "between::<_, 0, 60_000>")]
     pub wait_max: Duration,
     /// The maximum time by which the time in an id may be ahead of the clock: 0 to 1 s. Default: 5
     /// ms.
     #[serde(deserialize_with = "between::<_, 0, 1_000>")]
     pub lead_max: Duration,
-    /// The reaction to a request for more ids than the current time allows. Default: wait.
+    /// The reaction if a request needs more ids than can be minted with the current time. Default:
+    /// wait.
     pub on_exhausted: OnExhausted,
 }
 
@@ -37,7 +38,8 @@ impl Default for MintConfig {
 }
 
 impl MintConfig {
-    /// Returns the maximum delay of a response. It is zero for [`OnExhausted::Refuse`].
+    /// Returns the maximum time by which a response is delayed. It is zero for
+    /// [`OnExhausted::Refuse`].
     #[must_use]
     pub fn wait(&self) -> Duration {
         match self.on_exhausted {
@@ -47,13 +49,14 @@ impl MintConfig {
     }
 }
 
-/// The reaction to a request for more ids than the current time allows.
+/// The reaction if a request needs more ids than can be minted with the current time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {
-    /// Delay the response until the time in its ids has come, for at most `wait_max`.
+    /// The response is delayed until the time in its ids has come, but by at most `wait_max`.
     Wait,
-    /// Refuse the request at once, and name the time at which it would succeed.
+    /// The request is refused at once. The response names the time at which the request would
+    /// succeed.
     Refuse,
 }
 
@@ -62,12 +65,13 @@ pub enum OnExhausted {
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
     /// The maximum time by which the horizon may be ahead of the clock at a start: 0 to 1 h. The
-    /// horizon is the end of the time that earlier runs reserved. If the horizon is further ahead,
-    /// the start waits for the clock. Default: 5 s.
+    /// horizon is the end of the time that earlier runs reserved for their ids. If the horizon is
+    /// further ahead, the start waits for the clock. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
-    /// The largest forward step of the wall clock that a running service follows, and the largest
-    /// difference between this clock and the median clock of the fleet: 1 ms to 1 h. Default: 5 s.
+    /// The limit on two differences, 1 ms to 1 h: how far the wall clock may step forward before a
+    /// running service ignores the step, and how far it may differ from the median clock of the
+    /// fleet. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub skew_max: Duration,
 }

@@ -1,5 +1,5 @@
 //! Settings of the store for the reserved time (the horizon), the ledgers, the conjunctions and the
-//! numbers.
+//! series of numbers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,12 +17,13 @@ pub struct StorageConfig {
     /// The storage engine that keeps the state. Default: embedded.
     #[serde(deserialize_with = "engine")]
     pub engine: Engine,
-    /// The folder of the embedded store, relative to the working directory. Default:
-    /// `./idmint-data`.
+    /// The folder of the node's own files. A relative path starts at the working directory.
+    /// Default: `./idmint-data`.
     #[serde(deserialize_with = "directory")]
     pub data_dir: PathBuf,
-    /// The time that a busy node reserves for minting at once: 100 ms to 1 h. The minimum is the
-    /// length of the first reservation. Default: see [`StorageConfig::window`].
+    /// The length of time that a busy node reserves for its ids at once: 100 ms to 1 h. The
+    /// minimum, 100 ms, is also the length of a node's first reservation. Default: see
+    /// [`StorageConfig::window`].
     #[serde(deserialize_with = "some_between::<_, 100, 3_600_000>")]
     pub window: Option<Duration>,
 }
@@ -38,10 +39,11 @@ impl Default for StorageConfig {
 }
 
 impl StorageConfig {
-    /// Returns the maximum time that a busy node reserves at once. The default is 3 s.
+    /// Returns the maximum length of time that a busy node reserves for its ids at once. The
+    /// default is 3 s.
     ///
-    /// In a fleet the default is 60 s. While etcd has no leader, a node can mint only in the time
-    /// that it has already reserved.
+    /// In a fleet the default is 60 s, because a node can mint only in the time that it has already
+    /// reserved while etcd has no leader.
     #[must_use]
     pub fn window(&self) -> Duration {
         self.window.unwrap_or(match self.engine {
@@ -54,12 +56,13 @@ impl StorageConfig {
 /// The store that keeps the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Nothing is kept, so this engine is only for trials. A restart does not know the ids that
-    /// were minted before.
+    /// State is kept only in memory, so this engine is only for trials. After a restart, the
+    /// process does not know which ids were minted before.
     Memory,
     /// Files in `data_dir`. Only one process at a time can use them.
     Embedded,
-    /// An etcd that all nodes of a fleet share, configured in the section `etcd`.
+    /// State is kept in an etcd that all nodes of a fleet share. The section `etcd` configures the
+    /// connection.
     Etcd,
 }
 
@@ -68,7 +71,7 @@ pub enum Engine {
 pub enum EngineChoice {
     /// A store that belongs to one process.
     Own(OwnEngine),
-    /// An etcd that the nodes of a fleet share and from which they lease their slots.
+    /// An etcd that all nodes of a fleet share. Each node leases its slot from this etcd.
     Etcd(EtcdSettings),
 }
 

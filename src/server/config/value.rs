@@ -1,5 +1,5 @@
-//! Parsers for single values. Each parser has one description of the accepted values. Every error
-//! quotes this description and the invalid value.
+//! Parsers for single values. Each parser has a description of the values that it accepts. Every
+//! error quotes this description and the invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,8 +11,8 @@ use serde::de::{
 
 use idmint_core::time::{format_duration, parse_duration};
 
-/// Parses a whole number with `number`, or a text with `text`. The error message describes the
-/// accepted values with `expected`.
+/// Parses a whole number with the function `number`, or a text with the function `text`. The error
+/// message uses `expected` as the description of the accepted values.
 pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,
@@ -60,7 +60,8 @@ where
     whole::<D, N, MIN, MAX>(deserializer).map(Some)
 }
 
-/// Parses a list without duplicates. A repeated name is refused, because it is always a mistake.
+/// Parses a list without duplicates. A list that names an item twice is refused, because this is
+/// always a mistake.
 pub(super) fn distinct<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

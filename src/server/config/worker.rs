@@ -1,7 +1,7 @@
-//! Settings of the worker numbers of this process.
+//! Settings of the worker numbers of this process, which are a part of its ids.
 //!
 //! Two processes with the same slot would mint the same ids. A slot is therefore used only if
-//! something keeps a second process from it: the lock of the data folder, a lease, or the
+//! something prevents a second process from using it: the lock of the data folder, a lease, or the
 //! operator's assurance (`worker.exclusive`).
 
 use std::collections::BTreeMap;
@@ -16,24 +16,25 @@ use super::value::{read_number_or_text, whole};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// The slot of this process. Default: none, so that the process is alone and has slot 0.
+    /// The slot of this process, which determines its worker numbers. Default: none, which means
+    /// that no other process exists and this one has slot 0.
     #[serde(deserialize_with = "some_slot")]
     pub slot: Option<SlotSetting>,
-    /// The number of slots, which is the maximum number of processes: 1 to 2^32 - 1. It cannot
+    /// The number of slots, which limits the number of processes: 1 to 2^32 - 1. The number cannot
     /// change after the first mint. A format with fewer worker numbers sets a lower limit. Default:
     /// 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 4_294_967_295>")]
     pub slots: u32,
-    /// The number of worker numbers that a process has in each format. Default: `None`, written
-    /// `auto`. With `auto`, a process has as many worker numbers as fit, but at most 8. If its slot
-    /// is configured or taken from the host name, it has only one.
+    /// The number of worker numbers that a process uses in each format. Default: `None`, written
+    /// `auto`. With `auto`, a process uses as many worker numbers as fit, but at most 8. If its
+    /// slot is configured or taken from the host name, it uses only one.
     #[serde(deserialize_with = "lanes")]
     pub lanes: Option<NonZeroU32>,
     /// The operator's assurance that no second process ever runs with this slot, not even for a
     /// moment. Default: `false`.
     pub exclusive: bool,
-    /// The value of fields of the kind shard: 0 to 2^63 - 1. A format with a narrow shard field
-    /// sets a lower limit. Default: 0.
+    /// The value that ids contain in fields of the kind shard: 0 to 2^63 - 1. A format with a
+    /// narrow shard field sets a lower limit. Default: 0.
     #[serde(deserialize_with = "whole::<_, _, 0, { i64::MAX }>")]
     pub shard: u64,
     #[serde(skip)]
@@ -60,8 +61,8 @@ impl WorkerConfig {
         self.assignment
     }
 
-    /// Returns the settings for a node in a fleet of `slots` slots, for tests. Only builds with
-    /// etcd can load such settings.
+    /// Returns the settings for a node in a fleet with this number of slots, for tests. Only builds
+    /// with etcd can load these settings from a file.
     #[cfg(all(test, feature = "etcd"))]
     pub(crate) fn leased(slots: u32) -> WorkerConfig {
         let assignment = Assignment {
@@ -77,7 +78,7 @@ impl WorkerConfig {
     }
 
     /// Determines the slot of this process and stores it in `assignment`. `is_fleet` is `true` if
-    /// nodes lease their slots from an etcd, which assigns each slot to only one node.
+    /// nodes lease their slots from an etcd, which leases each slot to only one node at a time.
     pub(super) fn assign(
         &mut self,
         here: &Surroundings,
@@ -118,7 +119,7 @@ impl WorkerConfig {
 pub enum SlotSetting {
     /// The slot itself, below `slots`.
     Number(u32),
-    /// The number at the end of the host name. See [`ordinal_of`].
+    /// The slot is the number at the end of the host name. See [`ordinal_of`].
     Ordinal,
 }
 
@@ -147,7 +148,7 @@ pub struct Assignment {
     pub kind: AssignmentKind,
 }
 
-/// Slot 0 of 1 slot, for a process that runs alone.
+/// The default is slot 0 of 1 slot, for a process that runs alone.
 impl Default for Assignment {
     fn default() -> Self {
         Self {
@@ -167,15 +168,17 @@ pub enum AssignmentKind {
     Configured,
     /// The host name ends with the number of the slot.
     Ordinal,
-    /// The slot is leased from etcd at run time. The field `slot` has no meaning.
+    /// The slot is leased from etcd while the process runs. The field `slot` of [`Assignment`] has
+    /// no meaning then.
     Leased,
 }
 
 /// Returns the number at the end of a host name. For example, a StatefulSet names its pods
-/// `idmint-3` or `idmint-3.idmint.svc`, and both end in 3.
+/// `idmint-3` or `idmint-3.idmint.svc`, and the number in both names is 3.
 ///
-/// A host name must consist of a name, a hyphen and decimal digits. A number with a leading zero is
-/// refused, because `node-3` and `node-03` would share a slot.
+/// The part of the host name before the first dot must consist of a name, a hyphen and decimal
+/// digits. A number with a leading zero is refused, because `node-3` and `node-03` would get the
+/// same slot.
 ///
 /// ```
 /// use idmint::server::config::ordinal_of;
@@ -195,7 +198,7 @@ pub fn ordinal_of(host: &str) -> Option<u32> {
     }
 }
 
-/// The facts about the machine and its environment that determine the slot.
+/// The facts about this machine and its environment from which the slot is determined.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) host: Option<String>,
@@ -204,8 +207,8 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn read(env: &BTreeMap<String, String>) -> Self {
-        // A login shell sets HOSTNAME but does not always export it. The kernel always knows the
-        // host name.
+        // A login shell sets the variable HOSTNAME but does not always export it. The kernel always
+        // knows the host name.
         let of_kernel = || {
             fs::read_to_string("/proc/sys/kernel/hostname")
                 .ok()

@@ -1,8 +1,8 @@
 //! The socket in the data folder through which an operator on this machine requests a backup.
 //!
 //! A client sends the path of a folder, closes its sending side, and reads one line: a
-//! [`BackupReply`]. If the client sends [`TO_CLIENT`] instead of a path, the copy follows the line.
-//! A client that sends nothing does not delay other clients.
+//! [`BackupReply`]. If the client sends [`TO_CLIENT`] instead of a path, the copy follows after
+//! this line. A client that sends nothing does not delay other clients.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -28,24 +28,27 @@ use idmint_storage::{BackedUp, RecordStore, SentBackup, WithCauses};
 /// The name of the socket in the data folder.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// The request for a copy that is sent through the socket, instead of a copy in a folder.
+/// The request that a client sends to get the copy through the socket, instead of as files in a
+/// folder.
 pub const TO_CLIENT: &str = "-";
 
-/// The time limit for a client to read the next part of a copy.
+/// The time limit for a client to receive the next part of a copy.
 const PART_MAX: Duration = Duration::from_secs(60);
 
-/// The file mode. Like every file in the folder, the socket is accessible only to this user.
+/// The file mode of the socket. Only this user can access the socket, like every file in the data
+/// folder.
 const MODE: u32 = 0o600;
 
 /// The time limit for a client to send the path.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// The maximum number of clients that have not sent their path yet. If one more client connects,
-/// the client that connected first is disconnected, as soon as its `UNHEARD_MIN` has passed.
+/// the client that has been connected longest is disconnected, as soon as it has had the time
+/// `UNHEARD_MIN`.
 const DETACHED_MAX: usize = 64;
 
-/// The minimum time that each client gets for sending its path, even if more than `DETACHED_MAX`
-/// clients connect.
+/// The minimum time that each client gets to send its path, even if more than `DETACHED_MAX`
+/// clients are connected.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;
@@ -78,7 +81,7 @@ impl BackupReply {
         }
     }
 
-    /// Parses the line that a client reads from the socket. Returns `None` if the line is invalid
+    /// Parses the line with which the node answers a client. Returns `None` if the line is invalid
     /// or incomplete.
     ///
     /// ```
@@ -107,7 +110,8 @@ impl BackupReply {
             ("done", &[appends, conjunctions, numbers]) => {
                 Some(BackupReply::Done(of(appends, conjunctions, numbers)))
             }
-            // A node of an earlier version stores no numbers and sends only two counts.
+            // A node of an earlier version stores no series of numbers, so it sends only two
+            // counts.
             ("done", &[appends, conjunctions]) => {
                 Some(BackupReply::Done(of(appends, conjunctions, 0)))
             }
@@ -125,18 +129,19 @@ pub(in crate::server) struct BackupSocket {
     listener: UnixListener,
     path: PathBuf,
     data_dir: PathBuf,
-    /// Held while a copy is sent, because each copy needs space in the data folder.
+    /// A lock that is held while a copy is sent. Only one copy is sent at a time, because each copy
+    /// needs space in the data folder.
     sending: Arc<Mutex<()>>,
-    /// The audit trail. It records a backup before anything is copied.
+    /// The audit trail, if there is one. A backup is recorded in it before anything is copied.
     audit: Option<Arc<Audit>>,
 }
 
 impl BackupSocket {
     /// Binds the socket in the data folder of this node. The folder is locked, so an existing
-    /// socket file belongs to a process that has ended.
+    /// socket file was left by a process that has ended.
     ///
-    /// Returns `None` and logs a warning if binding fails, because the node works without the
-    /// socket, except for backups.
+    /// Returns `None` and logs a warning if binding fails. The node then works, but cannot make
+    /// backups.
     pub(in crate::server) fn bind(
         data_dir: &Path,
         audit: Option<Arc<Audit>>,
@@ -169,8 +174,8 @@ impl BackupSocket {
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // Clients that have sent their path are handled first. Otherwise they could be
-                // disconnected in favour of new clients.
+                // Handle clients that have sent their path before accepting new clients. Otherwise
+                // such a client could be disconnected to make room for a new one.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
@@ -217,8 +222,8 @@ impl BackupSocket {
         stream.shutdown().await
     }
 
-    /// Makes a copy in the data folder. Returns a function that sends it on a thread of its own, so
-    /// that a slow client does not delay other clients.
+    /// Makes a copy in the data folder. Returns a function that sends the copy from a separate
+    /// thread, so that a slow client does not delay other clients.
     async fn copy_to_send(
         &self,
         service: &Arc<Service>,
@@ -263,8 +268,8 @@ enum Asked {
     InVain(String),
 }
 
-/// Removes clients that have sent their path or have disconnected. If the maximum number of clients
-/// is still connected, waits until the client that connected first may be disconnected.
+/// Removes clients from the list that have sent their path or have disconnected. If the list is
+/// still full, waits until the client that has been connected longest may be disconnected.
 async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
     detached.retain(|(_, caller)| !caller.is_finished());
     if detached.len() == DETACHED_MAX {
@@ -275,7 +280,8 @@ async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
 impl Drop for BackupSocket {
     #[expect(clippy::disallowed_methods, reason = "a socket holds no state")]
     fn drop(&mut self) {
-        // The socket is useless without its process. The next start replaces the file if it stays.
+        // Without its process, the socket is useless. If the file cannot be removed, the next start
+        // replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -293,8 +299,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Reads the request of a client.
 async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
-    // Between `bind` and `chmod`, any user with access to the folder could have connected. The
-    // peer's user id is therefore checked.
+    // Any user with access to the folder could have connected between `bind` and `chmod`. Therefore
+    // the user id of the client is checked.
     let (caller, own) = (
         stream.peer_cred()?.uid(),
         rustix::process::geteuid().as_raw(),
@@ -344,7 +350,7 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     }
 }
 
-/// Records the backup in the audit trail, and then runs `copy` on a thread that may block.
+/// Records the backup in the audit trail. Then runs `copy` on a thread for blocking work.
 async fn copy_records<T: Send + 'static>(
     folder: &Path,
     service: &Arc<Service>,

@@ -1,4 +1,4 @@
-//! The listening socket that this process inherits from its parent (socket activation,
+//! The listening socket that this process inherits from its parent process (socket activation,
 //! `sd_listen_fds(3)`).
 //!
 //! The parent process, such as systemd, keeps the socket open while the service restarts, so no
@@ -33,11 +33,11 @@ pub enum InheritedError {
 }
 
 impl InheritedSocket {
-    /// Takes the inherited socket that the environment describes (`LISTEN_FDS`, `LISTEN_PID`), and
-    /// removes these variables. Returns `None` if they are not set.
+    /// Takes the inherited socket that the environment variables `LISTEN_FDS` and `LISTEN_PID`
+    /// describe, and removes these variables. Returns `None` if they are not set.
     ///
-    /// Call this before any thread is started, because another thread could read the environment at
-    /// the same time.
+    /// Call this function before any thread is started, because another thread could read the
+    /// environment variables while they are removed.
     ///
     /// # Errors
     /// Returns [`InheritedError`] if there are several sockets, or the socket is not a TCP
