@@ -25,8 +25,8 @@ struct Cli {
     command: Command,
 }
 
-/// The maximum number of characters after the hyphen in a short option. An argument of `decode`
-/// with more of them, such as the Firebase push id `-NqKxY3bA1cDeFgHiJkL`, is an id.
+/// The maximum number of characters that a short option can have after its hyphen. A longer
+/// argument of `decode`, such as the Firebase push id `-NqKxY3bA1cDeFgHiJkL`, is an id.
 const OPTION_LEN_MAX: usize = 6;
 
 #[derive(Debug, Subcommand)]
@@ -76,8 +76,8 @@ enum Command {
     Man(Man),
 }
 
-/// Marks the arguments of `decode` that begin with a hyphen but are ids, such as negative numbers
-/// and push ids of Firebase. Without the mark, they would be parsed as options.
+/// Marks arguments of `decode` that begin with a hyphen but are ids, such as negative numbers and
+/// push ids of Firebase. Without this mark, they would be parsed as options.
 fn mark_ids(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_none_or(|command| command != "decode") {
         return args;
@@ -99,7 +99,8 @@ fn mark_ids(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Runs the command that the arguments name and returns its exit code.
+/// Runs the command that is named in the arguments of the process. Returns the exit code of the
+/// command.
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse_from(mark_ids(std::env::args_os().collect())) {
         Ok(cli) => cli,

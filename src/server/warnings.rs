@@ -10,14 +10,14 @@ use idmint_core::id::{FieldKind, Format, FormatAlias, Rule};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 
-/// Every start warns of the formats that end within this time. After its end, a format mints no
-/// more ids.
+/// Every start warns of each format that can be minted for less than this time. The time field of a
+/// format ends at some date, after which no ids of the format can be minted.
 const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
-/// Returns warnings about a valid configuration. They concern formats that have not begun, have
-/// ended, end within a year, do not sort by time, or differ from the built-in format of the same
-/// name. They also concern formats and series that can write equal texts, and settings that the
-/// environment overrides.
+/// Returns warnings about a valid configuration. Some warnings are about formats that have not
+/// begun, have ended, end within a year, do not sort by time, or differ from the built-in format of
+/// the same name. Other warnings are about formats and series that can write equal texts, and about
+/// settings that the environment overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
     let (soon, now) = (now.after(END_WARNED).into(), now.into());
@@ -85,8 +85,8 @@ pub(super) fn equal_texts(service: &Service) -> impl Iterator<Item = String> {
     pairs.map(of_pair)
 }
 
-/// Logs the warnings about a configuration, the credentials that expire soon, and the formats whose
-/// ids will contain no domain.
+/// Logs the warnings about a configuration. Also warns of credentials that expire soon, and of
+/// formats whose ids will contain no domain.
 pub(super) fn warn_of(service: &Service, config: &Config) {
     warnings(service, config)
         .iter()
@@ -100,7 +100,8 @@ pub(super) fn warn_of(service: &Service, config: &Config) {
     }
 }
 
-/// Returns the formats whose ids contain no domain, because no domain is configured.
+/// Returns the names of the formats whose ids will contain no domain, because no domain is
+/// configured.
 fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     let has_none = service.siq().domains.is_empty();
     let formats = service
@@ -108,8 +109,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
         .iter()
         .map(|served| served.format())
         .filter(move |format| {
-            // Formats that are minted from reports are left out, because their object field
-            // contains no domain.
+            // Formats whose ids are minted from reports are left out, because their object field
+            // contains no domain, unlike the object field of other formats.
             let has_object = format.variants[0]
                 .layout
                 .field_of(FieldKind::Object)
@@ -119,13 +120,13 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     formats.map(|format| format.name.as_str())
 }
 
-/// `true` if a built-in format has the same name but different fields, another tick, epoch or rule,
-/// or another canonical text. A different first worker number is not a difference.
+/// `true` if the format has the name of a built-in format, but other fields, another tick, epoch or
+/// rule, or another canonical text. A different first worker number does not count as a difference.
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();
-        // A configuration may raise the first worker number, to leave the lower ones to another
-        // generator.
+        // A configuration may raise the first worker number of a format, so that another generator
+        // can use the lower numbers.
         identity.remove("first_worker");
         (identity, format.canonical().digest())
     };
@@ -144,7 +145,7 @@ fn of_order(format: &Format) -> Option<String> {
     })
 }
 
-/// Returns a warning if the configuration uses a former name of a format.
+/// Returns a warning if the configuration still uses a former name of a format.
 fn of_former_name(alias: &FormatAlias, config: &Config) -> Option<String> {
     let (name, definitions) = (alias.name, &config.formats.definitions);
     let lists = [

@@ -55,7 +55,9 @@ pub(in crate::cli) struct Cdm {
 }
 
 impl Cdm {
-    /// Prints or replaces either every document or none, unless a file cannot be replaced.
+    /// Prints all documents, or replaces the files of all documents. If there is an error in a
+    /// document, no document is printed or replaced. Some files may be replaced if another file
+    /// cannot be.
     ///
     /// Returns exit code 65 with file and line if a document is malformed or contains another id,
     /// 64 if the format or encoding is unknown, 74 if a file cannot be read or written, and 78 if
@@ -100,7 +102,7 @@ impl Cdm {
             .iter()
             .try_for_each(|output| io::stdout().write_all(output))
         {
-            // The reader of the output may have closed the pipe, which is not an error.
+            // The reader of the output may have closed the pipe. This is not an error.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(Failure::new(Exit::Io, error))
             }
@@ -172,8 +174,8 @@ impl Input {
         })
     }
 
-    /// Returns the document with the ids of its messages inserted. With `only_ids`, returns one
-    /// line per id instead.
+    /// Inserts ids into the messages of a document, and returns the document. With `only_ids`,
+    /// returns instead a line of text for each id.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let read = |objects: &ObjectRules, note| {
@@ -223,8 +225,9 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // The document is read here to find errors before the request, and for the line number
-                // of each message. Only the service knows all catalogues and designators.
+                // The document is read here to find errors before the request is sent, and to know
+                // the line number of each message. Only the service knows all catalogues and
+                // designators of objects.
                 let document = read(&ObjectRules::accepting_all(), None)
                     .map_err(|error| self.malformed(&error))?;
                 let document = Some(document).filter(|_| only_ids);
@@ -262,8 +265,8 @@ impl Input {
             .into_bytes()
     }
 
-    /// Prints a warning for each message of an unknown version. Such a message is read as version
-    /// 2.0.
+    /// Prints a warning for each message whose version is unknown. Such a message is read as
+    /// version 2.0.
     fn warn(&self, document: &Document<&Vec<u8>>) {
         for message in document.messages() {
             if let Some(warning) = message.version().warning() {
@@ -282,8 +285,8 @@ impl Input {
     }
 }
 
-/// Returns the reports of a document, with the ids that a service in mode `pure` would mint for
-/// them. Such a service stores no conjunctions.
+/// Returns the reports in a document, with their ids. A service in mode `pure`, which stores no
+/// conjunctions, would mint the same ids.
 fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,
@@ -296,8 +299,8 @@ fn ids_of(
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
-        // Ids that are already in the document are kept. A service may have minted such an id from
-        // an earlier report of the same conjunction, which this command does not see.
+        // Keep ids that are already in the document. A service may have minted such an id from an
+        // earlier report of the same conjunction, which is not known to this command.
         request
             .with_noted_rule(NotedRule {
                 keep: true,

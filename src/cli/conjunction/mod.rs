@@ -1,5 +1,5 @@
-//! Commands about conjunctions: inserting ids into documents, minting without a service, and
-//! copying stored conjunctions.
+//! Commands about conjunctions (close approaches of two objects in space): inserting ids into
+//! documents, minting ids without a service, and copying stored conjunctions.
 
 mod offline;
 

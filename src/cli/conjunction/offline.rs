@@ -20,8 +20,8 @@ pub(in crate::cli) struct GroupedOffline {
 }
 
 impl GroupedOffline {
-    /// Returns the format with this name. Its ids are written in `encoding`, or in the canonical
-    /// encoding of the format if `encoding` is `None`.
+    /// Returns the format with this name. Its ids will be written in `encoding`, or in the
+    /// canonical encoding of the format if `encoding` is `None`.
     ///
     /// # Errors
     /// Returns exit code 64 if the format or encoding is unknown, and 78 if the formats are

@@ -1,5 +1,5 @@
-//! The command `idmint conjunction`, which exports and imports the conjunctions that a service
-//! stores.
+//! The command `idmint conjunction`, which exports and imports the conjunctions that are stored in
+//! a service.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
@@ -72,7 +72,8 @@ impl Conjunction {
 impl Export {
     fn run(self) -> Result<(), Failure> {
         let mut lines = Lines::begin();
-        // If the lines are printed on a terminal, they show the progress themselves.
+        // If the lines are printed on a terminal, the lines themselves show the progress, so no
+        // progress bar is needed.
         let bar = if io::stdout().is_terminal() {
             ProgressBar::hidden()
         } else {
@@ -101,9 +102,9 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // Conjunctions of one pair that are close in time have ranks, in the order in which they
-        // were stored. Sending them in the order of their ranks gives them the same ranks in the
-        // new service.
+        // Conjunctions of the same two objects that are close in time are numbered (`rank`) in the
+        // order in which they were stored. Sending them in this order gives them the same ranks in
+        // the new service.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let FormatArgs { format, service } = &self.stored;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
@@ -160,7 +161,8 @@ impl Import {
                 continue;
             }
             let damaged = |error: serde_json::Error| {
-                // The error counts lines within this line, so its place would contradict `number`.
+                // `text` ends with a position within this one line. The position is removed,
+                // because its line number would contradict `number`, the line number in the file.
                 let text = error.to_string();
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let what = text.strip_suffix(&place).unwrap_or(&text);

@@ -14,15 +14,16 @@ use idmint_wire::{BriefReading, MatchReading, RowReading};
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The format of the column is determined by the first rows of the file: at most this many rows,
-/// and at most this many bytes.
+/// The maximum number of rows that are read to find out the format of the id column. The rows are
+/// the first ones of the file, and have at most `JUDGED_BYTES_MAX` bytes.
 const JUDGED_ROWS_MAX: usize = 10_000;
 const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The number of rows at the beginning of the file in which `columns_like_ids` looks for ids.
+/// The number of rows, from the beginning of the file, in which `columns_like_ids` looks for ids.
 const ROWS_OF_COLUMNS_MAX: usize = 1000;
 
-/// The decoding of a CSV file: the column that contains the ids, and the formats to try.
+/// The options for decoding a CSV file, such as the column that contains the ids and the formats to
+/// try.
 pub(super) struct CsvDecoding<'a> {
     pub(super) column: &'a Column,
     pub(super) separator: Option<Separator>,
@@ -32,19 +33,19 @@ pub(super) struct CsvDecoding<'a> {
     pub(super) filter: DecodeFilter<'a>,
 }
 
-/// The number of records that were read, and the number of records that have no id.
+/// The number of records that were read from a CSV file, and the number of records without an id.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) read: u64,
     pub(super) unmatched: u64,
-    /// `true` if the format of the column is unknown. Each row was then decoded independently of
-    /// the other rows.
+    /// `true` if the format of the id column is unknown. In this case, each row was decoded
+    /// independently of the other rows.
     pub(super) is_untold: bool,
 }
 
-/// Returns a sentence that lists the columns of a file that contain ids, with the format of each
-/// column, such as `column 2 ("1I9ZC1000" in the first row) has ids of payment`. Only the first
-/// rows are examined.
+/// Returns a sentence that names the columns of a file with ids in them, and the format of each
+/// such column. Example: `column 2 ("1I9ZC1000" in the first row) has ids of payment`. Only the
+/// first rows are examined.
 ///
 /// # Errors
 /// Returns the errors of [`CsvDecoding::copy`].
@@ -92,8 +93,8 @@ pub(super) fn columns_like_ids(
 }
 
 impl CsvDecoding<'_> {
-    /// Copies the records of the file, or of standard input if `file` is `None`, to `out` and adds
-    /// the columns.
+    /// Copies the records of the file to `out`, and adds columns about the ids in them. Reads
+    /// standard input if `file` is `None`.
     ///
     /// # Errors
     /// Returns exit code 64 if the column does not exist, 65 if the input is not CSV, and 74 if
@@ -142,7 +143,8 @@ impl CsvDecoding<'_> {
         Ok(counts)
     }
 
-    /// Returns the format of the column, judged by its first rows.
+    /// Returns the format of the id column, which is determined from the first rows. Returns `None`
+    /// if the format is unknown.
     fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<String> {
         let mut column = IdColumn::default();
         for row in rows {
@@ -169,15 +171,15 @@ impl CsvDecoding<'_> {
     }
 }
 
-/// Adds the fields of the new columns to a row. Returns `false` if the text in the id column is not
-/// an id.
+/// Adds the fields of the new columns to a row. Returns `false` if the text in the id column could
+/// not be read as an id.
 fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&str>) -> bool {
     let (shown, is_ambiguous) = match reading.row() {
         None => (reading.own(), reading.is_ambiguous()),
         Some(RowReading::Own) => (reading.own(), false),
         Some(RowReading::As(of_column)) => (Some(&**of_column), false),
-        // The text is not an id of the column's format. Its reading in another format is shown only
-        // if it is unambiguous, because an ambiguous one may be wrong.
+        // The text is not an id of the column's format. If it is an id of only one other format,
+        // that reading is shown. An ambiguous reading is not shown, because it may be wrong.
         Some(RowReading::Other) => (
             reading.own().filter(|_| !reading.is_ambiguous()),
             reading.is_ambiguous(),
@@ -202,7 +204,8 @@ fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&
     shown.is_some()
 }
 
-/// Returns the text of the column `note` for a row, which is empty if there is nothing to note.
+/// Returns the text of the column `note` for a row. The text is empty if there is nothing to report
+/// about the row.
 fn note_on(
     reading: &BriefReading<'_>,
     shown: Option<&MatchReading<'_>>,

@@ -1,4 +1,4 @@
-//! A reader for the records of a CSV file, one of whose columns contains ids.
+//! A reader for the records of a CSV file in which one column contains ids.
 
 use std::cell::Cell;
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
@@ -18,11 +18,11 @@ pub(super) const BUFFER_LEN: usize = 64 * 1024;
 /// The maximum number of records that determine the separator.
 const FIRST_RECORDS: usize = 50;
 
-/// The maximum length of a record in bytes. A longer record is refused, because its opening quote
-/// was probably never closed.
+/// The maximum length of a record in bytes. A longer record is refused, because it probably
+/// contains a quote that was opened and never closed.
 const RECORD_LEN_MAX: u64 = 1024 * 1024;
 
-/// A column by its number, from 1, or by its name in the header.
+/// A column of a CSV file, identified by its number, from 1, or by its name in the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Column {
     Number(usize),
@@ -54,11 +54,12 @@ impl FromStr for Separator {
 }
 
 impl Separator {
-    /// Returns the separator that splits each of the first lines into the same number of fields, at
-    /// least two. If this is true of several separators, returns the one that yields the most
-    /// fields. If it is true of none, returns a comma.
+    /// Returns the separator that divides each of the first lines into the same number of fields,
+    /// at least two. If several separators do this, returns the separator with the most fields. If
+    /// no separator does, returns a comma.
     fn of_lines(beginning: &[u8]) -> Separator {
-        // The last line may be cut off, so it is left out.
+        // The last line may be incomplete, because only the beginning of the file was read. It is
+        // left out.
         let whole = beginning.iter().rposition(|byte| *byte == b'\n');
         let lines = whole.map_or(beginning, |end| &beginning[..end]);
         let fields = |separator: &u8| {
@@ -90,8 +91,8 @@ impl From<&str> for Column {
 }
 
 impl Column {
-    /// Returns the index of the column in a record, from 0. `first` is the first record of the
-    /// file, which may have the column names.
+    /// Returns the index of the column in each record, counted from 0. `first` is the first record
+    /// of the file, which may contain the names of the columns.
     pub(super) fn index_in(&self, first: &ByteRecord) -> Result<usize, CsvError> {
         match self {
             Column::Number(number) if *number <= first.len() => Ok(number - 1),
@@ -114,10 +115,11 @@ impl Column {
 }
 
 impl<R: Read> CsvRecords<R> {
-    /// Creates a reader of this input. Without a separator, the first lines determine it.
+    /// Creates a reader of CSV records. If `separator` is `None`, the separator is determined from
+    /// the first lines.
     pub(super) fn new(input: R, separator: Option<Separator>) -> Result<Self, CsvError> {
-        // The whole buffer is filled first. A single read may return only a few bytes, without a
-        // separator or a line end.
+        // Fill the whole buffer first, because a single read may return only a few bytes that
+        // contain no separator and no line end.
         let mut beginning = Vec::with_capacity(BUFFER_LEN);
         let mut input = input;
         let beginning_len = u64::try_from(BUFFER_LEN).expect("a few KiB");
@@ -146,7 +148,7 @@ impl<R: Read> CsvRecords<R> {
         })
     }
 
-    /// Returns a writer of records with the separator and the line ends of the input.
+    /// Returns a writer of records that uses the same separator and line ends as the input.
     pub(super) fn writer<W: io::Write>(&self, out: W) -> Writer<W> {
         WriterBuilder::new()
             .delimiter(self.separator.0)
@@ -163,7 +165,7 @@ impl<R: Read> CsvRecords<R> {
     }
 }
 
-/// Opens a file, or standard input if `file` is `None`, and passes its text to `read` as UTF-8
+/// Opens a file, or standard input if `file` is `None`. Passes the content to `read` as UTF-8 text
 /// without a byte order mark. A progress bar shows how much was read.
 ///
 /// # Errors
@@ -175,7 +177,7 @@ pub(super) fn with_input<T: Default>(
     read: impl FnOnce(&mut dyn Read) -> Result<T, CsvError>,
 ) -> Result<T, Failure> {
     let (name, file) = open_input(file)?;
-    // A pipe has no length, so its progress bar is hidden.
+    // The length of a pipe is unknown, so no progress bar is shown for a pipe.
     let len = file.metadata().map_or(0, |metadata| metadata.len());
     let bar = progress_bar(len, READ_SHOWN_FROM_LEN);
     let done = TextInput::new(bar.wrap_read(file))
@@ -183,7 +185,7 @@ pub(super) fn with_input<T: Default>(
         .and_then(|mut input| read(&mut input));
     bar.finish_and_clear();
     match done {
-        // The reader of the output may have closed the pipe, which is not an error.
+        // The reader of the output may have closed the pipe. This is not an error.
         Err(CsvError::Csv(error)) if is_broken_pipe(&error) => Ok(T::default()),
         Err(CsvError::Csv(error)) => Err(failure_of(error, &name)),
         Err(CsvError::NoColumn(why)) => Err(Failure::usage(format!("{name}: {why}"))),
@@ -219,7 +221,8 @@ fn failure_of(error: csv::Error, name: &str) -> Failure {
     }
 }
 
-/// Returns the line terminator of the first line. All lines are assumed to have the same one.
+/// Returns the line terminator of the first line. All lines are assumed to end with the same
+/// terminator.
 fn terminator_of(beginning: &[u8]) -> Terminator {
     let end = beginning.iter().position(|byte| *byte == b'\n');
     match end.and_then(|end| end.checked_sub(1)) {
@@ -228,12 +231,12 @@ fn terminator_of(beginning: &[u8]) -> Terminator {
     }
 }
 
-/// An input that limits the length of one record. An unclosed quote therefore cannot exhaust
-/// memory.
+/// An input that limits the length of one CSV record, so that a quote that is never closed cannot
+/// exhaust memory.
 struct BoundedRead<R> {
     input: R,
-    /// The number of bytes that may still be read. [`CsvRecords::read`] resets it after each
-    /// record.
+    /// The number of bytes that may still be read for the current record. [`CsvRecords::read`]
+    /// resets it after each record.
     room: Rc<Cell<u64>>,
 }
 

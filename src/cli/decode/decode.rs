@@ -72,8 +72,8 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Returns the filter for decoding. If `is_strict` is `true`, the filter accepts canonical text
-    /// only.
+    /// Returns the filter that selects the formats and encodings to try. If `is_strict` is `true`,
+    /// only canonical text is accepted as an id.
     pub(super) fn filter(&self, is_strict: bool) -> DecodeFilter<'_> {
         let liberty = match is_strict {
             true => Liberty::Canonical,
@@ -90,7 +90,8 @@ impl FilterArgs {
 }
 
 /// The mark that `mark_ids` puts before an id that begins with a hyphen, so that the id is not
-/// parsed as an option. The mark is a NUL character, which no argument of a process can contain.
+/// parsed as an option. The mark is a NUL character, because no argument of a process can contain
+/// one.
 pub(in crate::cli) const HYPHEN_MARK: &str = "\0";
 
 fn without_mark(text: &str) -> Result<String, Infallible> {
@@ -101,8 +102,8 @@ impl Decode {
     /// Prints the possible readings of each id.
     ///
     /// # Errors
-    /// Returns exit code 1 if a text is not an id, 64 if the format is unknown, 74 if input or
-    /// output fails, and 78 if the configuration is invalid.
+    /// Returns exit code 1 if a text is not an id, 64 if the format or the column is unknown, 65 if
+    /// a file is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
@@ -130,7 +131,7 @@ impl Decode {
             self.ids.iter().try_for_each(|id| report.write_answer(id))
         };
         match done.and_then(|()| report.out.flush()) {
-            // The reader of the output may have closed the pipe, which is not an error.
+            // The reader of the output may have closed the pipe. This is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failure::no(error)),
             Err(error) => Err(Failure::new(Exit::Io, error)),
@@ -207,7 +208,7 @@ enum Form {
     Drawing(Style),
 }
 
-/// The output of the command, with the number of texts written and the number of texts that are not
+/// The output of the command. It counts the texts that were written, and the texts that are not
 /// ids.
 struct Report<'a> {
     decoding: DecodingAt<'a>,
@@ -254,7 +255,7 @@ impl Report<'_> {
         Ok(answer.is_match())
     }
 
-    /// Decodes each line as it arrives. Flushes the output before waiting for more input.
+    /// Decodes each line as soon as it arrives. Before waiting for more input, flushes the output.
     fn write_answers(&mut self, mut input: BufReader<impl Read>) -> io::Result<()> {
         let mut line = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! The command `idmint encode`, which writes the id that has given field values.
+//! The command `idmint encode`, which prints the id that consists of given field values.
 
 use std::io::{self, IsTerminal};
 
@@ -112,9 +112,9 @@ impl Encode {
 /// The name of the field that contains the hash of a domain.
 const DOMAIN: &str = "domain";
 
-/// Returns the hash of the domain in `given` as a decimal number, for the field `domain`. Returns
-/// `None` if the format has no domains, or if `given` has no domain or already has a number instead
-/// of a name. `local_id` is the configured `siq.local_id`.
+/// Returns the hash of the domain in `given` as a decimal number, which is the value of the field
+/// `domain`. Returns `None` if the format has no domain, or if `given` has no domain or already a
+/// number in its place. `local_id` is the configured `siq.local_id`.
 fn domain_hash(
     format: &Format,
     given: &[(&str, &str)],
@@ -142,8 +142,8 @@ fn domain_hash(
     Ok(Some(hash.get().to_string()))
 }
 
-/// Returns the name of the sequence field and its value in the first of `count` ids. The value is
-/// one higher in each further id.
+/// Returns the name of the sequence field, and the value of this field in the first of `count` ids.
+/// In each further id, the value is one higher.
 fn sequence_of<'a>(
     format: &'a Format,
     given: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Counts the repeated lines of a file with an external merge sort, in bounded memory.
+//! Counts the repeated lines of a file. An external merge sort keeps the needed memory bounded.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,15 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use idmint_core::id::Fingerprint;
 
-/// The maximum number of fingerprints in memory, at 16 bytes each. When this many are in memory,
-/// the next one moves them to a temporary file.
+/// The maximum number of fingerprints of lines in memory, which take 16 bytes each. If one more is
+/// added, all of them are moved to a temporary file.
 const KEPT_MAX: usize = 1024 * 1024;
 
 /// The size of the read buffer for each temporary file during the merge, in bytes.
 const BUFFER_LEN: usize = 64 * 1024;
 
-/// The fingerprints of all lines of a file: the latest ones in memory, and the others in sorted
-/// temporary files.
+/// The fingerprints of all lines of a file. The latest fingerprints are in memory, and the others
+/// are in sorted temporary files.
 pub(super) struct Fingerprints {
     kept: Vec<Fingerprint>,
     kept_max: usize,
@@ -49,7 +49,7 @@ impl Fingerprints {
         Ok(())
     }
 
-    /// Returns the number of fingerprints that repeat an earlier one.
+    /// Returns the number of fingerprints that are equal to an earlier fingerprint.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be written or read.
@@ -77,7 +77,7 @@ impl Fingerprints {
         Ok(repeated)
     }
 
-    /// Sorts the fingerprints in memory and writes them to a temporary file.
+    /// Sorts the fingerprints that are in memory, and moves them to a temporary file.
     fn spill(&mut self) -> io::Result<()> {
         self.kept.sort_unstable();
         let mut out = BufWriter::with_capacity(BUFFER_LEN, temporary_file()?);
@@ -101,8 +101,8 @@ fn read_one(piece: &mut impl Read) -> io::Result<Option<Fingerprint>> {
     }
 }
 
-/// Creates a private file without a name. The system deletes it when it is closed, even if the
-/// process is killed.
+/// Creates a temporary file without a name, which only this user can access. The system deletes the
+/// file when it is closed, even if the process is killed.
 #[expect(
     clippy::disallowed_methods,
     reason = "what does not fit in memory is in a file while the command runs"

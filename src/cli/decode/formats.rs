@@ -48,7 +48,7 @@ impl Formats {
                 }
             }
         };
-        // The reader of the output may have closed the pipe, which is not an error.
+        // The reader of the output may have closed the pipe. This is not an error.
         let _ = io::stdout().write_all(text.as_bytes());
         Ok(())
     }
@@ -101,8 +101,8 @@ fn length_of(encoding: &EncodingInfo) -> String {
     }
 }
 
-/// Returns the description of a format without a service. It lacks the worker numbers and the
-/// maximum batch size.
+/// Returns the description of a format without asking a service. The worker numbers and the maximum
+/// batch size are missing, because only a service knows them.
 fn offline(format: &Format) -> FormatInfo {
     FormatInfo::new(format, &[], None)
 }
@@ -221,8 +221,8 @@ fn encodings(info: &FormatInfo) -> String {
     table([heads].into_iter().chain(lines))
 }
 
-/// Returns the storage advice: a table of column types, the example statements of each database,
-/// and each note once.
+/// Returns the advice on how to store the ids in a database: a table of column types, the example
+/// statements for each database, and the notes. A note is printed only once.
 fn storage(info: &FormatInfo) -> String {
     let heads = ["", "database", "column", "bind"].map(str::to_owned);
     let line = |advice: &StorageInfo| {
@@ -240,7 +240,7 @@ fn storage(info: &FormatInfo) -> String {
     text
 }
 
-/// Formats the lines as a table whose columns are two spaces apart.
+/// Formats the lines as a table in which columns are two spaces apart.
 fn table<const COLUMNS: usize>(lines: impl IntoIterator<Item = [String; COLUMNS]>) -> String {
     let lines: Vec<[String; COLUMNS]> = lines.into_iter().collect();
     let widths: [usize; COLUMNS] = std::array::from_fn(|at| {

@@ -1,4 +1,4 @@
-//! The command `idmint inspect`, which finds the common format of the ids in files.
+//! The command `idmint inspect`, which finds out the common format of the ids in files.
 
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(in crate::cli) struct Inspect {
 }
 
 impl Inspect {
-    /// Prints the verdict on the column of ids: its format, or the reason why the format is
+    /// Prints the verdict on the column of ids, which is its format or the reason why its format is
     /// unknown.
     ///
     /// # Errors
@@ -119,8 +119,9 @@ struct Inspection<'a> {
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The sequenced format in `--format`, and the number of lines so far whose ids a minter of
-    /// this format could mint again. `None` without `--format`, or if the format is not sequenced.
+    /// The sequenced format in `--format`, and a count of lines. A line is counted if a minter of
+    /// this format could mint the id in the line again. `None` without `--format`, or if the format
+    /// is not sequenced.
     mintable: Option<(&'a Format, u64)>,
 }
 

@@ -1,11 +1,11 @@
-//! Reads lines, and refuses a line that is longer than any text that can be decoded.
+//! Reads lines of text. A line that is too long to be an id is refused.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
 use idmint_wire::DECODED_LEN_MAX;
 
-/// Reads the next line and returns it without its LF or CRLF. Returns `None` at the end of the
-/// input. `number` is the line number to report if the line is too long.
+/// Reads the next line, and returns it without its line end (LF or CRLF). Returns `None` at the end
+/// of the input. `number` is the line number for the error message if the line is too long.
 pub(super) fn read_line<'a>(
     input: &mut impl BufRead,
     line: &'a mut Vec<u8>,

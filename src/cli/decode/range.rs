@@ -26,7 +26,8 @@ pub(in crate::cli) struct Range {
 }
 
 impl Range {
-    /// Prints the smallest and the greatest id in every encoding whose texts sort like the ids.
+    /// Prints the lowest and the highest id in each encoding in which sorted texts have the same
+    /// order as the ids.
     ///
     /// # Errors
     /// Returns exit code 64 if the format is unknown or has no range of ids for the span, 74 if the

@@ -1,19 +1,21 @@
-//! The bytes of a text file as UTF-8, whatever program saved it.
+//! Reads a text file as UTF-8. The program that saved the file may have used UTF-8 or UTF-16.
 
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
 
-/// The number of bytes at the beginning by which the encoding is recognised.
+/// The number of bytes, from the beginning of the input, from which the text encoding is
+/// recognised.
 const BEGINNING_LEN: usize = 4;
 
-/// A text in UTF-8 without a byte order mark. UTF-16 is recognised by its byte order mark, or by
-/// zeros in every other byte, and converted. Any other text is passed on as it is.
+/// An input that yields UTF-8 without a byte order mark. UTF-16 is recognised by its byte order
+/// mark, or by zeros in every other byte, and is converted. Any other text is passed on unchanged.
 pub(super) struct TextInput<R> {
     input: Chain<Cursor<Vec<u8>>, R>,
     encoding: TextEncoding,
-    /// The converted bytes, and the index of the first one that was not returned yet.
+    /// The converted bytes, and the index of the first byte that has not been returned yet.
     converted: (Vec<u8>, usize),
-    /// The incomplete end of the bytes read so far: the first half of a surrogate pair, and the
-    /// first byte of a two-byte unit. Each waits here for its second half.
+    /// The incomplete end of the bytes that were read so far. The first value is the first half of
+    /// a surrogate pair, and the second value is the first byte of a two-byte unit. The second half
+    /// follows in the next bytes.
     pending: (Option<u16>, Option<u8>),
 }
 
@@ -25,7 +27,7 @@ enum TextEncoding {
 }
 
 impl<R: Read> TextInput<R> {
-    /// Reads the beginning of the input.
+    /// Reads the first bytes of the input, to recognise the text encoding.
     ///
     /// # Errors
     /// Returns the error of the input.
@@ -33,7 +35,7 @@ impl<R: Read> TextInput<R> {
         let mut beginning = Vec::with_capacity(BEGINNING_LEN);
         let mut byte = [0];
         // The loop also ends at a line end. A user may type a line of fewer than four bytes, and
-        // expects its result before typing the next line.
+        // expects the result for it before typing the next line.
         while beginning.len() < BEGINNING_LEN && !beginning.ends_with(b"\n") {
             match input.read(&mut byte) {
                 Ok(0) => break,

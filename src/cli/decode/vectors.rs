@@ -1,5 +1,5 @@
-//! Test vectors for other implementations of a format: ids with known field values, in all
-//! encodings.
+//! Test vectors for other implementations of an id format. Each vector is an id with known field
+//! values, written in all encodings.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 use idmint_core::id::{Field, FieldKind, Format, IdOfFields};
 use idmint_wire::EncodeAnswer;
 
-/// Returns the test vectors of a format: the lowest and the highest id, for each field an id with
-/// this field at its maximum and all others at their minimum, and `random` ids whose fields are
-/// generated from `seed`. Constant fields are skipped, and each type of a format has its own
-/// fields. An id that occurs twice is listed once.
+/// Returns the test vectors of a format: the lowest and the highest id, an id for each field in
+/// which this field has its maximum and all others have their minimum, and `random` ids whose
+/// fields are generated from `seed`. Constant fields are skipped. If ids have types, each type has
+/// its own fields. An id that occurs twice is listed once.
 ///
-/// `encoded` returns the encodings of an id, in the form of the response of `GET /encode/{format}`.
+/// `encoded` returns all encodings of an id, in the form in which `GET /encode/{format}` returns
+/// them.
 pub(super) fn vectors<'a>(
     format: &Format,
     random: u32,

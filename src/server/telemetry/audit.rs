@@ -1,9 +1,9 @@
-//! The audit trail: a file with one JSON object per line. It records the requests that mint, the
-//! requests that are refused, and the actions of operators.
+//! The audit trail, which is a file with one JSON object per line. It records the requests that
+//! mint, the requests that are refused, and the actions of operators.
 //!
-//! Requests are recorded after their response, through a queue, and are never delayed. If the queue
-//! is full, the line is dropped and counted. An operator's action is recorded before it is done. If
-//! recording fails, the action is not done.
+//! A request is recorded after its response, through a queue, so recording never delays it. If the
+//! queue is full, the line for the request is dropped and counted. An operator's action is recorded
+//! before it is done. If recording fails, the action is not done.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -37,8 +37,8 @@ pub(in crate::server) enum Act {
         listen: String,
         /// The slot. `None` if no slot is leased yet.
         slot: Option<u32>,
-        /// The horizon in the store, which is the time reserved by earlier runs. `None` if the
-        /// store has none, or in a fleet.
+        /// The stored horizon, which is the end of the time that earlier runs reserved. `None` if
+        /// the store has no horizon, or in a fleet.
         horizon: Option<String>,
         /// The time that the operator gave with `--floor`, if any.
         floor: Option<String>,
@@ -79,7 +79,8 @@ pub(in crate::server) struct Audit {
     requests: Mutex<Option<Output>>,
 }
 
-/// The audit trail cannot be written. The action that it should record must not be done.
+/// The error if the audit trail cannot be written. The action that should be recorded must then not
+/// be done.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {
@@ -97,7 +98,7 @@ impl AuditError {
     }
 }
 
-/// A line of the file: the time, and the action or request.
+/// A line of the audit trail. It contains the time, and the recorded action or request.
 #[derive(Serialize)]
 struct Line<'a, T: Serialize> {
     at: String,
@@ -106,8 +107,8 @@ struct Line<'a, T: Serialize> {
 }
 
 impl Audit {
-    /// Opens the file for appending, and creates it if it does not exist. A named pipe that has a
-    /// reader works, too.
+    /// Opens the file of the audit trail for appending, and creates it if it does not exist. The
+    /// file may also be a named pipe that has a reader.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the file cannot be opened.
@@ -126,8 +127,8 @@ impl Audit {
         })
     }
 
-    /// Records an action that is about to be done. The action must not be done unless this
-    /// succeeds. In a regular file, the line is synced to disk before this function returns.
+    /// Records an action that is about to be done. Do the action only if this method succeeds. In a
+    /// regular file, the line is synced to disk before this method returns.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the action cannot be recorded.
@@ -137,14 +138,15 @@ impl Audit {
         written.map_err(|cause| AuditError::of(&self.path, cause))
     }
 
-    /// Records an action that is already done. A failure is only logged.
+    /// Records an action that is already done. If recording fails, the failure is only logged.
     pub(in crate::server) fn tell_after(&self, act: &Act) {
         if let Err(error) = self.tell(act) {
             error!("{}: {act:?}", WithCauses(&error));
         }
     }
 
-    /// Opens the file again, because log rotation may have renamed it.
+    /// Opens the file of the audit trail again, because log rotation may have renamed the open
+    /// file.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the file cannot be opened. After an error, lines are still written
@@ -158,18 +160,19 @@ impl Audit {
     pub(in crate::server) fn auditor(&self) -> Auditor {
         let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
         Arc::new(move |request| {
-            // A full queue counts the line as dropped and returns no error.
+            // If the queue is full, this call counts the line as dropped, and returns no error.
             let _ = lines.clone().write_all(&line(&clock, request));
         })
     }
 
-    /// Returns a counter of the requests that are missing from the file, because the queue was full
-    /// or the write failed.
+    /// Returns a function that counts the requests that are missing from the file, because the
+    /// queue was full or a write failed.
     pub(in crate::server) fn lines_dropped(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
         Arc::clone(&self.lines_dropped)
     }
 
-    /// Writes the queued lines, for at most a second. Requests after this call are not recorded.
+    /// Writes the queued lines, which takes at most a second. Requests after this call are not
+    /// recorded any more.
     pub(in crate::server) fn close(&self) {
         let requests = self
             .requests
@@ -180,14 +183,14 @@ impl Audit {
     }
 }
 
-/// The file, shared by several writers. Each of them writes whole lines.
+/// The file of the audit trail, shared by several writers. Each writer writes only whole lines.
 #[derive(Clone)]
 struct SharedFile(Arc<Mutex<WholeLines<File>>>);
 
 impl SharedFile {
     fn lock(&self) -> MutexGuard<'_, WholeLines<File>> {
-        // A writer that panicked has written its line completely or not at all, so the file is
-        // still usable.
+        // A thread that panicked while it held the lock has written its line completely or not at
+        // all, so the file is still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,8 +222,8 @@ impl Write for SharedFile {
     reason = "an audit trail is a log, and holds no state"
 )]
 fn open(path: &Path) -> io::Result<WholeLines<File>> {
-    // With this flag, a pipe whose reader has stalled refuses a line instead of blocking the
-    // writer.
+    // If the file is a pipe whose reader has stalled, this flag makes a write fail instead of
+    // blocking the writer.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()
         .append(true)
@@ -233,7 +236,7 @@ fn open(path: &Path) -> io::Result<WholeLines<File>> {
 }
 
 /// Returns `true` if the last line of this file lacks its newline. Also returns `true` if the file
-/// cannot be read, because an unneeded newline does no harm.
+/// cannot be read, because an extra newline does no harm.
 fn is_torn(path: &Path) -> bool {
     let last = File::open(path).and_then(|mut file| {
         if file.seek(SeekFrom::End(0))? == 0 {

@@ -1,7 +1,7 @@
 //! Output for operators: the banner, the log, the audit trail and the metrics.
 //!
-//! Log lines and the banner go through queues, so a reader that stalls blocks only the queue's
-//! thread.
+//! Log lines and the banner go through queues to separate threads. If the reader of the output
+//! stalls, only these threads are blocked.
 
 mod audit;
 mod output;
@@ -38,22 +38,23 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts logging with the settings of the configuration. Panics are logged, too.
+    /// Starts logging with the settings in the section `log` of the configuration. From then on,
+    /// panics are logged, too.
     pub fn start(config: &LogConfig) -> Self {
         let (log, banner) = (
             Output::to(io::stderr(), "log"),
             Output::to(io::stdout(), "banner"),
         );
         let repetitions = Repetitions::default();
-        // Colours are used only on a terminal, because they disturb a search in a file or a
-        // journal. See https://no-color.org.
+        // Colours are used only on a terminal, because colour codes disturb a text search in a file
+        // or journal. See https://no-color.org.
         let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let has_colours = io::stderr().is_terminal() && !wants_none;
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(log.lines())
             .with_ansi(has_colours);
-        // A line that cannot be written is dropped. Reporting it would write to standard error
-        // again, and panic.
+        // A log line that cannot be written is dropped. Reporting the failure would write to
+        // standard error again, and panic.
         let lines = lines.with_target(false).log_internal_errors(false);
         let filter = LevelFilter::from(config.level);
         let registry = tracing_subscriber::registry()
@@ -63,7 +64,8 @@ impl Telemetry {
             LogFormat::Text => registry.with(lines).try_init(),
             LogFormat::Json => registry.with(lines.json()).try_init(),
         };
-        // If a subscriber is already installed, for instance by a test, it is kept.
+        // If a log subscriber is already installed, for instance by a test, that subscriber is
+        // kept.
         if is_ours.is_ok() {
             log_panics();
             sum_up_for_ever(repetitions.clone());
@@ -80,8 +82,8 @@ impl Telemetry {
         let _ = self.banner.lines().write_all(text.as_bytes());
     }
 
-    /// Returns a counter of the log lines that were lost because the queue was full or the write
-    /// failed.
+    /// Returns a function that counts the log lines that were lost because the queue was full or a
+    /// write failed.
     pub fn log_lines_dropped(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
         self.log.lines_dropped()
     }
@@ -94,7 +96,8 @@ impl Telemetry {
     }
 }
 
-/// Logs panics through the queue. Writing them directly would block while standard error is full.
+/// Logs every panic through the queue of the log. If a panic were written directly, the panicking
+/// thread would block while standard error is full.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("without a message");
@@ -120,8 +123,8 @@ fn sum_up_for_ever(repetitions: Repetitions) {
     }
 }
 
-/// Returns a registry that has the metrics of the process itself: memory, CPU, descriptors and
-/// start time.
+/// Returns a registry with metrics of the process itself: its memory, CPU time, open descriptors
+/// and start time.
 pub(super) fn registry() -> Registry {
     let registry = Registry::new();
     registry

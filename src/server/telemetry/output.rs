@@ -1,5 +1,5 @@
-//! Output to a stream that may stall. Lines go through a bounded queue to a thread. Only that
-//! thread blocks while the stream stalls.
+//! Output to a stream that may stall, such as a pipe. Lines go through a bounded queue to a thread.
+//! Only this thread is blocked while the stream stalls.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// The maximum number of queued lines. They are enough for a burst and take less than a megabyte.
+/// The maximum number of queued lines. This many lines are enough for a burst, and take less than a
+/// megabyte.
 const LINES_MAX: usize = 4_096;
 
-/// The time limit for writing the queued lines when the process ends.
+/// The time limit for writing the lines that are still queued when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-/// A stream whose writers never block. If the queue is full, a line is dropped and counted.
+/// An output stream whose writers never block. If the queue is full, the next line is dropped and
+/// counted.
 pub(super) struct Output {
     lines: NonBlocking,
     unwritten: Arc<AtomicU64>,
@@ -24,7 +26,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Returns an output to this stream. A thread with this name writes to it.
+    /// Returns an output that writes to `stream`. A thread with the name `thread_name` does the
+    /// writing.
     pub(super) fn to(stream: impl Write + Send + 'static, thread_name: &str) -> Self {
         let unwritten = Arc::new(AtomicU64::new(0));
         let stream = CountedStream {
@@ -43,13 +46,13 @@ impl Output {
         }
     }
 
-    /// Returns a writer that takes the bytes of each `write` call as one line.
+    /// Returns a writer to this output. The bytes of each call of `write` are one line.
     pub(super) fn lines(&self) -> NonBlocking {
         self.lines.clone()
     }
 
-    /// Returns a counter of the lines that were dropped because the queue was full or the stream
-    /// failed.
+    /// Returns a function that counts the lines that were dropped because the queue was full or the
+    /// stream failed.
     pub(super) fn lines_dropped(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
         let (queue, unwritten) = (self.lines.error_counter(), Arc::clone(&self.unwritten));
         move || queue.dropped_lines() as u64 + unwritten.load(Ordering::Relaxed)
@@ -58,9 +61,9 @@ impl Output {
     /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // The guard is dropped on a separate thread, because its `drop` may block. That function
-        // waits for the queue only for a bounded time, but then writes to standard output, which
-        // may stall, too.
+        // The guard of the queue is dropped on a separate thread, because its `drop` may block.
+        // `drop` waits for the queue only for a bounded time, but then writes to standard output,
+        // which may stall, too.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());

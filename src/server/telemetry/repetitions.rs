@@ -1,5 +1,5 @@
-//! Deduplicates log lines. The repetitions of a line within a second are counted, and one line
-//! reports them.
+//! Deduplicates log lines. Within a second, a repeated line is only counted, and one summary line
+//! reports the count.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -14,18 +14,19 @@ use tracing_subscriber::layer::Context;
 /// The target of summary lines. They are never deduplicated.
 const SUMMARY: &str = "idmint::repetitions";
 
-/// The maximum number of different lines that are remembered per second. Further lines are not
-/// deduplicated, and only the queue limits their number.
+/// The maximum number of different lines that are remembered per second. Lines beyond this number
+/// are not deduplicated, and only the length of the queue limits them.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A filter for log lines. Between two calls of [`Repetitions::sum_up`], each line passes once.
-/// `sum_up` logs how often it was repeated.
+/// A filter for log lines. Each line passes only once between two calls of [`Repetitions::sum_up`],
+/// which logs how often the line was repeated.
 #[derive(Clone, Default)]
 pub(super) struct Repetitions(Arc<Mutex<HashMap<Line, Repeated>>>);
 
-/// The key by which repeated log lines are found: the place in the code that writes the line, its
-/// message and its field values. Lines with different field values, such as different request ids,
-/// are no repetitions. Operators search the log for such values, so each line must be written.
+/// The key by which repeated log lines are recognized: the place in the code that writes the line,
+/// its message and its field values. Lines with different field values, such as different request
+/// ids, are not repetitions. Operators search the log for such values, so each of these lines must
+/// be written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Line {
     place: Identifier,
@@ -39,7 +40,7 @@ struct Repeated {
 }
 
 impl Repetitions {
-    /// Logs how often each line was repeated since the last call, and forgets all lines.
+    /// Logs how often each line was repeated since the last call, and then forgets all lines.
     pub(super) fn sum_up(&self) {
         let seen = std::mem::take(&mut *self.seen());
         for (Line { text, .. }, Repeated { level, times }) in
@@ -61,7 +62,8 @@ impl Repetitions {
         }
     }
 
-    /// Returns `true` if the line is new or if no further line can be remembered.
+    /// Returns `true` if the line must be written, because it is new or because the memory for
+    /// lines is full.
     fn is_news(&self, line: Line, level: Level) -> bool {
         let mut seen = self.seen();
         if let Some(repeated) = seen.get_mut(&line) {
@@ -75,7 +77,8 @@ impl Repetitions {
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
-        // If a thread panicked while it held this lock, one count may be too low by one.
+        // If a thread panicked while it held this lock, the count of one line may be too low by
+        // one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,8 +105,8 @@ impl<S: Subscriber> Layer<S> for Repetitions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Text {
     message: String,
-    /// The values of the fields other than the message. The names of the fields are not compared,
-    /// because all events of one call site have the same ones.
+    /// The values of all fields except the message. The names of the fields are not compared,
+    /// because all events from the same place in the code have the same field names.
     values: String,
 }
 

@@ -1,5 +1,5 @@
-//! A writer that keeps lines apart. If a full disk or a killed process left a line incomplete, the
-//! writer adds a newline to it before it writes the next line.
+//! A writer that never joins two lines. If a full disk or a killed process left a line incomplete,
+//! the writer adds a newline before it writes the next line.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -11,7 +11,8 @@ pub(super) struct WholeLines<W> {
 }
 
 impl<W: Write> WholeLines<W> {
-    /// Creates a writer of lines. `is_torn` is `true` if the stream ends with an incomplete line.
+    /// Creates a writer of lines to `stream`. `is_torn` is `true` if the stream ends with an
+    /// incomplete line.
     pub(super) fn new(stream: W, is_torn: bool) -> Self {
         Self { stream, is_torn }
     }
@@ -20,12 +21,12 @@ impl<W: Write> WholeLines<W> {
         &self.stream
     }
 
-    /// Writes a line, which must end with a newline. If only the newline could not be written, the
-    /// line counts as written, and the next call adds the newline.
+    /// Writes a line, which must end with a newline. If only the newline cannot be written, the
+    /// line counts as written, and the next call adds the missing newline.
     ///
     /// # Errors
-    /// Returns an error if the line was not written or was written only in part. The next call ends
-    /// a partial line.
+    /// Returns an error if the line was not written or was written only in part. The next call
+    /// first ends the partial line with a newline.
     pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         if self.is_torn {
             self.stream.write_all(b"\n")?;
