@@ -17,7 +17,8 @@ use idmint_storage::{FailureKind, StoreError, WithCauses};
 pub enum Exit {
     /// The command succeeded.
     Ok = 0,
-    /// The answer is negative, for example because a text is not an id or a service is not ready.
+    /// The result of the command is negative, for example because a text is not an id or a service
+    /// is not ready.
     No = 1,
     /// The command line is invalid (`EX_USAGE`).
     Usage = 64,
@@ -27,8 +28,8 @@ pub enum Exit {
     Unavailable = 69,
     /// A file, a disk or a socket failed (`EX_IOERR`).
     Io = 74,
-    /// Another process holds the resource, or the service is busy. The same command may succeed
-    /// later (`EX_TEMPFAIL`).
+    /// Another process holds a needed resource, or the service is busy. Repeating the same command
+    /// later may succeed (`EX_TEMPFAIL`).
     Busy = 75,
     /// The configuration is invalid (`EX_CONFIG`).
     Config = 78,
@@ -77,12 +78,12 @@ impl Failure {
         Failure::new(Exit::Config, message)
     }
 
-    /// Creates the failure for an error while the file `name` was read or written.
+    /// Creates the failure for an error that occurred while the file `name` was read or written.
     pub fn io(name: impl fmt::Display, error: impl fmt::Display) -> Failure {
         Failure::new(Exit::Io, format!("{name}: {error}"))
     }
 
-    /// Creates a failure whose message is this error with its causes.
+    /// Creates a failure with this exit code. Its message consists of the error and its causes.
     pub fn of(exit: Exit, error: &dyn Error) -> Failure {
         Failure::new(exit, WithCauses(error))
     }
@@ -104,7 +105,8 @@ impl Failure {
 
 /// An error that can end a command.
 pub trait CommandError: Error {
-    /// Returns the exit code for this error. The default is [`Exit::Config`].
+    /// Returns the exit code with which the command ends because of this error. The default is
+    /// [`Exit::Config`].
     fn exit(&self) -> Exit {
         Exit::Config
     }

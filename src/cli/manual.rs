@@ -20,7 +20,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Prints the completion script of these commands.
+    /// Prints the script with which a shell completes these commands.
     ///
     /// # Errors
     /// Returns exit code 74 if the output fails.
@@ -59,7 +59,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Writes the manual page of a command and the pages of its subcommands.
+/// Writes the manual page of a command, and the manual pages of all its subcommands.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command says that it writes these files"

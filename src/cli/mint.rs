@@ -77,7 +77,7 @@ struct ReportArgs {
 }
 
 impl Mint {
-    /// Prints the ids.
+    /// Mints the requested ids, at a service or without one, and prints them.
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
@@ -90,7 +90,7 @@ impl Mint {
         if let (None, Some(report)) = (&self.server, &self.report)
             && let Some(id) = self.mint_offline(report)?
         {
-            // The reader of the output may have closed the pipe, which is not an error.
+            // The reader of the output may have closed the pipe. This is not an error.
             let _ = writeln!(io::stdout(), "{id}");
             return Ok(());
         }
@@ -111,12 +111,13 @@ impl Mint {
         let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;
-        // The reader of the output may have closed the pipe, which is not an error.
+        // The reader of the output may have closed the pipe. This is not an error.
         let _ = io::stdout().write_all(&ids);
         Ok(())
     }
 
-    /// Mints ids of a random format without a service. Such ids need no worker number and no horizon.
+    /// Mints ids of a random format without a service. Random ids need no worker number and no
+    /// reserved time.
     fn mint_random(&self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
@@ -162,7 +163,7 @@ impl Mint {
             }
             lines.clear();
             encoding.write_block_behind(&prefix, block, *b"\n", &mut lines);
-            // The reader of the output may have closed the pipe, which is not an error.
+            // The reader of the output may have closed the pipe. This is not an error.
             if out.write_all(&lines).is_err() {
                 break;
             }
@@ -171,7 +172,7 @@ impl Mint {
         Ok(())
     }
 
-    /// Returns the prefix that the service would write before each id.
+    /// Returns the prefix that a service would write before each id in this encoding.
     fn prefix_of(&self, format: &Format, encoding: &Encoding) -> Result<String, PrefixError> {
         let is_canonical = encoding.name() == format.canonical().name();
         let prefix = match &self.prefix {
@@ -184,7 +185,7 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // A type is always checked, but only canonical text contains it.
+        // A type is always checked for validity, but only canonical text contains the type.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {
@@ -192,8 +193,9 @@ impl Mint {
         })
     }
 
-    /// Mints the id of a report without a service. Returns `None` unless `conjunction.mode` is
-    /// `pure`. In mode `grouped` the id depends on the conjunctions that the service stores.
+    /// Computes the id of a report without a service. Returns `None` unless `conjunction.mode` is
+    /// `pure`, because in mode `grouped` the id depends on the conjunctions that the service
+    /// stores.
     fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         if config.conjunction.mode != ConjunctionMode::Pure {
@@ -207,7 +209,7 @@ impl Mint {
     }
 }
 
-/// Returns the index of the encoding that `--encoding` names, or of the canonical one.
+/// Returns the index of the encoding `name`, or of the canonical encoding if `name` is `None`.
 pub(super) fn encoding_index(format: &Format, name: Option<&str>) -> Result<usize, Failure> {
     let Some(name) = name else { return Ok(0) };
     format.encoding_index(name).ok_or_else(|| {

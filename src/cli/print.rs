@@ -1,5 +1,5 @@
-//! Input and output of commands. Results go to standard output. Errors and progress go to standard
-//! error.
+//! Input and output of commands. Results are written to standard output, and errors and progress to
+//! standard error.
 
 use std::fmt;
 use std::fs::File;
@@ -15,18 +15,19 @@ use serde::Serialize;
 
 use super::exit::Failure;
 
-/// The minimum length of a file, in bytes, from which `ledger append` and `ledger import` show a
-/// progress bar. A shorter file is sent before a bar would help.
+/// The minimum length of a file, in bytes, for which `ledger append` and `ledger import` show a
+/// progress bar. A shorter file is sent so quickly that a progress bar would not help.
 pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
 
-/// The minimum length of a file, in bytes, from which reading it shows a progress bar. A shorter
-/// file is read before a bar would help.
+/// The minimum length of a file, in bytes, for which a progress bar is shown while the file is
+/// read. A shorter file is read so quickly that a progress bar would not help.
 pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
-/// The time limit for writing the error message, in case nobody reads standard error.
+/// The time limit for writing an error message to standard error. A write blocks if nobody reads
+/// standard error.
 const COMPLAINT_MAX: Duration = Duration::from_secs(1);
 
-/// Writes the error message to standard error. If nobody reads standard error, only the exit code
+/// Writes an error message to standard error. If nobody reads standard error, only the exit code
 /// reports the error.
 pub(super) fn complain(failure: &Failure) {
     let complaint = format!("idmint: {failure}\n");
@@ -40,7 +41,8 @@ pub(super) fn complain(failure: &Failure) {
     }
 }
 
-/// Writes the whole text to standard output. A closed pipe is not an error.
+/// Writes the whole text to standard output. If the reader has closed the pipe, this is not an
+/// error.
 ///
 /// # Errors
 /// Returns exit code 74 if the output fails.
@@ -49,8 +51,8 @@ pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
     is_read(out.write_fmt(text).and_then(|()| out.flush())).map(drop)
 }
 
-/// Returns the outcome of writing to standard output: `false` if its reader has closed the pipe,
-/// which is not an error.
+/// Converts the result of a write to standard output. Returns `false` if the reader has closed the
+/// pipe, which is not an error, and `true` if the write succeeded.
 ///
 /// # Errors
 /// Returns exit code 74 if the output fails.
@@ -62,13 +64,13 @@ fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     }
 }
 
-/// Returns a value as JSON, on one line without a line end.
+/// Returns a value as JSON text, on one line and without a newline at its end.
 pub(super) fn json(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect("texts and numbers always serialize")
 }
 
-/// Opens a file, or standard input if `file` is `None`. Also returns the name of the input, for
-/// messages.
+/// Opens a file, or standard input if `file` is `None`. Also returns the name of the input, which
+/// error messages can use.
 ///
 /// # Errors
 /// Returns exit code 74 if the file cannot be opened.
@@ -102,7 +104,7 @@ impl Lines {
         }
     }
 
-    /// Returns `true` as long as the reader has not closed the pipe.
+    /// Returns `true` as long as the reader of standard output has not closed the pipe.
     pub(super) fn are_read(&self) -> bool {
         self.are_read
     }
@@ -131,8 +133,8 @@ impl Lines {
     }
 }
 
-/// Writes a line for each item on all pages of a list. `page` takes a cursor, and returns the items
-/// after the cursor and the cursor of the next page.
+/// Writes a line for each item of a list that is read page by page. `page` takes a cursor, and
+/// returns the items after this cursor and the cursor of the next page.
 pub(super) async fn write_pages<T>(
     lines: &mut Lines,
     page: impl AsyncFn(Option<String>) -> Result<(Vec<T>, Option<String>), Failure>,
@@ -164,8 +166,8 @@ pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(style.expect("a template of known keys"))
 }
 
-/// Returns a progress bar for `count` conjunctions, or for an unknown number of them if `count` is
-/// `None`. The bar is visible only if standard error is a terminal.
+/// Returns a progress bar for `count` conjunctions. If `count` is `None`, the number of
+/// conjunctions is unknown. The bar is visible only if standard error is a terminal.
 pub(super) fn conjunction_bar(count: Option<u64>) -> ProgressBar {
     let template = if count.is_some() {
         "{bar:40} {human_pos} of {human_len}, {eta} left"

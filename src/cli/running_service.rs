@@ -1,4 +1,4 @@
-//! Access to a running service from commands: its address, credentials, retries and idempotency
+//! Access of commands to a running service: its address, the credentials, retries and idempotency
 //! keys.
 
 use std::fs;
@@ -15,7 +15,8 @@ use idmint_client::{Client, ClientError, Retry, Trust};
 use idmint_core::time::{format_duration, parse_duration};
 use idmint_storage::WithCauses;
 
-/// Returns the address of the service on this machine, from the environment or the defaults.
+/// Returns the address of the service on this machine. The address is taken from the environment,
+/// or else from the defaults.
 pub(super) fn service_url() -> String {
     let config = Settings::default().load(toml::Table::new());
     let config = config.unwrap_or_default();
@@ -112,8 +113,8 @@ pub(super) struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// Returns a client that retries. Before the first retry of a request, the client prints the
-    /// error above the progress bar.
+    /// Returns a client that retries failed requests. Before the first retry of a request, the
+    /// client prints the error above the progress bar.
     ///
     /// # Errors
     /// Returns exit code 74 if a file cannot be read, and 65 if its content is invalid.
@@ -144,7 +145,7 @@ pub(super) fn ask_once<T>(
     block_on(async { request(&client).await.map_err(of_one_request) })
 }
 
-/// Blocks until the requests of a command are done.
+/// Runs `work`, which sends the requests of a command, and blocks until it is done.
 ///
 /// # Errors
 /// Returns exit code 74 if the runtime cannot start, and the errors of `work`.
@@ -157,7 +158,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .block_on(work)
 }
 
-/// Returns the failure of a command whose only request failed with `error`.
+/// Returns the failure of a command that sent only one request, which failed with `error`.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {
@@ -169,10 +170,12 @@ pub(super) fn of_one_request(error: ClientError) -> Failure {
 }
 
 /// The maximum length of an idempotency key on the command line. The service accepts 255
-/// characters, and each request of a command appends a slash and a number of at most 20 digits.
+/// characters, and each request of a command adds a slash and a number of at most 20 digits to the
+/// key.
 const KEY_LEN_MAX: usize = 234;
 
-/// Returns an idempotency key that is derived from a digest of the request's content.
+/// Returns an idempotency key for a request. The key is derived from `digest`, a digest of the
+/// content of the request.
 pub(super) fn key_of(digest: [u8; 32]) -> String {
     format!(
         "{:032x}",

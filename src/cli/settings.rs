@@ -7,8 +7,8 @@ use tracing::{info, warn};
 
 use crate::server::config::{Config, ConfigError};
 
-/// The name of the configuration file in the documentation. The file is never read unless
-/// `--config` names it.
+/// The name that the documentation uses for the configuration file. A file with this name is read
+/// only if `--config` names it.
 const USUAL_NAME: &str = "idmint.toml";
 
 /// The configuration: defaults, then a file, then the environment, then flags.
@@ -20,7 +20,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Logs which file was read. Warns if none was read although the current folder has one.
+    /// Logs which configuration file was read. Logs a warning if no file was read although the
+    /// current folder contains a file with the usual name.
     pub(super) fn log_file(&self) {
         match &self.config {
             Some(path) => {
@@ -39,7 +40,7 @@ impl Settings {
     /// # Errors
     /// Returns [`ConfigError`], which names the invalid setting and its origin.
     pub(super) fn load(&self, flags: toml::Table) -> Result<Config, ConfigError> {
-        // The value of every setting is UTF-8, so other variables are ignored.
+        // A variable that is not UTF-8 is ignored, because the value of every setting is UTF-8.
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });

@@ -97,9 +97,9 @@ impl Token {
     }
 }
 
-/// Checks that the configuration enables the named formats. A service whose token file names an
-/// unknown format does not start. A format may be named by its former name, too. Returns exit code
-/// 64 for an unknown format, and 78 if the configuration is invalid.
+/// Checks that the configuration enables all named formats, because a service whose token file
+/// names an unknown format does not start. Former names of formats are allowed, too. Returns exit
+/// code 64 for an unknown format, and 78 if the configuration is invalid.
 fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
     let known = catalog.names();
@@ -112,7 +112,7 @@ fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     })
 }
 
-/// Appends an entry to a file. If the file is new, other users get no access to it.
+/// Appends an entry to a file of tokens. If the file is new, other users get no access to it.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command says that it writes this file"
@@ -132,8 +132,8 @@ fn add(path: &Path, entry: &str) -> Result<(), Failure> {
     append().map_err(|error: io::Error| Failure::io(name, error))
 }
 
-/// Prints the token. Unlike in other commands, a closed pipe is a failure, because a token that was
-/// not printed is lost.
+/// Prints the token. A closed pipe is a failure here, unlike in other commands, because a token
+/// that was not printed is lost.
 fn print(text: &str) -> Result<(), Failure> {
     let printed = io::stdout()
         .write_all(text.as_bytes())

@@ -19,7 +19,8 @@ use idmint_storage::AdoptedFolder;
 const TOLD_EVERY: Duration = Duration::from_secs(2);
 
 impl Adopt {
-    /// Prints each step, and the number of adopted records at the end.
+    /// Moves the data into the fleet. Prints each step, and finally the number of records that were
+    /// moved.
     ///
     /// # Errors
     /// Returns exit code 65 if the folder is damaged or conflicts with records of the fleet, 74 if
@@ -75,7 +76,7 @@ impl Adopt {
                 AdoptionStep::Records(records) => format!("{} so far", text_of(&records)),
             };
             told = Instant::now();
-            // The adoption continues even if the reader of the output has closed the pipe.
+            // The command continues even if the reader of its output has closed the pipe.
             let _ = print(format_args!("{line}\n"));
         };
         match adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut tell)? {

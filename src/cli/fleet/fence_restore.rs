@@ -1,5 +1,5 @@
 //! The command `idmint fleet fence-restore`, which lets a fleet mint again after its etcd lost
-//! data.
+//! data. A fleet is a group of nodes that share an etcd.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -28,12 +28,13 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The pause before the journals are read. After this pause, the journals contain every write that
-/// the old etcd acknowledged to callers.
+/// The pause before the journals of the nodes are read. After this pause, the journals contain
+/// every write that the old etcd has acknowledged.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd was restored or wiped, with the data needed to fence the fleet: its rule, and
-/// the high-water files that nodes of the fleet wrote.
+/// A fleet whose etcd was restored or wiped, with the data that is needed to fence the fleet. This
+/// includes the fence rule, and the high-water files, in which nodes keep the highest values that
+/// etcd has acknowledged or returned.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,
@@ -44,14 +45,14 @@ struct Restored {
 }
 
 impl FenceRestore {
-    /// Raises the floor of the fleet, restores the records of the journals, gives the fleet a new
-    /// name, and prints the result.
+    /// Fences the fleet: raises its floor (the time below which no node mints), restores the
+    /// records from the journals, and gives the fleet a new name. Prints the result.
     ///
     /// # Errors
     /// Returns exit code 1 if nodes renew their slots and the operator does not confirm. Returns 65
-    /// if stored data cannot be read, or if the fence is done but records of a journal are lost.
-    /// Returns 74 if a file cannot be read or etcd is full, 75 if etcd does not respond, and 78 if
-    /// the configuration is invalid.
+    /// if stored data cannot be read, or if the fence is done but records are lost or a journal is
+    /// damaged. Returns 74 if a file cannot be read or etcd is full, 75 if etcd does not respond,
+    /// and 78 if the configuration is invalid or names the members of more than one etcd.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut restored = self.restored()?;
         if let Some(problem) = problem_of_members(&restored.coordinator.members()) {
@@ -61,8 +62,8 @@ impl FenceRestore {
         }
         if !self.yes {
             restored.ask()?;
-            // The clock is read again. Nodes may have reserved more time while the operator thought
-            // about the answer.
+            // Read the clock again, because nodes may have reserved more time before the operator
+            // answered.
             restored.now = Clock::system().now();
         }
         let reimported = if self.journal.is_empty() {
@@ -156,8 +157,9 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. Such nodes
-    /// have not noticed that etcd lost data: a node that notices it stops renewing its slot.
+    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. A node
+    /// that notices that etcd lost data stops renewing its slot, so these nodes have not noticed a
+    /// loss.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),
@@ -198,8 +200,8 @@ impl Restored {
         }
     }
 
-    /// Raises the floor, restores the records from the journals at these paths, and prints the
-    /// result.
+    /// Raises the floor of the fleet, restores the records from the journals at these paths, and
+    /// prints which records were restored.
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
         let names = names_of_restored(&*self.coordinator, &self.keys)?;
         thread::sleep(JOURNALS_AFTER);
@@ -222,12 +224,12 @@ impl Restored {
     }
 }
 
-/// The advice to an operator if records are missing after the fence.
+/// The advice to an operator if records are missing after the fleet was fenced.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
                     any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";
 
-/// The advice to an operator if numbers may be missing after the fence.
+/// The advice to an operator if numbers of series may be missing after the fleet was fenced.
 const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
                             `idmint numbers resume`, or fence again with the journals of all nodes";
 

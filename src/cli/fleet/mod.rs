@@ -1,5 +1,5 @@
-//! `idmint fleet`: commands for a fleet, whose nodes share an etcd. The arguments exist in every
-//! build, but the commands work only in builds with the feature `etcd`.
+//! The commands `idmint fleet` for a fleet, which is a group of nodes that share an etcd. The
+//! arguments exist in every build, but the commands work only in builds with the feature `etcd`.
 
 #[cfg(feature = "etcd")]
 mod adopt;
@@ -97,8 +97,8 @@ impl Fleet {
         }
     }
 
-    /// Fails, because this build has no etcd. Reads the configuration first, so that an error in
-    /// the configuration is reported instead.
+    /// Always fails, because this build has no etcd. Reads the configuration first, so that an
+    /// invalid configuration is reported instead.
     #[cfg(not(feature = "etcd"))]
     pub(super) fn run(self) -> Result<(), Failure> {
         let settings = match self {

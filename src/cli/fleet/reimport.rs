@@ -1,4 +1,4 @@
-//! Restores records from the journals of nodes, after the fleet's etcd has lost them.
+//! Restores records from the journals of nodes after the etcd of the fleet has lost these records.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use idmint_fleet::{
 };
 use idmint_records::ledger::GivenNumbers;
 
-/// Returns lines of text for the operator that list the restored and the lost records.
+/// Returns a text for the operator that lists the restored records, the lost records and the
+/// damaged parts of journals.
 pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");
@@ -67,7 +68,7 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     text
 }
 
-/// Returns an error if records are lost or may be lost.
+/// Returns an error if the restore has lost records or may have lost records.
 ///
 /// # Errors
 /// Returns exit code 65 if records are lost, or if a journal is damaged.

@@ -1,4 +1,4 @@
-//! Helpers of the fleet commands, for etcd settings and exit codes.
+//! Helpers of the fleet commands. They return the etcd settings and convert errors to exit codes.
 
 use crate::cli::exit::{CommandError, Exit, Failure};
 use crate::server::config::{Config, EngineChoice};

@@ -18,12 +18,12 @@ use idmint_fleet::{
 use idmint_fleet::{Coordinator, CoordinatorError, Member, Space};
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 
-/// The interval between two reads of etcd. A node's renewal of its slot is noticed at most this
-/// long after it happens.
+/// The interval between two reads of the slots in etcd. A renewal of a slot by its node is noticed
+/// at most this long after it happened.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Status {
-    /// Watches the fleet for a few seconds, until every node has renewed its slot, and prints the
+    /// Watches the fleet for a few seconds, until every node has renewed its slot. Then prints the
     /// status of the fleet.
     ///
     /// # Errors
@@ -68,10 +68,10 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     Ok((status, coordinator.members()))
 }
 
-/// Reads the fleet's slots repeatedly until every node with a slot has renewed it, then returns the
-/// status of the fleet. If a renewal arrived very late, also waits for the next renewal of that
-/// node, which shows whether the node's clock is behind. `watched_max` returns the time limit of
-/// the watch, which depends on the renewals that are still awaited.
+/// Reads the slots of the fleet repeatedly until every node with a slot has renewed it. Then
+/// returns the status of the fleet. If a renewal arrived very late, also waits for the node's next
+/// renewal, which shows whether the node's clock is behind. `watched_max` returns the time limit of
+/// the watch, which depends on the missing renewals.
 pub(super) fn watch(
     coordinator: &dyn Coordinator,
     keys: &FleetKeys,
@@ -85,7 +85,7 @@ pub(super) fn watch(
         let asked_at = clock.now();
         match coordinator.read(&keys.all_slots()) {
             Ok(snapshot) => watch.see(keys, snapshot, (asked_at, clock.now())),
-            // Etcd may be electing a new leader, so the loop continues.
+            // The loop continues, because etcd may be electing a new leader at the moment.
             Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
             Err(error) => return Err(error.into()),
         }
@@ -97,8 +97,9 @@ pub(super) fn watch(
     Ok(watch.status(keys, known, clock.now()))
 }
 
-/// Returns the time limit of a watch that still waits for these renewals: the interval at which a
-/// node renews its slot, plus enough time for one retry.
+/// Returns the time limit for a watch that still waits for these renewals. Nodes renew their slots
+/// every 5 s. The limit of 7 s allows for one renewal with a retry, and the limit of 13 s also
+/// allows for the next renewal of a node.
 pub(super) fn watched_max(unseen: Unseen) -> Duration {
     Duration::from_secs(match unseen {
         Unseen::Renewals => 7,
@@ -144,8 +145,8 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     })
 }
 
-/// Compares the slots of this region with those of the region whose etcd is `peer`. Returns the
-/// problem if both regions assign the same slots, or if `peer` is unreachable.
+/// Compares the slots of this region with the slots of another region, whose etcd is `peer`.
+/// Returns a problem if both regions assign the same slots, or if `peer` is unreachable.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,
@@ -245,8 +246,8 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
-/// Describes the known bounds of a clock error, such as `clock at least 250 ms ahead`. Fractions of
-/// a millisecond are dropped, because the records of a clock are no more precise.
+/// Describes how wrong a clock is known to be, such as `clock at least 250 ms ahead`. Fractions of
+/// a millisecond are dropped, because the recorded clock values are not more precise.
 fn as_words(clock: ClockBounds) -> String {
     let ClockBounds {
         least_nanos,

@@ -85,7 +85,7 @@ struct Appending {
     json: bool,
     /// The number of appended events.
     count: usize,
-    /// The number of these events that an earlier run had already appended.
+    /// The number of events in this request that an earlier run had already appended.
     replayed: usize,
 }
 
@@ -121,7 +121,8 @@ impl Appending {
     }
 }
 
-/// Checks that all lines are events. Returns the number of events and a digest of all lines.
+/// Checks that each line of the file is an event. Returns the number of events, and a digest of all
+/// lines.
 fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
     let mut lines = file.lines()?;
     let mut digest = Sha256::new();

@@ -1,4 +1,5 @@
-//! The command `idmint ledger create`, which creates a ledger and its first event.
+//! The command `idmint ledger create`, which creates a ledger (a chain of events) and its first
+//! event.
 
 use std::path::PathBuf;
 
@@ -61,7 +62,8 @@ impl Create {
     }
 }
 
-/// Returns the ledger that begins with `genesis`, and `false` if it existed before.
+/// Creates the ledger whose first event is `genesis`. Returns the ledger, and `false` if the ledger
+/// existed before.
 async fn create(
     client: &Client,
     key: &str,
@@ -73,8 +75,8 @@ async fn create(
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
-    // For an event without a timestamp, the service chooses the time. The ledger id depends on that
-    // time, so it cannot be computed here.
+    // The service chooses the time of an event without a timestamp. The ledger id depends on that
+    // time, so the id cannot be computed before the request.
     let Some(time) = genesis.timestamp() else {
         return Err(error.into());
     };

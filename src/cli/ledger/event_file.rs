@@ -1,4 +1,5 @@
-//! A file of events, one per line. The events are grouped into requests.
+//! A file with one event per line. The events are sent to a service in groups, one group per
+//! request.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -10,13 +11,13 @@ use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 /// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// The maximum size, in bytes, of the parts of a request that are not events.
+/// The maximum size, in bytes, of those parts of a request body that are not events.
 const ENVELOPE_LEN_MAX: usize = 128;
 
 /// The maximum size in bytes of the events in one request.
 const GROUP_LEN_MAX: usize = LEDGER_BODY_LEN_MAX - ENVELOPE_LEN_MAX;
 
-/// An input of events that can be read more than once.
+/// An input that contains events. It can be read more than once.
 pub(super) struct EventFile {
     name: String,
     input: Input,
@@ -24,7 +25,7 @@ pub(super) struct EventFile {
 
 enum Input {
     File(File),
-    /// The content of an input that cannot be read twice, such as standard input or a pipe.
+    /// The content of an input that can be read only once, such as standard input or a pipe.
     Memory(Vec<u8>),
 }
 
@@ -39,7 +40,7 @@ pub(super) struct EventLines<'a> {
     lines: u64,
 }
 
-/// The events of one request as JSON, separated by commas, and their number.
+/// The events of one request, as JSON objects separated by commas, and the number of events.
 pub(super) struct EventGroup {
     pub(super) events: Vec<u8>,
     pub(super) count: usize,
@@ -101,7 +102,7 @@ impl EventFile {
         &self.name
     }
 
-    /// Returns the length of the input in bytes, or 0 if it is unknown.
+    /// Returns the length of the input in bytes, or 0 if the length is unknown.
     pub(super) fn len(&self) -> u64 {
         match &self.input {
             Input::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
@@ -133,7 +134,7 @@ impl EventFile {
 }
 
 impl EventLines<'_> {
-    /// Returns the number of the last line that was read. The first line has number 1.
+    /// Returns the number of the line that was read last. The first line has number 1.
     pub(super) fn number(&self) -> u64 {
         self.lines
     }
@@ -150,8 +151,8 @@ impl EventLines<'_> {
         Ok(is_there.then_some(self.line.as_slice()))
     }
 
-    /// Returns as many events as fit into one request, or `None` at the end of the input. `each` is
-    /// called for every event before the event is added to the group.
+    /// Returns as many of the next events as fit into one request, or `None` at the end of the
+    /// input. Calls `each` for every event before the event is added to the group.
     ///
     /// # Errors
     /// Returns the errors of [`EventLines::next`] and of `each`.

@@ -1,4 +1,4 @@
-//! The command `idmint ledger import`, which imports a chain of events with their ids.
+//! The command `idmint ledger import`, which imports a chain of events together with their ids.
 
 use std::path::PathBuf;
 
@@ -96,9 +96,9 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     }
 }
 
-/// Appends the events of the file that the service lacks, and creates the ledger if the service
-/// does not have it. Returns the number of events that it added, and the number of events that other
-/// callers have appended after the last event of the file.
+/// Appends those events of the file that the service does not have. Creates the ledger if it does
+/// not exist in the service. Returns the number of appended events, and the number of events that
+/// other callers have appended after the last event of the file.
 async fn import(
     service: &Service,
     file: &mut EventFile,
@@ -148,17 +148,18 @@ async fn import(
     }
 }
 
-/// The part of the file that is still to be sent. Its events are checked a second time, because the
-/// file may have changed.
+/// The part of the file that has not been sent yet. Each event is checked a second time when it is
+/// sent, because the file may have changed.
 struct Rest<'a> {
     lines: EventLines<'a>,
     checker: ChainChecker,
-    /// The number of leading events of the file that the service already has.
+    /// The number of events, from the beginning of the file, that the service already has.
     there: u64,
 }
 
 impl Rest<'_> {
-    /// Reads and checks the first `events` events, which the service already has.
+    /// Reads and checks events without sending them. The service already has the first `events`
+    /// events.
     fn skip(&mut self, service: &Service, events: u64) -> Result<(), Failure> {
         for _ in 0..events {
             self.next(service)?;
@@ -174,8 +175,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the value of the query parameter `import` for the next request. The value says
-    /// whether that request, which ends with the event that was read last, is the last one of the
+    /// Returns the value of the query parameter `import` for the next request. The request ends
+    /// with the event that was read last. The value says whether this event is the last one of the
     /// import.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
@@ -196,9 +197,9 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Appends all events that have not been read yet. Each request names the id of the event
-    /// before its first event. The service refuses the request if that event is not the head of the
-    /// ledger.
+    /// Appends all events of the file that have not been read yet. Each request names the id of the
+    /// event before its first event. The service refuses the request unless that event is the last
+    /// event of the ledger.
     async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
@@ -230,10 +231,11 @@ impl Rest<'_> {
     }
 }
 
-/// Returns the number of events in the service's ledger after the last event of the file.
+/// Returns the number of events in the ledger of the service that come after the last event of the
+/// file.
 ///
-/// Returns an error if the ledger does not contain the last event of the file, because the ledger
-/// and the file have then diverged.
+/// Returns an error if the ledger does not contain the last event of the file. The ledger and the
+/// file have then diverged.
 async fn later_events(
     service: &Service,
     name: &str,
@@ -248,7 +250,7 @@ async fn later_events(
     }
 }
 
-/// Returns the failure for a ledger and a file that have diverged.
+/// Returns the failure to report if the ledger of the service and the file have diverged.
 fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
     let (ledger, events, head) = (&stored.ledger, stored.events, &stored.head);
     let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());

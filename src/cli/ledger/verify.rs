@@ -52,7 +52,7 @@ struct ExplainedStep {
     /// The bytes of this step, in hexadecimal.
     bytes: String,
     text: String,
-    /// The CRC-32C of the bytes of this step and all earlier ones, in hexadecimal.
+    /// The CRC-32C, in hexadecimal, of the bytes of this step and of all earlier steps.
     crc32c: String,
 }
 
@@ -69,7 +69,7 @@ impl Verify {
         }
         let (name, input) = open_input(self.file.as_deref())?;
         let failed = |error: io::Error| match error.kind() {
-            // A line that is too long is invalid data, not an I/O error.
+            // A line that is too long means that the data is invalid, and is not an I/O error.
             ErrorKind::InvalidData => Failure::damaged(error),
             _ => Failure::io(&name, error),
         };
@@ -148,8 +148,8 @@ fn explained(step: ChecksumStep) -> ExplainedStep {
     }
 }
 
-/// Formats the steps of a checksum as a table with one line per step. Control characters are
-/// escaped as in Rust.
+/// Formats the steps of a checksum as a table with a line for each step. Control characters are
+/// escaped as in Rust source code.
 fn drawing_of(steps: &[ChecksumStep]) -> String {
     let mut drawing = "step       bytes  crc-32c   text".to_owned();
     for ChecksumStep {
@@ -174,7 +174,7 @@ fn failure_of_chain(error: &ChainError, events: u64) -> Failure {
     Failure::damaged(message)
 }
 
-/// Reads the input to its end and checks each line. At most one line is in memory at a time.
+/// Reads the input to its end, and checks each line. At most one line is held in memory at a time.
 fn read(mut input: impl Read, lines: &mut ChainLines, progress: &ProgressBar) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_LEN];
     loop {

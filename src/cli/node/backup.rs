@@ -109,7 +109,7 @@ fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
         _ => Failure::io("standard output", error).and("delete the archive, and back up again"),
     })?;
     // If standard output is a file, sync it, so that the archive is as durable as a backup in a
-    // folder. `EINVAL` means that the output is a pipe, which cannot be synced.
+    // folder would be. The error `EINVAL` means that the output is a pipe, which cannot be synced.
     match rustix::fs::fsync(&out) {
         Err(error) if error != Errno::INVAL => {
             Err(Failure::io("standard output", io::Error::from(error)))
@@ -118,7 +118,7 @@ fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
     }
 }
 
-/// Returns `given`, or else the data folder in the configuration.
+/// Returns the data folder `given`, or the data folder in the configuration if `given` is `None`.
 ///
 /// # Errors
 /// Returns exit code 78 if the configuration is invalid, or if its storage engine has no data

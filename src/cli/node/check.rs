@@ -1,4 +1,4 @@
-//! The command `idmint check`, which checks a configuration and prints its effect.
+//! The command `idmint check`, which checks a configuration and prints what it means for a node.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ pub(in crate::cli) struct Check {
 
 impl Check {
     /// Prints the formats with their worker numbers, rates and last days. Also prints which formats
-    /// are easily confused, and the warnings about the configuration. The data directory is
-    /// compared with the configuration, but not changed.
+    /// are easily confused with each other, and the warnings about the configuration. The data
+    /// directory is compared with the configuration, but is not changed.
     ///
     /// # Errors
-    /// Returns the exit code of `idmint serve` with this configuration: 78, naming the invalid
-    /// setting, the expired certificate or what differs from the data directory, or 65 if the data
-    /// directory is damaged.
+    /// Returns the exit code with which `idmint serve` would fail with this configuration. The code
+    /// is 78, with a message about the invalid setting, the expired certificate or the difference
+    /// to the data directory. If the data directory is damaged, the code is 65.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
@@ -156,8 +156,8 @@ fn slot_text(config: &Config) -> String {
     }
 }
 
-/// Returns each format whose ids can be mistaken for ids of other formats, with the names of those
-/// other formats.
+/// Returns the name of each format whose ids can be mistaken for ids of other formats, together
+/// with the names of those other formats.
 fn clashes(service: &Service) -> Vec<(&str, Vec<String>)> {
     let decoding = service.decoding().at(service.clock().now());
     let formats = service

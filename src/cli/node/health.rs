@@ -1,4 +1,4 @@
-//! The command `idmint health`, which checks if a running service mints.
+//! The command `idmint health`, which checks if a running service is ready to mint.
 
 use clap::Args;
 

@@ -1,4 +1,5 @@
-//! Commands about a node: run it, check its configuration, back it up, restore it, and query its state.
+//! Commands about a node. They run the node, check its configuration, back it up, restore it, and
+//! query its state.
 
 mod backup;
 mod check;

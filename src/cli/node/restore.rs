@@ -25,8 +25,8 @@ pub(in crate::cli) struct Restore {
 }
 
 impl Restore {
-    /// Fills the data folder. Prints the floor to standard output, and the next steps to standard
-    /// error.
+    /// Fills the data folder with the content of the archive. Prints the floor that the next start
+    /// needs to standard output, and the next steps to standard error.
     ///
     /// # Errors
     /// Returns exit code 65 if the archive is damaged or not a backup, 74 if a file cannot be read
@@ -42,8 +42,8 @@ impl Restore {
                 clock.now()
             )));
         }
-        // A node reserves time for ids up to `storage.window` ahead of its latest id, which is at
-        // most `clock.max_ahead` ahead of the clock.
+        // A node reserves time for ids up to `storage.window` ahead of its latest id. The latest id
+        // is at most `clock.max_ahead` ahead of the clock.
         let reserved = config.storage.window() + config.clock.max_ahead;
         let floor = clock.now().after(reserved).ceil_to_second();
         let file = (self.archive != Path::new("-")).then_some(self.archive.as_path());

@@ -15,17 +15,18 @@ use crate::server::config::{Config, Engine, INSECURE_PUBLIC, RESTORE_FLOOR};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
-/// The time limit at shutdown for blocking work whose callers have already disconnected.
+/// The time limit at shutdown for blocking work that continues although its callers have
+/// disconnected.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
-/// The number of task polls after which a thread checks for network events.
+/// The number of task polls after which a runtime thread checks for network events.
 ///
 /// A poll that writes a part of a long response takes a fraction of a millisecond. With tokio's
-/// default of 61, a new request for a single id could wait for 61 such polls.
+/// default of 61, a new request for a single id could have to wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
-/// The value of `mint.wait_max` for a test service: the maximum time by which one request may
-/// advance the stopped clock.
+/// The value of `mint.wait_max` for a test service, whose clock stands still. It is the maximum
+/// time by which one request may advance this clock.
 const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Run the service.
@@ -117,15 +118,15 @@ impl Serve {
         let flags = self.flags()?;
         let reload = || self.settings.load(flags.clone());
         let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
-        // Dropping the runtime instead would wait without a limit for work whose callers have
+        // A runtime that is simply dropped would wait without a limit for work whose callers have
         // disconnected.
         runtime.shutdown_timeout(SHUTDOWN_MAX);
         telemetry.close();
         Ok(outcome?)
     }
 
-    /// Returns the clock and the seed of a test service (`--test`), and adapts the configuration to
-    /// a test.
+    /// Returns the clock and the seed of a test service (`--test`), and changes the configuration
+    /// to that of a test service.
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
         let refuse = |problem: &str| Failure::config(format!("--test: {problem}"));
         if config.http.is_public() {
@@ -140,7 +141,8 @@ impl Serve {
             ));
         }
         config.storage.engine = Engine::Memory;
-        // Minting advances the clock of a test service, so even a wait of a day takes no real time.
+        // A mint advances the clock of a test service at once, so even a wait of a day takes no
+        // real time.
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {
@@ -188,8 +190,8 @@ impl Serve {
     }
 }
 
-/// Returns the floor in `IDMINT_FLOOR`. An empty value counts as unset, so a Kubernetes manifest
-/// can contain the variable permanently.
+/// Returns the floor (the earliest time for new ids) from the variable `IDMINT_FLOOR`. An empty
+/// value counts as unset, so that a Kubernetes manifest can contain the variable permanently.
 fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
     let Some(text) = std::env::var_os(RESTORE_FLOOR).filter(|text| !text.is_empty()) else {
         return Ok(None);

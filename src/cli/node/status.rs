@@ -19,9 +19,10 @@ pub(in crate::cli) struct Status {
     service: ServiceArgs,
 }
 
-/// The advice to an operator for one reason why a node is not ready.
+/// The advice to an operator for one of the reasons why a node may not be ready.
 struct Advice {
-    /// The slug of the problem that a refused caller gets, such as `clock-behind`.
+    /// The short name (slug) of the problem in the response to a refused caller, such as
+    /// `clock-behind`.
     reason: &'static str,
     safe_action: &'static str,
     /// The section of docs/OPERATIONS.md with details.
@@ -97,7 +98,8 @@ impl Status {
     }
 }
 
-/// Returns the remedy if the request for the readiness of the node failed with `error`.
+/// Returns the advice to an operator if the state of the node could not be requested because of
+/// `error`.
 fn remedy_of(error: &ClientError) -> String {
     use CertificateError::{
         Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
@@ -155,7 +157,7 @@ fn remedy_of(error: &ClientError) -> String {
     format!("{safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
 }
 
-/// Returns the state of a node at `now`, one fact per line.
+/// Returns the state of a node as text, with one fact per line. `now` is the current time.
 fn told(readiness: &Readiness, now: UnixNanos) -> String {
     let slot = readiness
         .slot
@@ -166,8 +168,8 @@ fn told(readiness: &Readiness, now: UnixNanos) -> String {
         .map_or("yes".to_owned(), |reason| format!("no, {reason}"));
     let mut lines = format!("mints    {mints}\nslot     {slot}\n");
     if let Some(horizon) = &readiness.horizon {
-        // While no ids are requested, no time is reserved, so a horizon in the past is not a
-        // problem.
+        // While no ids are requested, the node reserves no time. A horizon (end of the reserved
+        // time) in the past is therefore not a problem.
         let has_passed = horizon
             .parse()
             .is_ok_and(|horizon: UnixTime| horizon <= now.into());
@@ -184,8 +186,8 @@ fn told(readiness: &Readiness, now: UnixNanos) -> String {
     lines
 }
 
-/// Returns the readiness to store records (events, conjunctions and numbers), with the reason if
-/// the node is not ready.
+/// Returns a text that says if the node can store records (events, conjunctions and numbers). If it
+/// cannot, the text includes the reason.
 pub(super) fn records_of(readiness: &Readiness) -> String {
     let records = &readiness.records;
     match &readiness.records_detail {
@@ -194,9 +196,9 @@ pub(super) fn records_of(readiness: &Readiness) -> String {
     }
 }
 
-/// Returns the failure for a node that cannot do `what` for this `reason`. `detail` is the node's
-/// own advice. It takes precedence over the general advice, because the node may know the cause
-/// more exactly.
+/// Returns the failure to report if a node is not ready for this `reason`. `what` says what the
+/// node cannot do. If the node itself gave advice (`detail`), this replaces the general advice,
+/// because the node may know the cause more exactly.
 fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {
         Some(Advice {

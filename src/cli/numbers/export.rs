@@ -1,4 +1,5 @@
-//! The command `idmint numbers export`, which prints every number as a line of JSON.
+//! The command `idmint numbers export`, which prints every number of every series as a line of
+//! JSON.
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -25,7 +26,7 @@ pub(super) struct Export {
     service: RetryArgs,
 }
 
-/// A line of the export: the name of a series, and one of its numbers.
+/// A line of the export. It contains the name of a series and one of the series' numbers.
 #[derive(Serialize)]
 struct Exported<'a> {
     series: &'a str,

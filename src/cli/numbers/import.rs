@@ -1,4 +1,5 @@
-//! The command `idmint numbers import`, which continues a series that was kept elsewhere until now.
+//! The command `idmint numbers import`, which continues a series of numbers that another program
+//! has issued until now.
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -39,7 +40,7 @@ impl Import {
     /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        // The key depends only on the number, so that repeating the command changes nothing.
+        // The idempotency key depends only on the number, so repeating the command changes nothing.
         let key = format!("import-{}", self.number);
         let asking = client.begin_series(&self.series, self.number, self.instead_of, &key);
         let begun = block_on(async { Ok(asking.await?) })?;

@@ -20,8 +20,8 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Prints one line per series, or one line per number of the given series. In a series of the
-    /// kind `blocks`, each reserved range is one line.
+    /// Prints a line for each series, or a line for each number of the given series. In a series of
+    /// the kind `blocks`, each reserved range of numbers is one line.
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,

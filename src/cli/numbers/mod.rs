@@ -1,4 +1,5 @@
-//! `idmint numbers`: commands for series of numbers without gaps, which a running service keeps.
+//! The commands `idmint numbers` for series of numbers without gaps, which a running service issues
+//! and stores.
 
 mod close;
 mod export;

@@ -1,4 +1,5 @@
-//! The command `idmint numbers resume`, which lets series continue after a restore.
+//! The command `idmint numbers resume`, which lets series issue numbers again after a restore from
+//! a backup.
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,14 +55,15 @@ impl Resume {
     }
 }
 
-/// Resumes the listed series at the number after their last one, then all other series.
+/// Resumes each listed series at the number that follows its last number. Then resumes all other
+/// series.
 async fn resume_all(client: &Client, last_numbers: &[(SeriesName, u64)]) -> Result<(), Failure> {
     let mut lines = Lines::begin();
     for (series, last) in last_numbers {
         match client.resume_numbers(Some((series, last + 1))).await {
             Ok(answer) => lines.write(&line_of(&answer))?,
-            // An earlier run of this command has already resumed the series, and callers have taken
-            // numbers since.
+            // An earlier run of this command has already resumed this series, and callers have
+            // taken numbers of it since then.
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 lines.write(&refusal.detail)?;
             }
@@ -84,7 +86,7 @@ fn line_of(answer: &ResumeAnswer) -> String {
     }
 }
 
-/// Reads lines that each have a series and its last number. Blank lines are skipped.
+/// Reads lines that each contain the name of a series and its last number. Blank lines are skipped.
 fn read_last_numbers(path: &std::path::Path) -> Result<Vec<(SeriesName, u64)>, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::Io, format!("cannot read {}: {error}", path.display()))
