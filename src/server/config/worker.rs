@@ -168,7 +168,7 @@ pub enum AssignmentKind {
     Configured,
     /// The host name ends with the number of the slot.
     Ordinal,
-    /// The slot is leased from etcd while the process runs. The field `slot` of [`Assignment`] has
+    /// The slot is leased from etcd while the process runs. The field `slot` of `Assignment` has
     /// no meaning then.
     Leased,
 }
