@@ -309,8 +309,8 @@ pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all request keys if, by the clock reading `now`, the first day of the run ended more
-/// than a day ago.
+/// Removes all request keys if a node whose clock shows `now` would remove the oldest ones. This is
+/// the case if the first day of the run ended more than a day before `now`.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

@@ -36,10 +36,11 @@ const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
 /// The estimated time per byte, in nanoseconds, to read and answer a body that has not arrived yet.
 const NANOS_FOR_A_BYTE: u64 = 120;
 
-/// The estimated time in nanoseconds to read one byte. The next two constants are the estimated
-/// times for one text with a brief result and for one text with a full result.
+/// The estimated time to read one byte of a body, in nanoseconds.
 pub(super) const NANOS_TO_READ_A_BYTE: u64 = 5;
+/// The estimated time to decode one text if only the best reading is returned, in nanoseconds.
 const NANOS_FOR_A_TEXT: u64 = 2_500;
+/// The estimated time to decode one text if all readings are returned, in nanoseconds.
 const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
 /// The parts of the estimated maximum length of a result, in bytes. A brief result takes

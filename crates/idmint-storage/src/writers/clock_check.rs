@@ -5,8 +5,8 @@ use std::time::Duration;
 use idmint_core::minting::Refusal;
 use idmint_core::time::Clock;
 
-/// The duration after the start of a process during which it removes no records. In this time, the
-/// fleet or an operator who reads the log can notice that the clock is wrong.
+/// After its start, a process deletes no old records for this duration. If its clock is wrong, the
+/// fleet or an operator can notice that before records are lost.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the

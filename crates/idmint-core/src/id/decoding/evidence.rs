@@ -395,7 +395,8 @@ impl TimeWeight {
         }
     }
 
-    /// Returns the evidence, in bits, that counts against an id with the likeliest time.
+    /// Returns the least possible evidence against an id, in bits. This is the evidence against an
+    /// id with the likeliest time.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The number of bits that it takes to say which of several ways to write down the numbers is used.
+/// The number of bits that name the code that is used, because there are several codes for the same
+/// numbers.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {

@@ -28,7 +28,8 @@ pub(super) struct Gate {
     pub(super) barrier: u64,
 }
 
-/// The position of a run of consecutive stamps outside of all excluded ticks.
+/// A run of consecutive stamps (tick and sequence in one integer), none of which has an excluded
+/// tick.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.
