@@ -29,9 +29,7 @@ impl Format {
                 )
             }
             (Rule::Grouped, Some(tick)) => {
-                format!(
-                    "By the time that they carry, in ticks of {tick}, whenever they were minted."
-                )
+                format!("By the time in the id, in ticks of {tick}, whichever was minted first.")
             }
             (Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
         }
@@ -112,7 +110,7 @@ impl Format {
         };
         let batch = match (self.has_lanes_in_order(), has(FieldKind::Worker)) {
             (true, _) => {
-                " A large batch uses all worker numbers of its node and increases from its first id to its last."
+                " A large batch uses all worker numbers of its node, and its ids increase from the first to the last."
             }
             (false, Some(_)) => " A batch uses one worker number, whatever its size.",
             (false, None) => "",
@@ -152,7 +150,7 @@ mod tests {
                 "sequenced",
                 &[TIME, WORKER, SEQUENCE][..],
                 "Strictly increasing for each worker number. Across worker numbers, ids are ordered by tick. \
-                 A large batch uses all worker numbers of its node and increases from its first id to its last.",
+                 A large batch uses all worker numbers of its node, and its ids increase from the first to the last.",
             ),
             (
                 "sequenced",
@@ -179,7 +177,7 @@ mod tests {
             (
                 "grouped",
                 &[TIME, OBJECT, OTHER],
-                "By the time that they carry, in ticks of 1s, whenever they were minted.",
+                "By the time in the id, in ticks of 1s, whichever was minted first.",
             ),
         ] {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
@@ -205,7 +203,7 @@ mod tests {
         assert_eq!(
             preset("siq").sort_order(),
             "Strictly increasing for each worker number, domain and type. Across worker numbers, ids are ordered by tick. \
-             A large batch uses all worker numbers of its node and increases from its first id to its last."
+             A large batch uses all worker numbers of its node, and its ids increase from the first to the last."
         );
     }
 }

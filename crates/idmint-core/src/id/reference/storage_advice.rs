@@ -188,10 +188,10 @@ impl StorageAdvice<'_> {
             return None;
         };
         let sorts = if encoding.is_sortable() {
-            "Texts sort and compare like ids".to_owned()
+            "Texts have the order of the ids".to_owned()
         } else {
             format!(
-                "Texts in the encoding {} do not sort like ids. They compare like ids",
+                "Texts in the encoding {} do not have the order of the ids. Texts of different ids are never equal",
                 encoding.name()
             )
         };
