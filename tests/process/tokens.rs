@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, PREFER_TEXT, Service, Signal, idmint, run, until};
