@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 /// A time limit that is much longer than any program takes, even on a busy machine.
-const LIMIT: Duration = Duration::from_secs(1200);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// Runs a program until it ends, and returns its output. Its standard input is empty.
 ///
