@@ -188,10 +188,10 @@ impl StorageAdvice<'_> {
             return None;
         };
         let sorts = if encoding.is_sortable() {
-            "Texts have the order of the ids".to_owned()
+            "Texts sort in the order of the ids".to_owned()
         } else {
             format!(
-                "Texts in the encoding {} do not have the order of the ids. Texts of different ids are never equal",
+                "Texts in the encoding {} do not sort in the order of the ids. Texts of different ids are never equal",
                 encoding.name()
             )
         };
