@@ -14,7 +14,8 @@ use crate::appending::{Place, kill_while};
 use idmint_testing::http1::{Client, post_json};
 use idmint_testing::service::{Home, LONG, Service, until};
 
-const GROUPS: usize = 1_000;
+/// The number of conjunctions, unless `CONJUNCTIONS` sets another one.
+const GROUPS: usize = 480;
 const REPORTERS: usize = 64;
 
 /// The number of groups in a block. A group is one conjunction. All reporters report a block at the
@@ -97,12 +98,19 @@ impl Reporter<'_> {
     }
 }
 
+/// Returns the number of conjunctions, a multiple of [`BLOCK_LEN`].
+fn groups() -> usize {
+    let wanted = std::env::var("CONJUNCTIONS");
+    let wanted = wanted.map_or(GROUPS, |wanted| wanted.parse().expect("a number"));
+    wanted.next_multiple_of(BLOCK_LEN)
+}
+
 /// Sends all reports while the service is killed `kills` times. Returns the last service, and the
 /// responses to all reports.
 fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     let service = home.start();
     service.wait_until_ready();
-    let (place, granted) = (Place::of(&service), AtomicU64::new(0));
+    let (place, granted, groups) = (Place::of(&service), AtomicU64::new(0), groups());
     std::thread::scope(|scope| {
         let (place, granted) = (&place, &granted);
         let reporter = |number: usize| {
@@ -113,7 +121,7 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
                     client: None,
                 };
                 let mut told = Vec::new();
-                for first in (0..GROUPS).step_by(BLOCK_LEN) {
+                for first in (0..groups).step_by(BLOCK_LEN) {
                     let mut groups: Vec<usize> = (first..first + BLOCK_LEN).collect();
                     groups.shuffle(&mut random);
                     // All begin a block together. A barrier would wait forever for a reporter that
@@ -135,7 +143,7 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
         let reporters: Vec<_> = (0..REPORTERS).map(reporter).collect();
         // Kill the service while the conjunctions of a block are being created, which is when the
         // first reports of the block have responses.
-        let blocks = GROUPS / BLOCK_LEN;
+        let blocks = groups / BLOCK_LEN;
         let kills_at =
             (1..=kills).map(|kill| kill * blocks / (kills + 1) * BLOCK_LEN * REPORTERS + kill % 8);
         let kills_at = kills_at.map(|count| count.try_into().unwrap());
@@ -186,7 +194,7 @@ fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize
             "{group}"
         );
     }
-    assert_eq!(ids.len(), GROUPS);
+    assert_eq!(ids.len(), groups());
     let created = |told: &[&Told]| {
         told.iter()
             .filter(|told| told.detail["created"] == true)

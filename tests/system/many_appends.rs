@@ -14,7 +14,7 @@ use idmint_testing::service::{Home, Service, until};
 
 /// The number of appends, each with its own idempotency key. The default is a minute at 10 000 per
 /// second, and the variable `APPENDS` sets another number.
-const APPENDS: usize = 600_000;
+const APPENDS: usize = 200_000;
 /// The number of conjunctions. The variable `ANCHORS` sets another number.
 const ANCHORS: usize = 20_000;
 const REPORTS_OF_A_REQUEST: usize = 1_000;

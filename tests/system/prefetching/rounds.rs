@@ -7,7 +7,7 @@ use super::pair::Pair;
 
 const ROUNDS: usize = 10;
 pub(crate) const THREADS: usize = 64;
-const IDS_A_ROUND: usize = 100_000;
+const IDS_A_ROUND: usize = 30_000;
 pub(crate) const VALIDITY_SECONDS: u64 = 60;
 
 /// The number of bits below the time in a `snowflake` id. The time counts milliseconds since 2015.

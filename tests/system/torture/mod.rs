@@ -4,7 +4,7 @@
 //! The node is killed, its disk fails, and its wall clock is set back and ahead. Its folder is lost
 //! or restored as documented, and its lanes and formats change. Meanwhile, four callers mint ids as
 //! bytes, up to a million per request. A fault counts only if ids were being minted when it
-//! happened. `TORTURE_IDS` sets the number of ids (default 10^8; `make torture`: 10^9), and
+//! happened. `TORTURE_IDS` sets the number of ids (default 5 * 10^7; `make torture`: 10^9), and
 //! `TORTURE_SEED` determines the lives of the node.
 
 pub(crate) mod callers;
@@ -26,7 +26,7 @@ use self::schedule::{Beginning, Configuration, End, Life, Middle, Schedule};
 use self::tally::{Happening, Tally};
 use idmint_testing::service::{Service, until};
 
-const IDS: u64 = 100_000_000;
+const IDS: u64 = 50_000_000;
 const SEED: u64 = 1;
 
 /// The minimum number of lives of the node (from a start to an end). The next constant is the

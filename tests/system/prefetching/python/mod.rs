@@ -91,7 +91,7 @@ fn it_copes_with_a_hostile_server() {
 
 /// Returns the number of children to fork, which `FORKS` sets (`make torture`: 1000).
 fn forks() -> usize {
-    std::env::var("FORKS").map_or(200, |forks| forks.parse().expect("FORKS is a number"))
+    std::env::var("FORKS").map_or(100, |forks| forks.parse().expect("FORKS is a number"))
 }
 
 /// Forks children in every phase of an exchange, of clients with and without TLS. None hangs, and no
