@@ -42,7 +42,7 @@ test-all: export ATTACK_WAYS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
 	mkdir -p target/tools
-	nice make tools >target/tools/log 2>&1 & installing=$$!; \
+	nice -n 3 make tools >target/tools/log 2>&1 & installing=$$!; \
 	  $(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 6 fleet::; tested=$$?; \
 	  wait $$installing || { cat target/tools/log >&2; exit 1; }; exit $$tested
 	$(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 4 --skip fleet::
