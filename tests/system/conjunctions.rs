@@ -99,7 +99,7 @@ impl Reporter<'_> {
 }
 
 /// Returns the number of conjunctions, a multiple of [`BLOCK_LEN`].
-fn groups() -> usize {
+fn group_count() -> usize {
     let wanted = std::env::var("CONJUNCTIONS");
     let wanted = wanted.map_or(GROUPS, |wanted| wanted.parse().expect("a number"));
     wanted.next_multiple_of(BLOCK_LEN)
@@ -110,7 +110,7 @@ fn groups() -> usize {
 fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     let service = home.start();
     service.wait_until_ready();
-    let (place, granted, groups) = (Place::of(&service), AtomicU64::new(0), groups());
+    let (place, granted, groups) = (Place::of(&service), AtomicU64::new(0), group_count());
     std::thread::scope(|scope| {
         let (place, granted) = (&place, &granted);
         let reporter = |number: usize| {
@@ -194,7 +194,7 @@ fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize
             "{group}"
         );
     }
-    assert_eq!(ids.len(), groups());
+    assert_eq!(ids.len(), group_count());
     let created = |told: &[&Told]| {
         told.iter()
             .filter(|told| told.detail["created"] == true)
