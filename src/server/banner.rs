@@ -44,9 +44,10 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     text
 }
 
-/// Returns a table with a row for each minted format. The row has the worker numbers, the maximum
-/// number of ids per second, and the last day on which the format can be minted. A final line lists
-/// the decode-only formats.
+/// Returns a table with a heading and a row for each minted format. The row has the worker numbers,
+/// the maximum number of ids per second, and the UTC date of the instant from which no id can be
+/// minted. Words such as `never` replace a value that does not exist or is not known yet. If there
+/// are decode-only formats, a final line lists them.
 pub fn formats_table(service: &Service) -> String {
     let mut text = format!(
         "{:<16} {:<22} {:>14}  {}\n",

@@ -55,10 +55,11 @@ impl Acceptor {
         }
     }
 
-    /// Returns the next connection.
+    /// Returns the next connection. If no file descriptor is left for the connection, refuses it
+    /// with the spare descriptor, and returns [`Arrival::Refused`] without a pause.
     ///
-    /// Ignores errors that concern only one connection. After any other error, pauses and retries.
-    /// This method is cancel safe.
+    /// Ignores errors that concern only one connection. After any other error, or if a connection
+    /// cannot be refused with the spare descriptor, pauses and retries. This method is cancel safe.
     pub(super) async fn next(&mut self) -> Arrival {
         loop {
             if self.spare_descriptor.is_none() {

@@ -20,8 +20,12 @@ pub trait Reserver: Debug + Send + Sync {
     /// Returns `true` if the caller should try to mint again, and `false` if the store failed.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool>;
 
-    /// Stops reserving time for minting. If this node leases its slot, releases the slot for other
-    /// nodes.
+    /// If this node leases its slot, stops minting and releases the slot, so that another node can
+    /// lease it at once. If the node has no slot at the moment, stops looking for one. Waits for a
+    /// few seconds at most. A slot that is not released by then stays leased until its lease
+    /// expires.
+    ///
+    /// Does nothing on a node that never leases a slot. Such a node continues to mint.
     fn release(&self) -> Waiting<'_, ()>;
 
     /// Returns the slot that this node leases, or `None` if it leases none at the moment. A node

@@ -86,6 +86,7 @@ async fn collect(
     let declared_len = usize::try_from(body.size_hint().lower())
         .unwrap_or(len_max)
         .min(len_max);
+    // Keep the first chunk as it is. A body that arrives in one chunk is then never copied.
     let first = next_piece(&mut body).await?.unwrap_or_default();
     let mut whole = PaidBody {
         bytes: first,

@@ -67,8 +67,8 @@ impl PlainKind {
         }
     }
 
-    /// Returns the name of the JSON member with the invalid value, or `None` if the text of `error`
-    /// already contains this name.
+    /// Returns the name of the JSON member with the invalid value. Returns `None` if the text of
+    /// `error` already contains this name, or if no single value is invalid.
     fn member_of(self, error: &ReportError) -> Option<&'static str> {
         match (self, error) {
             (
@@ -138,8 +138,8 @@ pub enum ReportsError {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
         /// sent as a list.
         index: Option<usize>,
-        /// The name of the JSON member with the invalid value, or `None` if the text of `error`
-        /// already contains this name.
+        /// The name of the JSON member with the invalid value. `None` if the text of `error`
+        /// already contains this name, or if no single value is invalid.
         member: Option<&'static str>,
         /// The reason why the report gets no id.
         error: ReportError,

@@ -9,7 +9,7 @@ use idmint_core::time::Clock;
 use idmint_records::ledger::EventTime;
 
 /// The pause between two sweeps that remove old request keys. A sweep removes all keys of the days
-/// that are old enough.
+/// that are old enough. An hour is short enough, because keys expire a whole day at a time.
 const PAUSE: Duration = Duration::from_hours(1);
 
 /// The pause between two steps of a sweep. During the pause, the thread writes the records of

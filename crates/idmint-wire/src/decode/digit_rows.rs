@@ -200,7 +200,12 @@ fn pad(value: u128, radix: u32, len: u32) -> String {
     places.map(|digit| char::from(DIGITS[digit])).collect()
 }
 
-/// Returns `true` if every field of the layout consists of whole digits in base `base`.
+/// Returns `true` if the width of every field is defined in digits of base `base`, and every field
+/// begins at a whole digit.
+///
+/// Bits count only as digits of base 2. For example, a layout with fields of 4 and 8 bits is not
+/// positional in base 16. A layout with a field of [`Width::Cardinality`] is not positional in any
+/// base.
 fn is_positional(layout: &Layout, base: u32) -> bool {
     layout.fields().iter().all(|field| {
         let is_in_base = match field.width {

@@ -20,7 +20,7 @@ impl Span {
 
     /// Divides the range into `of` parts of nearly equal size. Returns the parts with the indices
     /// `from` (inclusive) to `to` (exclusive) as one range. For example, `parts(1, 3, 4)` of the
-    /// numbers 0 to 99 is the range 25 to 74.
+    /// numbers 0 to 99 is the range 25 to 74. `from` must be less than `to`, and `to` at most `of`.
     ///
     /// # Panics
     /// Panics if the range has at most `of` numbers, because some parts could then be empty.
@@ -29,6 +29,7 @@ impl Span {
             self.more >= u128::from(of),
             "each of {of} parts has numbers"
         );
+        debug_assert!(from < to && to <= of);
         let begins = self.begin_of(from, of);
         // For the full range of 2^128 numbers, the end would be 2^128, so it wraps around to 0.
         Span {
@@ -46,7 +47,8 @@ impl Span {
     }
 
     /// Draws a uniformly distributed number from the range. If the drawn bits give a number outside
-    /// the range, draws again.
+    /// the range, draws again. On average, at most two draws are needed. For a range of one number,
+    /// one bit is drawn until it is 0.
     #[inline]
     pub(super) fn draw(self, words: &mut Words) -> u128 {
         let mask = u128::MAX >> self.more.leading_zeros().min(127);

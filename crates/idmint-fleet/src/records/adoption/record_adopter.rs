@@ -245,11 +245,14 @@ impl RecordAdopter {
     }
 
     /// Copies pairs of objects with their anchors (the first reports of conjunctions) into the
-    /// fleet.
+    /// fleet. The report counts and external ids of the anchors are copied as well.
+    ///
+    /// A pair that the fleet already has stays unchanged. The fleet may have more anchors of that
+    /// pair. The report counts and external ids of that pair are neither compared nor copied.
     ///
     /// # Errors
-    /// Returns [`AdoptError`] if the fleet's anchors differ, or if the fleet cannot be read or
-    /// written.
+    /// Returns [`AdoptError`] if the fleet has a pair but lacks one of the anchors in `pairs`, or
+    /// if the fleet cannot be read or written. Other pairs may have been written before the error.
     pub(crate) fn adopt_pairs(&self, pairs: &[StoredPair]) -> Result<AdoptedCount, AdoptError> {
         let keys = &self.store.keys;
         let ranges: Vec<Range> = pairs

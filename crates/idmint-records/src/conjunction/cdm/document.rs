@@ -151,11 +151,14 @@ impl<B: AsRef<[u8]>> Document<B> {
     }
 
     /// Returns the report of one message with its attached id, as [`Document::sent_reports`] does
-    /// for all messages.
+    /// for all messages. `index` is the index of the message in [`Document::messages`].
     ///
     /// # Errors
     /// Returns [`CdmError`] if the attached id is not an id of the format, or if the comment and
     /// CONJUNCTION_ID contain two different ids of idmint.
+    ///
+    /// # Panics
+    /// Panics if there is no message with this index.
     pub fn sent_report(
         &self,
         index: usize,

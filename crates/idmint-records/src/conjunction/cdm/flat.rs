@@ -160,10 +160,14 @@ impl FlatNames {
 
 /// Adds a value to the draft of a row. `is_split` is `true` if the row has a `TCA_FRACTION`.
 ///
-/// The row's catalogue numbers must have been added with [`Draft::set_number`] before.
+/// The row's catalogue numbers must have been added with [`Draft::set_number`] before, so this
+/// function ignores them. It also ignores an empty CONJUNCTION_ID, and a `TCA_FRACTION` that is
+/// empty or `0`. A blank in the TCA stands for `T`, unless the row has a `TCA_FRACTION`.
 ///
 /// # Errors
-/// Returns [`CdmError`] if the value is invalid.
+/// Returns [`CdmError`] if the value is invalid. Every `TCA_FRACTION` that is not ignored is
+/// invalid. Also returns [`CdmError`] if the draft already has a value for this part, except if
+/// that value is the same conjunction id.
 pub(super) fn take(
     draft: &mut Draft<'_>,
     part: Part,

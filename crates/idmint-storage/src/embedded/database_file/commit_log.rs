@@ -58,8 +58,10 @@ impl CommitLog {
 
     /// Returns the commits in the log that follow commit `number`, in order. The commits are
     /// durable when this method returns. The next commit will be appended after them, or at the
-    /// first block if there are none. If `check_last` rejects the number of the last commit,
-    /// nothing is written.
+    /// first block if there are none. A commit at the end that was never finished is left out.
+    ///
+    /// `check_last` gets the number of the last returned commit, or `number` if there are none. If
+    /// `check_last` returns an error, nothing is written.
     ///
     /// # Errors
     /// Returns [`io::ErrorKind::InvalidData`] if an acknowledged commit is missing. Also returns

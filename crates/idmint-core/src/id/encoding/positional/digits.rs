@@ -133,8 +133,11 @@ impl Radix {
         with_fastest!(self, pairs, write => write(value, out))
     }
 
-    /// Writes the digits of `value` in an alphabet that is shuffled differently for each number. No
-    /// table of letter pairs is used, because building it for one number would take longer than
+    /// Fills `out` with the digits of `value`, padded with leading zeros, in an alphabet that is
+    /// shuffled differently for each number. If `out` is too short, the leading digits are left
+    /// out.
+    ///
+    /// No table of letter pairs is used, because building it for one number would take longer than
     /// writing the digits.
     #[inline]
     pub(in crate::id::encoding) fn write_shuffled(

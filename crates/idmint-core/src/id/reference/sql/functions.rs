@@ -212,7 +212,8 @@ impl Functions<'_> {
     }
 
     /// Returns an SQL expression for the microseconds from the beginning of 1970 to the start of a
-    /// tick. `ticks` is an SQL expression for the number of the tick.
+    /// tick, rounded down to a whole number. `ticks` is an SQL expression for the number of the
+    /// tick.
     fn micros_of(&self, ticks: &str) -> String {
         let (nanos, parts) = (u128::from(self.tick.nanos()), u128::from(self.tick.parts()));
         let dialect = self.dialect;
