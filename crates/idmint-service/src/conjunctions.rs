@@ -248,12 +248,21 @@ impl ListQuery {
 }
 
 impl Service {
-    /// Returns the conjunctions that match a query, with ids in the format of `minter`.
+    /// Returns the conjunctions that match a query, with ids in the format of `minter`. This method
+    /// blocks while counts of reports are being written.
     ///
     /// # Errors
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
     /// errors if the records cannot be read.
     pub fn conjunctions_listed(
+        &self,
+        minter: &GroupedMinter,
+        query: &ListQuery,
+    ) -> Result<ConjunctionList, ServiceError> {
+        self.between_writes(|| self.read_list(minter, query))
+    }
+
+    fn read_list(
         &self,
         minter: &GroupedMinter,
         query: &ListQuery,
@@ -301,7 +310,8 @@ impl Service {
     }
 
     /// Returns the conjunctions that match a query and have this external id, which another
-    /// organization gave to them. The latest conjunction comes first.
+    /// organization gave to them. The latest conjunction comes first. This method blocks while
+    /// counts of reports are being written.
     ///
     /// Only the latest 1 000 conjunctions with this external id are considered.
     ///
@@ -309,6 +319,15 @@ impl Service {
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
     /// errors if the records cannot be read.
     pub fn conjunctions_of_external(
+        &self,
+        minter: &GroupedMinter,
+        external: &ExternalId,
+        query: &ListQuery,
+    ) -> Result<ConjunctionList, ServiceError> {
+        self.between_writes(|| self.read_list_of_external(minter, external, query))
+    }
+
+    fn read_list_of_external(
         &self,
         minter: &GroupedMinter,
         external: &ExternalId,
@@ -343,12 +362,21 @@ impl Service {
         })
     }
 
-    /// Returns the conjunction with this id.
+    /// Returns the conjunction with this id. This method blocks while counts of reports are being
+    /// written.
     ///
     /// # Errors
     /// Returns [`ServiceError::UnknownConjunction`] if no stored conjunction has this id, and other
     /// errors if this service stores no conjunctions or they cannot be read.
     pub fn conjunction(
+        &self,
+        minter: &GroupedMinter,
+        id: u128,
+    ) -> Result<ListedConjunction, ServiceError> {
+        self.between_writes(|| self.read_one(minter, id))
+    }
+
+    fn read_one(
         &self,
         minter: &GroupedMinter,
         id: u128,
@@ -393,6 +421,13 @@ impl Service {
         );
         let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
         Ok(rows.into_iter().find(|row| row.pair == pair))
+    }
+
+    fn between_writes<T>(&self, mut read: impl FnMut() -> T) -> T {
+        match self.record_writer_handle() {
+            Some(writer) => writer.report_counts().read_between_writes(read),
+            None => read(),
+        }
     }
 
     fn with_near(

@@ -150,6 +150,14 @@ impl Service {
         {
             return read(self);
         }
+        self.read_aside(read).await
+    }
+
+    /// Runs `read` on a thread for blocking work.
+    pub async fn read_aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Service) -> T + Send + 'static,
+    ) -> T {
         let service = Arc::clone(self);
         tokio::task::spawn_blocking(move || read(&service))
             .await

@@ -122,7 +122,7 @@ pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -
     let id = read_id(&format, "id", &text);
     let id = id.map_err(|problem| problem.or_example(|| list_example(&format)))?;
     let found = service
-        .read_records(move |service| service.conjunction(&minter, id))
+        .read_aside(move |service| service.conjunction(&minter, id))
         .await?;
     Ok(json(&info(&format, &found)))
 }

@@ -103,7 +103,7 @@ impl RecordWriter {
             self.look_at_hold();
         }
         if self.is_open() {
-            self.report_counts.write(&*self.records)
+            self.store_report_counts()
         } else {
             Ok(())
         }
@@ -152,8 +152,13 @@ impl RecordWriter {
         if !self.is_open() || !self.tallies_due.has_come(self.clock.now()) {
             return Ok(());
         }
-        let written = self.report_counts.write(&*self.records);
+        let written = self.store_report_counts();
         written.or_else(|error| self.could_not_write(error))
+    }
+
+    fn store_report_counts(&self) -> Result<(), StoreError> {
+        self.report_counts
+            .write(|report_counts| self.records.add_reports(report_counts))
     }
 
     fn forget_anchors(&mut self) -> Result<(), StoreError> {
@@ -169,8 +174,11 @@ impl RecordWriter {
         };
         // Write the collected report counts first, so that the sweep that removes old anchors sees
         // the latest report of each anchor.
-        let written = self.report_counts.write(&*self.records);
-        let swept = written.and_then(|()| sweep.step(&*self.records, &self.clock));
+        let records = &*self.records;
+        let written = self
+            .report_counts
+            .write(|counts| records.add_reports(counts));
+        let swept = written.and_then(|()| sweep.step(records, &self.clock));
         swept.or_else(|error| self.could_not_write(error))
     }
 

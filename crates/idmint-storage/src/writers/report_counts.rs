@@ -5,11 +5,11 @@
 //! the counts of those seconds, which is acceptable.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::failure::StoreError;
-use crate::records::{AnchorKey, RecordStore, StoredConjunction};
+use crate::records::{AnchorKey, StoredConjunction};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
 
@@ -20,18 +20,28 @@ const WAITING_MAX: usize = 20_000;
 /// The interval at which collected counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 
+/// The maximum time that a reader waits for the end of a write.
+const WRITE_AWAITED_MAX: Duration = Duration::from_secs(2);
+
+/// The maximum number of times that a reader reads. Each write ends within milliseconds and the
+/// next one begins seconds later, so the second time nearly always succeeds.
+const READS_MAX: usize = 3;
+
 /// The report counts that are not stored yet, by conjunction.
 #[derive(Debug, Default)]
 pub struct ReportTallies {
     gathered: Mutex<Gathered>,
+    has_written: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Gathered {
     waiting: HashMap<AnchorKey, ReportCount>,
-    /// The report counts that are being written to the store. They may already be stored, so a
-    /// concurrent reader may count them twice.
+    /// The report counts that are being written to the store. It is unknown whether they are
+    /// already stored.
     writing: HashMap<AnchorKey, ReportCount>,
+    /// The number of writes that have begun.
+    writes: u64,
 }
 
 impl ReportTallies {
@@ -52,8 +62,36 @@ impl ReportTallies {
         }
     }
 
+    /// Runs `read`, which reads conjunctions from the store and [completes](Self::complete) them,
+    /// and returns its result. `read` runs again if counts were written in the meantime, because
+    /// it may then have counted a report twice or not at all.
+    ///
+    /// This method blocks for at most two seconds if the store is slow. It then returns counts
+    /// that may be wrong by the reports of the last ten seconds.
+    pub fn read_between_writes<T>(&self, mut read: impl FnMut() -> T) -> T {
+        for _ in 1..READS_MAX {
+            let writes = self.writes_after_the_current_one();
+            let found = read();
+            if self.gathered().writes == writes {
+                return found;
+            }
+        }
+        read()
+    }
+
+    /// Waits until no counts are being written, and returns the number of writes so far.
+    fn writes_after_the_current_one(&self) -> u64 {
+        let is_writing = |gathered: &mut Gathered| !gathered.writing.is_empty();
+        self.has_written
+            .wait_timeout_while(self.gathered(), WRITE_AWAITED_MAX, is_writing)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .writes
+    }
+
     /// Adds the reports that were counted in memory but not stored yet to the report count of
-    /// `stored`, a conjunction that was read from the store.
+    /// `stored`, a conjunction that was read from the store. Call this method within
+    /// [`read_between_writes`](Self::read_between_writes).
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {
             format: format.to_owned(),
@@ -73,26 +111,27 @@ impl ReportTallies {
         }
     }
 
-    /// Writes the report counts that were collected in memory to the store.
+    /// Writes the report counts that were collected in memory with `store`, unless there are none.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store failed. The counts are then lost.
-    pub(super) fn write(&self, records: &dyn RecordStore) -> Result<(), StoreError> {
+    /// Returns [`StoreError`] if `store` failed. The counts are then lost.
+    pub(super) fn write(
+        &self,
+        store: impl FnOnce(&[(AnchorKey, ReportCount)]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let report_counts: Vec<(AnchorKey, ReportCount)> = {
             let mut gathered = self.gathered();
+            if gathered.waiting.is_empty() {
+                return Ok(());
+            }
             gathered.writing = std::mem::take(&mut gathered.waiting);
-            gathered
-                .writing
-                .iter()
-                .map(|(key, report_count)| (key.clone(), *report_count))
-                .collect()
+            gathered.writes += 1;
+            let counts = gathered.writing.iter();
+            counts.map(|(key, count)| (key.clone(), *count)).collect()
         };
-        let written = if report_counts.is_empty() {
-            Ok(())
-        } else {
-            records.add_reports(&report_counts)
-        };
+        let written = store(&report_counts);
         self.gathered().writing.clear();
+        self.has_written.notify_all();
         written
     }
 
@@ -116,5 +155,100 @@ impl WriteTime {
             self.0 = now.after(WRITE_EVERY);
         }
         has_come
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+
+    use super::*;
+    use idmint_records::conjunction::Anchor;
+
+    const PAIR: Pair = Pair {
+        primary: 1,
+        secondary: 2,
+    };
+
+    fn count_one(tallies: &ReportTallies) {
+        let seen = Seen {
+            at: UnixNanos::default(),
+            tca: Tca(7),
+        };
+        tallies.count("mine", PAIR, Tca(7), seen);
+    }
+
+    /// A store that holds the count of a single conjunction.
+    #[derive(Default)]
+    struct OneCount(Mutex<Option<ReportCount>>);
+
+    impl OneCount {
+        fn add(&self, counts: &[(AnchorKey, ReportCount)]) {
+            let mut stored = self.0.lock().unwrap();
+            for (_, later) in counts {
+                *stored = Some(stored.map_or(*later, |earlier| earlier.followed_by(*later)));
+            }
+        }
+
+        fn row(&self) -> StoredConjunction {
+            StoredConjunction {
+                pair: PAIR,
+                anchor: Anchor {
+                    tca: Tca(7),
+                    rank: 0,
+                },
+                report_count: *self.0.lock().unwrap(),
+            }
+        }
+    }
+
+    fn completed(tallies: &ReportTallies, mut row: StoredConjunction) -> u64 {
+        tallies.complete("mine", &mut row);
+        row.report_count
+            .map_or(0, |report_count| report_count.count)
+    }
+
+    #[test]
+    fn a_count_that_is_written_after_the_row_was_read_is_not_lost() {
+        let (tallies, store, mut reads) = (ReportTallies::default(), OneCount::default(), 0);
+        count_one(&tallies);
+        let count = tallies.read_between_writes(|| {
+            reads += 1;
+            let row = store.row();
+            tallies
+                .write(|counts| {
+                    store.add(counts);
+                    Ok(())
+                })
+                .unwrap();
+            completed(&tallies, row)
+        });
+        assert_eq!((count, reads), (1, 2));
+    }
+
+    #[test]
+    fn a_report_is_counted_once_while_counts_are_being_written() {
+        for _ in 0..100 {
+            let (tallies, store) = (ReportTallies::default(), OneCount::default());
+            count_one(&tallies);
+            let (begun, has_begun) = sync_channel(0);
+            thread::scope(|scope| {
+                let mut reader = None;
+                let written = tallies.write(|counts| {
+                    store.add(counts);
+                    reader = Some(scope.spawn(|| {
+                        begun.send(()).unwrap();
+                        tallies.read_between_writes(|| completed(&tallies, store.row()))
+                    }));
+                    // The reader now reads while the counts are both stored and being written.
+                    has_begun.recv().unwrap();
+                    (0..100).for_each(|_| thread::yield_now());
+                    Ok(())
+                });
+                written.unwrap();
+                assert_eq!(reader.unwrap().join().unwrap(), 1);
+            });
+        }
     }
 }
