@@ -110,12 +110,13 @@ impl Callers {
 
     /// Returns the caller that the proxies report: the last address in `X-Forwarded-For` that is
     /// not a trusted proxy. Earlier addresses are ignored, because they may be forged.
+    ///
+    /// Returns `None` if all addresses are trusted proxies, or if an entry after the caller's
+    /// address is not an address.
     fn forwarded(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let fields = headers.get_all(X_FORWARDED_FOR).iter().rev();
-        let names = fields
-            .filter_map(|field| field.to_str().ok())
-            .flat_map(|field| field.rsplit(','));
-        let mut addresses = names.map_while(|name| address_in(name.trim()));
+        let names = fields.flat_map(|field| field.as_bytes().rsplit(|byte| *byte == b','));
+        let mut addresses = names.map_while(|name| address_in(str::from_utf8(name).ok()?.trim()));
         addresses.find(|address| !self.is_trusted(*address))
     }
 }
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn forwarded(fields: &[&str]) -> Option<String> {
+    fn forwarded(fields: &[&[u8]]) -> Option<String> {
         let trusted =
             ["10.0.0.0/8", "127.0.0.1/32"].map(|network| network.parse().expect("a network"));
         let callers = Callers::new(Load::default(), trusted);
@@ -143,7 +144,7 @@ mod tests {
         for field in fields {
             headers.append(
                 X_FORWARDED_FOR,
-                HeaderValue::from_str(field).expect("visible ASCII"),
+                HeaderValue::from_bytes(field).expect("no control characters"),
             );
         }
         callers
@@ -155,20 +156,24 @@ mod tests {
     fn the_last_address_that_is_no_proxy_is_the_caller() {
         for (fields, caller) in [
             ([].as_slice(), None),
-            (&["192.0.2.1"], Some("192.0.2.1")),
-            (&["198.51.100.7, 192.0.2.1, 10.1.1.1"], Some("192.0.2.1")),
+            (&[b"192.0.2.1"], Some("192.0.2.1")),
+            (&[b"198.51.100.7, 192.0.2.1, 10.1.1.1"], Some("192.0.2.1")),
             (
-                &["198.51.100.7", "192.0.2.1,10.1.1.1", "10.2.2.2"],
+                &[b"198.51.100.7", b"192.0.2.1,10.1.1.1", b"10.2.2.2"],
                 Some("192.0.2.1"),
             ),
-            (&["2001:db8::1"], Some("2001:db8::1")),
-            (&["192.0.2.1, unknown"], None),
-            (&["198.51.100.7, 192.0.2.1:1234"], Some("192.0.2.1")),
-            (&["[2001:db8::1]:1234, 10.1.1.1:80"], Some("2001:db8::1")),
-            (&["[2001:db8::1]"], Some("2001:db8::1")),
-            (&["192.0.2.1, 10.1.1.1:port"], None),
-            (&["192.0.2.1, [10.1.1.1"], None),
-            (&["10.1.1.1"], None),
+            (&[b"2001:db8::1"], Some("2001:db8::1")),
+            (&[b"192.0.2.1, unknown"], None),
+            (&[b"198.51.100.7, 192.0.2.1:1234"], Some("192.0.2.1")),
+            (&[b"[2001:db8::1]:1234, 10.1.1.1:80"], Some("2001:db8::1")),
+            (&[b"[2001:db8::1]"], Some("2001:db8::1")),
+            (&[b"192.0.2.1, 10.1.1.1:port"], None),
+            (&[b"192.0.2.1, [10.1.1.1"], None),
+            (&[b"10.1.1.1"], None),
+            // A caller that forges entries cannot hide the address that the proxy adds.
+            (&[b"\xff, 192.0.2.1"], Some("192.0.2.1")),
+            (&[b"198.51.100.7", b"\xff, 192.0.2.1"], Some("192.0.2.1")),
+            (&[b"198.51.100.7", b"\xff"], None),
         ] {
             assert_eq!(forwarded(fields).as_deref(), caller, "{fields:?}");
         }
