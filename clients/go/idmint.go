@@ -695,6 +695,11 @@ type request struct {
 	parse          func(body []byte) error // Reads the response.
 }
 
+// isTooMany reports whether an address is too busy for so many ids. The next request then asks for fewer.
+func (r request) isTooMany(failure *Error) bool {
+	return r.count > bulk && failure.Status == 503
+}
+
 // send sends the request until an address answers or the time is up.
 func (a *asking) send(ctx context.Context, r request) error {
 	deadline, outcomeUnknown := time.Now().Add(a.timeout), false
@@ -729,13 +734,13 @@ func (a *asking) send(ctx context.Context, r request) error {
 					return one.again(outcomeUnknown)
 				}
 			}
-			if failure == nil || failure.Kind == ErrBadResponse {
+			if failure == nil || failure.Kind == ErrBadResponse || (r.isTooMany(one) && !r.isTooMany(failure)) {
 				failure = one
 			}
 		}
 		earliest, isAway := a.earliest()
 		isLate := earliest.After(deadline) || time.Now().After(deadline)
-		if isAway || isLate || failure.Kind == ErrBadResponse || (failure.Status == 503 && r.count > bulk) {
+		if isAway || isLate || failure.Kind == ErrBadResponse || r.isTooMany(failure) {
 			if isLate {
 				a.lock.Lock()
 				a.isAway = true

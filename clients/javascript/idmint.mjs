@@ -480,6 +480,8 @@ class Asking {
   /** Sends a request that may be repeated, until an address answers or the time is up. */
   async send(request, signal) {
     const deadline = now() + this.#timeoutMs;
+    // If any address is too busy for so many ids, the next request asks for fewer.
+    const isBusy = (error) => request.count > BULK && error.status === 503;
     for (let outcomeUnknown = false; ; ) {
       let error;
       const first = this.#first;
@@ -508,13 +510,13 @@ class Asking {
           address.failures += 1;
           address.notBefore = now() + Math.max(failure.retryAfterMs, backoff(address.failures));
         }
-        if (!error || error.code === "bad-response") {
+        if (!error || error.code === "bad-response" || (isBusy(failure) && !isBusy(error))) {
           error = failure;
         }
       }
       const wait = Math.min(...this.#addresses.map((address) => address.notBefore)) - now();
       const isLate = now() + wait > deadline;
-      if (this.#isAway || isLate || error.code === "bad-response" || (error.status === 503 && request.count > BULK)) {
+      if (this.#isAway || isLate || error.code === "bad-response" || isBusy(error)) {
         // From now on calls fail at once, until one of them finds that an address answers.
         this.#isAway ||= isLate;
         throw again(error, outcomeUnknown);

@@ -496,6 +496,11 @@ class _Http:
             count: int) -> T:
         """Sends a request that may be repeated, until an address answers or the time is up."""
         deadline, outcome_unknown = _now() + self._timeout, False
+
+        def is_busy(error: IdmintError) -> bool:
+            """If any address is too busy for so many ids, the next request asks for fewer."""
+            return count > _BULK and error.status == 503
+
         while True:
             error: Optional[IdmintError] = None
             first = self._first
@@ -521,12 +526,12 @@ class _Http:
                         address.answers()
                         self._first, self._is_away = at, False
                         return answer
-                if error is None or isinstance(error, BadResponse):
+                if error is None or isinstance(error, BadResponse) or (is_busy(failure) and not is_busy(error)):
                     error = failure
             assert error is not None
             wait = max(0.0, min(address.not_before for address in self._addresses) - _now())
             is_late = _now() + wait > deadline
-            if self._is_away or is_late or isinstance(error, BadResponse) or (error.status == 503 and count > _BULK):
+            if self._is_away or is_late or isinstance(error, BadResponse) or is_busy(error):
                 # From now on calls fail at once, until one of them finds that an address answers.
                 self._is_away = self._is_away or is_late
                 raise error._again(outcome_unknown)

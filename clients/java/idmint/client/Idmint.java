@@ -812,7 +812,9 @@ public final class Idmint implements AutoCloseable {
                         }
                         address.fails(failed);
                     }
-                    failure = failure == null || failure.kind == Kind.BAD_RESPONSE ? failed : failure;
+                    // If any address is too busy for so many ids, the next request asks for fewer.
+                    boolean isFirstBusy = count > BULK && failed.status == 503 && failure != null && failure.status != 503;
+                    failure = failure == null || failure.kind == Kind.BAD_RESPONSE || isFirstBusy ? failed : failure;
                 }
                 long wait = Math.max(0, addresses.stream().mapToLong(Address::untilNanos).min().getAsLong());
                 boolean isLate = System.nanoTime() + wait - deadline > 0;

@@ -101,7 +101,8 @@ impl Addresses {
     /// Returns the response as converted by `parse`, which returns `None` if the JSON does not come
     /// from idmint. The request must be safe to repeat, because several addresses may receive it.
     ///
-    /// If `count` exceeds [`BULK`] and the service is busy, each address is tried only once.
+    /// If `count` exceeds [`BULK`] and an address responds with 503, each address is tried only
+    /// once, and the error is that 503.
     pub(super) async fn ask<T: DeserializeOwned, U>(
         &self,
         count: u32,
@@ -109,6 +110,8 @@ impl Addresses {
         parse: impl Fn(T) -> Option<U>,
     ) -> Result<U, IdsError> {
         let deadline = Instant::now() + self.timeout;
+        // If any address is too busy for so many ids, the next request asks for fewer.
+        let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
         loop {
             let mut failure: Option<IdsError> = None;
@@ -147,7 +150,9 @@ impl Addresses {
                         error
                     }
                 };
-                if failure.as_ref().is_none_or(IdsError::is_bad_response) {
+                if failure.as_ref().is_none_or(|known| {
+                    known.is_bad_response() || (is_busy(&error) && !is_busy(known))
+                }) {
                     failure = Some(error);
                 }
             }
@@ -157,7 +162,7 @@ impl Addresses {
             if self.is_away.load(Ordering::Relaxed)
                 || is_late
                 || failure.is_bad_response()
-                || (failure.status() == Some(503) && count > BULK)
+                || is_busy(&failure)
             {
                 if is_late {
                     self.is_away.store(true, Ordering::Relaxed);

@@ -453,6 +453,24 @@ mod tests {
         assert!(heard.lock().expect("no panic")[1].contains("count=1024"));
     }
 
+    #[test]
+    fn a_stock_asks_a_busy_address_for_a_smaller_batch_while_another_one_is_down() {
+        let busy = (
+            "503 Service Unavailable",
+            r#"{"retry_after_ms":0}"#.to_owned(),
+        );
+        let (url, heard) = service(vec![busy, rows(0, 1_024)]);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let down = format!("http://{}", free.expect("a free port"));
+        let options = IdsOptions {
+            prefetch_count: 10_000,
+            ..IdsOptions::default()
+        };
+        let ids = Ids::new(&[down, url], "f", options).expect("options");
+        assert_eq!(ids.next().expect("an id"), 0);
+        assert!(heard.lock().expect("no panic")[1].contains("count=1024"));
+    }
+
     #[tokio::test]
     async fn a_task_waits_and_takes() {
         let (url, _) = service(vec![rows(5, 4)]);
