@@ -1,8 +1,7 @@
 //! A file that refuses all later writes and syncs after a write or sync has failed.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::embedded::block_file::{Block, BlockFile};
 
@@ -12,11 +11,12 @@ use crate::embedded::block_file::{Block, BlockFile};
 /// the engine or the log considers stored, and a later sync would report success all the same. So
 /// nothing is written until the file is opened and read again.
 #[derive(Debug)]
-pub(super) struct HaltingFile {
+pub(in crate::embedded) struct HaltingFile {
     file: Arc<dyn BlockFile>,
-    /// `true` once a write or sync has failed. Written by: `keep`. Read by: `check`. Tested by:
+    /// The kind of the first error of a write or sync. The kind tells a full disk from a broken
+    /// one, even if the engine has dropped that error. Tested by:
     /// `after_an_error_nothing_is_written`.
-    has_failed: AtomicBool,
+    first_error: OnceLock<io::ErrorKind>,
 }
 
 impl HaltingFile {
@@ -24,21 +24,25 @@ impl HaltingFile {
     pub(super) fn new(file: Arc<dyn BlockFile>) -> HaltingFile {
         HaltingFile {
             file,
-            has_failed: AtomicBool::new(false),
+            first_error: OnceLock::new(),
         }
     }
 
-    fn check(&self) -> io::Result<()> {
-        match self.has_failed.load(Ordering::Acquire) {
-            true => Err(io::Error::other(
-                "an earlier write or sync of this file has failed",
-            )),
-            false => Ok(()),
-        }
+    /// Checks that no write or sync has failed.
+    ///
+    /// # Errors
+    /// Returns an error of the same kind as the first error of a write or sync.
+    pub(in crate::embedded) fn check(&self) -> io::Result<()> {
+        self.first_error.get().map_or(Ok(()), |kind| {
+            let what = format!("an earlier write or sync of this file has failed: {kind}");
+            Err(io::Error::new(*kind, what))
+        })
     }
 
     fn keep<T>(&self, done: io::Result<T>) -> io::Result<T> {
-        done.inspect_err(|_| self.has_failed.store(true, Ordering::Release))
+        done.inspect_err(|error| {
+            let _ = self.first_error.set(error.kind());
+        })
     }
 }
 
@@ -72,13 +76,31 @@ mod tests {
     use super::*;
     use crate::embedded::block_file::BLOCK_LEN;
     use crate::embedded::simulation::{Fault, SimulatedDisk};
+    use crate::failure::FailureKind;
+
+    /// The error codes of Linux for a broken disk and a full disk.
+    const EIO: i32 = 5;
+    const ENOSPC: i32 = 28;
+
+    #[test]
+    fn later_errors_tell_a_full_disk_from_a_broken_one() {
+        for (code, kind) in [(EIO, FailureKind::NotUsable), (ENOSPC, FailureKind::Full)] {
+            let disk = Arc::new(SimulatedDisk::holding(&[[1; BLOCK_LEN]], 1));
+            let file = HaltingFile::new(Arc::clone(&disk) as Arc<dyn BlockFile>);
+            disk.fail_after(0, Fault::Error(code));
+            // The engine drops the error of a write that only makes room in its cache.
+            let _ = file.write_block(0, &[2; BLOCK_LEN]);
+            let error = file.sync().expect_err("it has failed before");
+            assert_eq!(FailureKind::of_io(&error), kind, "{error}");
+        }
+    }
 
     #[test]
     fn after_an_error_nothing_is_written() {
         let disk = Arc::new(SimulatedDisk::holding(&[[1; BLOCK_LEN]], 1));
         let file = HaltingFile::new(Arc::clone(&disk) as Arc<dyn BlockFile>);
         file.write_block(0, &[2; BLOCK_LEN]).expect("it works");
-        disk.fail_after(0, Fault::Error(5));
+        disk.fail_after(0, Fault::Error(EIO));
         file.sync().expect_err("the disk has failed");
         let done = disk.operations();
         file.write_block(0, &[3; BLOCK_LEN])

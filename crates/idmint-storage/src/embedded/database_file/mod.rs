@@ -15,5 +15,6 @@ mod log_item;
 mod open_file;
 
 pub(super) use commit_log::CommitLog;
+pub(super) use halting_file::HaltingFile;
 pub(crate) use layout::OtherLayout;
 pub(super) use open_file::{OpenFile, create, keep_others_out, open, open_locked};

@@ -20,6 +20,8 @@ pub(in crate::embedded) struct OpenFile {
     pub(in crate::embedded) engine: redb::Database,
     /// The log with the commits that the engine has not synced yet.
     pub(in crate::embedded) log: CommitLog,
+    /// The file, which knows its first error.
+    pub(in crate::embedded) file: Arc<HaltingFile>,
 }
 
 /// Opens a database, which then verifies the checksum of each page when it reads the page.
@@ -32,7 +34,8 @@ pub(in crate::embedded) fn open(
     builder: &redb::Builder,
 ) -> Result<OpenFile, redb::Error> {
     let layout = Layout::from_head(&file.read_block(HEAD_BLOCK)?)?;
-    let file: Arc<dyn BlockFile> = Arc::new(HaltingFile::new(file));
+    let halting = Arc::new(HaltingFile::new(file));
+    let file: Arc<dyn BlockFile> = Arc::clone(&halting) as _;
     let pages = || CheckedPages::open(Arc::clone(&file), layout);
     if pages()?.is_empty() {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -49,6 +52,7 @@ pub(in crate::embedded) fn open(
     Ok(OpenFile {
         engine,
         log: CommitLog::new(file, layout),
+        file: halting,
     })
 }
 
@@ -63,12 +67,14 @@ pub(in crate::embedded) fn create(
     builder: &redb::Builder,
 ) -> Result<OpenFile, redb::Error> {
     let layout = Layout::with_log_of(log_len);
-    let file: Arc<dyn BlockFile> = Arc::new(HaltingFile::new(file));
+    let halting = Arc::new(HaltingFile::new(file));
+    let file: Arc<dyn BlockFile> = Arc::clone(&halting) as _;
     file.write_block(HEAD_BLOCK, &layout.to_head())?;
     let engine = builder.create_with_backend(CheckedPages::open(Arc::clone(&file), layout)?)?;
     Ok(OpenFile {
         engine,
         log: CommitLog::new(file, layout),
+        file: halting,
     })
 }
 

@@ -13,20 +13,24 @@ use super::database::{Database, DatabaseError, if_there};
 use super::external_table::{BY_EXTERNAL, EXTERNALS};
 use super::form_table::FORMS;
 use super::formats_table::KEPT;
-use super::logged::COMMITS;
 use super::number_tables::{CLOSED, NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::embedded::data_dir::DATABASE_NAME;
-use crate::embedded::file_system::{MachineFiles, create_folder};
+use crate::embedded::file_system::{MachineFiles, create_folder, rename_durably};
 use crate::records::BackedUp;
 use crate::records::rows::{append_row, number_rows};
+
+/// The name of a copy that is not complete yet.
+const UNFINISHED_NAME: &str = "idmint.redb.unfinished";
 
 /// Copies all rows to a new database in `folder`. The copy is durable when this function returns.
 /// The folder must be empty. If it does not exist, it is created. The copy has no horizon.
 ///
+/// The copy gets its final name only when it is complete.
+///
 /// # Errors
-/// Returns [`DatabaseError`] if reading or writing fails. The folder then has no valid backup.
+/// Returns [`DatabaseError`] if reading or writing fails. The folder then has no database.
 pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, DatabaseError> {
     let path = folder.join(DATABASE_NAME);
     let unusable = |cause| DatabaseError::NotUsable {
@@ -40,7 +44,20 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
             "the folder is not empty",
         )));
     }
-    let copy = Database::create(&path, Arc::default())?;
+    let unfinished = folder.join(UNFINISHED_NAME);
+    let copied = copy_to(database, &unfinished).and_then(|backed_up| {
+        rename_durably(&MachineFiles, &unfinished, &path).map_err(unusable)?;
+        Ok(backed_up)
+    });
+    if copied.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    copied
+}
+
+fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> {
+    let copy = Database::create(path, Arc::default())?;
+    let _copying = database.begin_copy();
     database.attempt(|engine| {
         // Store the number of the last commit in the copy, so that the copy continues the
         // numbering. If someone later replaces the restored copy by an even older file, its lower
@@ -50,7 +67,6 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
         Ok(copy.attempt(|engine| {
             let to = engine.begin_write()?;
             copy_table(&from, &to, KEPT, |_, _| 0)?;
-            to.open_table(COMMITS)?.insert((), last)?;
             copy_table(&from, &to, REQUESTS, |_, _| 0)?;
             copy_table(&from, &to, REGISTER, |_, _| 0)?;
             copy_table(&from, &to, NUMBER_KEYS, |_, _| 0)?;
@@ -68,7 +84,7 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
                     number_rows::given_of_bytes(name, row).map_or(0, |given| given.count())
                 })?,
             };
-            to.commit()?;
+            to.commit_as(last)?;
             Ok(done)
         }))
     })?
@@ -93,4 +109,41 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
         copies.insert(name.value(), row.value())?;
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logged::Engine;
+    use super::*;
+
+    fn commit(database: &Database) {
+        let rows = database.attempt(|engine| engine.begin_write()?.commit_as(3));
+        rows.expect("the database works");
+    }
+
+    #[test]
+    fn a_copy_continues_the_numbers_of_the_commits() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(DATABASE_NAME);
+        let database = Database::create(&path, Arc::default()).expect("the folder is usable");
+        commit(&database);
+        let copied = folder.path().join("copy");
+        copy(&database, &copied).expect("copies");
+        let copied = Database::open(&copied.join(DATABASE_NAME), Arc::default());
+        let last = copied.expect("it is sound").attempt(Engine::last_commit);
+        assert_eq!(last.expect("the database works"), 3);
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_no_database() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(DATABASE_NAME);
+        let database = Database::create(&path, Arc::default()).expect("the folder is usable");
+        commit(&database);
+        fs::remove_file(&path).expect("it is there");
+        let copied = folder.path().join("copy");
+        let error = copy(&database, &copied).expect_err("the file was removed");
+        assert!(matches!(error, DatabaseError::Displaced(_)), "{error}");
+        assert_eq!(fs::read_dir(&copied).expect("it is there").count(), 0);
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::{fmt, io};
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, TableError, Value};
@@ -111,6 +111,9 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
+    /// Locked for writing by a copy of the whole database, and for reading by threads that close
+    /// the engine. A thread that needs both locks must lock this one before `engine`.
+    copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.
     open: Option<Box<Opener>>,
@@ -248,6 +251,7 @@ impl Database {
             open,
             path: path.to_owned(),
             place: None,
+            copying: RwLock::default(),
             has_failed: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             _folder: None,
@@ -287,18 +291,49 @@ impl Database {
     /// # Errors
     /// Returns any variant of [`DatabaseError`]. The database then stays closed until a later call
     /// succeeds. If the only problem is that the disk has no room, the database can still be read.
+    /// Returns [`DatabaseError::NotUsable`] at once during a [copy](Self::begin_copy).
     pub(crate) fn reopen(&self) -> Result<(), DatabaseError> {
-        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         let was_full = self.is_full.load(Ordering::Relaxed);
         if !was_full || self.has_failed.load(Ordering::Relaxed) {
+            let _no_copy = self.keep_copies_out()?;
+            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             self.open_again(&mut engine)?;
         }
-        drop(engine);
         if was_full {
             self.attempt(Engine::check_room)?;
             self.is_full.store(false, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Marks the begin of a copy of the whole database, which ends when the guard is dropped. The
+    /// engine is not closed in the meantime.
+    pub(crate) fn begin_copy(&self) -> RwLockWriteGuard<'_, ()> {
+        self.copying.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prevents copies, so that the engine can be closed.
+    ///
+    /// # Errors
+    /// Returns [`DatabaseError::NotUsable`] during a copy. A thread that waited for a copy would
+    /// hold up all reads, because the lock of the engine admits no reader while a thread waits to
+    /// close the engine.
+    fn keep_copies_out(&self) -> Result<RwLockReadGuard<'_, ()>, DatabaseError> {
+        match self.copying.try_read() {
+            Ok(guard) => Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let kind = match self.is_full.load(Ordering::Relaxed) {
+                    true => io::ErrorKind::StorageFull,
+                    false => io::ErrorKind::ResourceBusy,
+                };
+                let what = "the database cannot be opened again during a backup";
+                Err(DatabaseError::NotUsable {
+                    path: self.path.clone(),
+                    cause: io::Error::new(kind, what),
+                })
+            }
+        }
     }
 
     fn open_again(&self, engine: &mut Option<Engine>) -> Result<(), DatabaseError> {
@@ -347,7 +382,7 @@ impl Database {
     ) -> Result<T, DatabaseError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let done = catch_panic(&self.path, || match &*engine {
-            Some(engine) => work(engine),
+            Some(engine) => work(engine).map_err(|error| engine.cause_of(error)),
             None => Err(redb::Error::DatabaseClosed),
         });
         if let Err(DatabaseError::NotUsable { cause, .. }) = &done {
@@ -372,16 +407,17 @@ impl Database {
     ) -> Result<T, DatabaseError> {
         match self.attempt(&read) {
             Err(error @ DatabaseError::NotUsable { .. }) => {
-                let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
                 if !self.is_full.load(Ordering::Relaxed) {
                     return Err(error);
                 }
+                let no_copy = self.keep_copies_out()?;
+                let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
                 // Another thread may have opened the engine again while this thread waited for the
                 // lock.
                 if self.has_failed.load(Ordering::Relaxed) {
                     self.open_again(&mut engine)?;
                 }
-                drop(engine);
+                drop((engine, no_copy));
                 self.attempt(read)
             }
             done => done,
@@ -546,7 +582,51 @@ pub(super) fn if_there<K: Key + 'static, V: Value + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
+    use crate::embedded::simulation::{Fault, SimulatedDisk};
+
+    /// The error code of Linux for a full disk.
+    const ENOSPC: i32 = 28;
+
+    #[test]
+    fn nobody_waits_for_a_copy_to_open_a_full_database_again() {
+        let disk = Arc::new(SimulatedDisk::holding(&[], 0));
+        let file = Arc::clone(&disk) as Arc<dyn BlockFile>;
+        let database = Database::over(file, LOG_LEN, "full").expect("an empty disk");
+        disk.fail_after(0, Fault::Error(ENOSPC));
+        let written = database.attempt(|engine| engine.begin_write()?.commit());
+        written.expect_err("the disk is full");
+        let database = &database;
+        let (begun, has_begun) = channel();
+        let (may_end, end) = channel::<()>();
+        let (reopened, was_reopened) = channel();
+        let (is_read, was_read) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let copy = database.begin_copy();
+                let engine = database.engine.read().expect("no panic");
+                begun.send(()).expect("it waits");
+                let _ = end.recv();
+                drop((engine, copy));
+            });
+            has_begun.recv().expect("the copy has begun");
+            scope.spawn(move || reopened.send(database.reopen().is_err()));
+            let reopens = was_reopened.recv_timeout(Duration::from_secs(60));
+            scope.spawn(move || {
+                let _ = database.attempt_read(|engine| engine.begin_read().map(drop));
+                is_read.send(())
+            });
+            let reads = was_read.recv_timeout(Duration::from_secs(60));
+            drop(may_end);
+            assert_eq!(reopens, Ok(true), "the engine is in use");
+            assert_eq!(reads, Ok(()), "no read waits for the copy");
+        });
+        database.reopen().expect("the copy has ended");
+    }
 
     fn reason(content: &[u8]) -> DatabaseError {
         let folder = tempfile::tempdir().expect("a temporary folder");

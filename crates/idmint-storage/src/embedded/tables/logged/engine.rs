@@ -17,12 +17,12 @@ use redb::{
 
 use super::logged_rows;
 use super::pending::{Pending, begin_write, commit_unsynced};
-use crate::embedded::database_file::{CommitLog, OpenFile, OtherLayout};
+use crate::embedded::database_file::{CommitLog, HaltingFile, OpenFile, OtherLayout};
 use crate::embedded::horizon::CommitMark;
 
 /// The table that stores the number of one commit. All commits up to this number are synced in the
 /// tables. Later commits may be synced, too.
-pub(in crate::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> =
+const COMMITS: TableDefinition<'_, (), u64> =
     TableDefinition::new("commits");
 
 /// The names of all tables that this version or an earlier one of the program writes.
@@ -62,6 +62,8 @@ pub(crate) struct Engine {
     /// The log, and the numbers of its commits. A thread that needs both locks must lock `log`
     /// before `pending`.
     log: Mutex<NumberedLog>,
+    /// The file, or `None` for a database in memory.
+    file: Option<Arc<HaltingFile>>,
 }
 
 struct NumberedLog {
@@ -96,7 +98,11 @@ impl Engine {
         file: OpenFile,
         mark: Arc<CommitMark>,
     ) -> Result<Engine, redb::Error> {
-        let OpenFile { engine, mut log } = file;
+        let OpenFile {
+            engine,
+            mut log,
+            file,
+        } = file;
         let transaction = begin_write(&engine)?;
         check_tables(&transaction)?;
         let noted = transaction
@@ -136,6 +142,7 @@ impl Engine {
             pending: Mutex::default(),
             engine,
             log,
+            file: Some(file),
         })
     }
 
@@ -153,7 +160,18 @@ impl Engine {
             pending: Mutex::default(),
             engine: builder.create_with_backend(InMemoryBackend::new())?,
             log: Mutex::new(log),
+            file: None,
         })
+    }
+
+    /// Returns the cause of an error. After an error of the disk, the engine only reports that
+    /// there was one. The first error then is the cause.
+    pub(in crate::embedded::tables) fn cause_of(&self, error: redb::Error) -> redb::Error {
+        let first = self.file.as_ref().map(|file| file.check());
+        match (error, first) {
+            (redb::Error::PreviousIo, Some(Err(first))) => first.into(),
+            (error, _) => error,
+        }
     }
 
     /// Returns the number of the last durable commit.
@@ -365,7 +383,12 @@ impl<'a> Writing<'a> {
     /// returns.
     pub(in crate::embedded::tables) fn commit(self) -> Result<(), redb::Error> {
         let last = self.log.last;
-        self.sync(last).map(drop)
+        self.commit_as(last)
+    }
+
+    /// Does the same as [`commit`](Self::commit), and sets the number of the last commit.
+    pub(in crate::embedded::tables) fn commit_as(self, number: u64) -> Result<(), redb::Error> {
+        self.sync(number).map(drop)
     }
 
     /// Commits `rows` to the log. The rows survive a crash once this method returns. If the log has

@@ -6,6 +6,6 @@ mod logged_rows;
 mod pending;
 mod plan_check;
 
-pub(super) use engine::{COMMITS, Engine, LostEnd};
+pub(super) use engine::{Engine, LostEnd};
 pub(super) use logged_rows::bytes_of;
 pub(super) use plan_check::all_hold;
