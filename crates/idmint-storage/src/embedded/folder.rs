@@ -9,7 +9,9 @@ use super::adoption_note::{AdoptionNote, AdoptionProgress, NoteUnreadable};
 use super::data_dir::{DataDir, DataDirError, FoundFiles};
 use super::file_place::{Displaced, FilePlace};
 use super::fleet_folder::FormerFleet;
-use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
+use super::horizon::{
+    HorizonError, HorizonFile, HorizonRecord, highest_readable, is_noted_as_adopted,
+};
 use super::restore::{RestoreError, RestoreNote};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables, hold_numbers};
 use crate::engine::StatedFloor;
@@ -344,11 +346,15 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        return match (HorizonFile::open(&path, slot), floor) {
-            (Ok((file, _)), _) if file.is_adopted() => Err(OpenError::Adopted {
+        // Neither another slot nor a floor makes up for an adoption, because the fleet mints with
+        // the worker numbers of this node.
+        if is_noted_as_adopted(&path) {
+            return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),
                 note: None,
-            }),
+            });
+        }
+        return match (HorizonFile::open(&path, slot), floor) {
             (Ok((file, _)), floor) if file.has_records() && !files.has_database() => {
                 let missing = OpenError::DatabaseMissing {
                     path: data_dir.database_path(),

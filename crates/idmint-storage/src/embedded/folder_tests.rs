@@ -479,8 +479,12 @@ fn a_folder_with_either_mark_of_an_adoption_is_refused_and_no_floor_helps() {
     let [note_at, horizon_at] = ["adoption.json", "horizon"].map(|name| root.path().join(name));
     let note = AdoptionNote::begun("default".to_owned(), vec!["http://etcd-0:2379".to_owned()]);
     let assert_adopted = |is_noted: bool| {
-        for floor in [None, Some(at(9_000))] {
-            let refused = Folder::open(root.path(), SLOT, floor)
+        for (slot, floor) in [
+            (SLOT, None),
+            (SLOT, Some(at(9_000))),
+            (SLOT + 1, Some(at(9_000))),
+        ] {
+            let refused = Folder::open(root.path(), slot, floor)
                 .err()
                 .expect("the start is refused");
             assert_eq!(refused.failure_kind(), FailureKind::Disagrees, "{refused}");
