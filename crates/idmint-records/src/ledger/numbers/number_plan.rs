@@ -352,7 +352,7 @@ pub enum NumberRefusal {
         next: u64,
     },
     /// The series cannot be resumed at the requested number.
-    #[error("from must be between {least} and {max} to resume {series}, got {from}")]
+    #[error("from must be between {least} and {most} to resume {series}, got {from}")]
     ResumesOutside {
         /// The name of the series.
         series: SeriesName,
@@ -360,8 +360,8 @@ pub enum NumberRefusal {
         from: u64,
         /// The smallest number at which the series can continue.
         least: u64,
-        /// The last number that the series can give.
-        max: u64,
+        /// The number above the last one that the series can give.
+        most: u64,
     },
 }
 

@@ -38,7 +38,7 @@ impl ResumeRequest {
     ///
     /// # Errors
     /// Returns [`NumberRefusal::ResumesOutside`] if `from` is not above the last number, or is
-    /// outside the bounds.
+    /// neither within the bounds nor the number above the maximum.
     pub fn plan(
         &self,
         head: Option<SeriesHead>,
@@ -50,12 +50,14 @@ impl ResumeRequest {
         if self.from == least {
             return Ok(None);
         }
-        if !(least..=self.bounds.max).contains(&self.from) {
+        // A series that has given its maximum continues at the number above it, and has ended.
+        let most = self.bounds.max.saturating_add(1);
+        if !(least..=most).contains(&self.from) {
             return Err(NumberRefusal::ResumesOutside {
                 series: self.series.clone(),
                 from: self.from,
                 least,
-                max: self.bounds.max,
+                most,
             });
         }
         let given = GivenNumbers {
@@ -153,11 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn a_series_that_gave_its_maximum_after_the_backup_ends_with_it() {
+        let plan = resume(101).plan(head(20), at(40)).expect("100 was given");
+        let given = plan.expect("21 to 100 are skipped").given;
+        assert_eq!((given.first, given.last), (21, 100));
+    }
+
+    #[test]
     fn a_given_number_and_one_beyond_the_bounds_are_refused() {
-        for (from, stored, least) in [(20, head(20), 21), (9, None, 10), (101, head(20), 21)] {
+        for (from, stored, least) in [(20, head(20), 21), (9, None, 10), (102, head(20), 21)] {
             let refused = resume(from).plan(stored, at(40)).expect_err("out of range");
             assert!(
-                matches!(refused, NumberRefusal::ResumesOutside { least: found, max: 100, .. } if found == least),
+                matches!(refused, NumberRefusal::ResumesOutside { least: found, most: 101, .. } if found == least),
                 "{refused}"
             );
         }
