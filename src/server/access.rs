@@ -15,6 +15,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tracing::{error, info};
 
 use super::expiries::expiries_in;
+use super::run::RunError;
 use crate::server::config::{Config, TlsConfig};
 use idmint_http::{ClientCertificates, ClientCertificatesError, Guard, Rate, Tokens, TokensError};
 use idmint_net::Tls;
@@ -30,6 +31,19 @@ pub enum AccessError {
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+/// Checks that only callers with a token or certificate can mint, unless the operator allows other
+/// callers (`insecure_public`) or no other machine can reach the service.
+///
+/// # Errors
+/// Returns [`RunError::Public`] if other machines could mint without credentials.
+pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunError> {
+    let listen = config.http.listen;
+    if config.http.is_public() && !config.http.asks_callers() && !insecure_public {
+        return Err(RunError::Public { listen });
+    }
+    Ok(())
 }
 
 /// The access control of the service: the guard that checks callers, and the TLS configuration. A

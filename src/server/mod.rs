@@ -22,7 +22,7 @@ mod state;
 mod telemetry;
 mod warnings;
 
-pub use access::{AccessError, AccessSummary, TlsError, check_access};
+pub use access::{AccessError, AccessSummary, TlsError, check_access, check_callers};
 pub use assembly::{
     AssemblyError, assemble, check_all_slots, decoding, kept_formats, known_domains, lane_rule,
 };
@@ -31,7 +31,7 @@ pub use catalog::{Catalog, CatalogError};
 pub use expiries::{etcd_tls, read_etcd_expiries};
 pub use other_generator::{OtherGeneratorError, other_generators};
 pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket, TO_CLIENT};
-pub use run::{RunError, Running, check_callers, check_slot, open, run};
+pub use run::{RunError, Running, check_slot, open, run};
 pub use start::{RunOptions, StartError, StartRule, TestRun, begin, check_data_dir};
 pub use telemetry::{AuditError, Telemetry};
 pub use warnings::warnings;

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::access::{Access, AccessError};
+use super::access::{Access, AccessError, check_callers};
 use super::answerer::{Answerer, DRAIN_MAX, address_of};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
@@ -196,19 +196,6 @@ pub async fn run(
         audit.close();
     }
     outcome
-}
-
-/// Checks that only callers with a token or certificate can mint, unless the operator allows other
-/// callers (`insecure_public`) or no other machine can reach the service.
-///
-/// # Errors
-/// Returns [`RunError::Public`] if other machines could mint without credentials.
-pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunError> {
-    let listen = config.http.listen;
-    if config.http.is_public() && !config.http.asks_callers() && !insecure_public {
-        return Err(RunError::Public { listen });
-    }
-    Ok(())
 }
 
 /// Checks that this node may use its slot. If other machines can reach the node, no second node may

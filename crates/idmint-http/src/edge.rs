@@ -16,8 +16,9 @@ use pin_project_lite::pin_project;
 use tower::{ServiceExt, service_fn};
 use tracing::error;
 
-use super::route_table::{HttpMetrics, Measured, Route, RouteTable, Routed};
-use super::router::route_table;
+use super::http_metrics::{HttpMetrics, Measured};
+use super::route::{Route, RouteTable, Routed};
+use super::route_table::route_table;
 use super::routes::mint;
 use crate::access::{Caller, Guard, Need, Permit};
 use crate::answer::{Answer, AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
@@ -25,7 +26,7 @@ use crate::host_policy::{Cors, HostPolicy};
 use crate::request::{
     LateBody, check_transfer_coding, request_id, sender, trace_parent, traceparent_of,
 };
-use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Requests, Service, Shed};
+use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Service, Shed, WorkLimits};
 
 /// The header that marks the responses of a test service. The ids of a test service are not unique,
 /// because other services may mint the same ids.
@@ -63,7 +64,7 @@ pub struct Edge<H>(Arc<Parts<H>>);
 struct Parts<H> {
     handler: H,
     metrics: Arc<HttpMetrics>,
-    requests: Arc<Requests>,
+    requests: Arc<WorkLimits>,
     bodies: Arc<PendingBodies>,
     host_policy: HostPolicy,
     admission: Option<Admission>,
@@ -272,7 +273,7 @@ fn with_late_body(request: Request, bodies: &Arc<PendingBodies>, metrics: &HttpM
 
 /// Checks that the service has room for this request, and that the request's URI is not too long.
 /// The request must already be counted as in flight.
-fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
+fn check_room(requests: &WorkLimits, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
     if !requests.has_room(metrics.in_flight()) && !is_probe(uri) {
         return Err(requests.turn_away().into());
     }
@@ -477,8 +478,8 @@ mod tests {
     use prometheus::Registry;
     use tower::Service as _;
 
-    use crate::route_table::Row;
-    use crate::router::paths;
+    use crate::route::Row;
+    use crate::route_table::paths;
     use idmint_service::MemoryBudget;
 
     use super::*;

@@ -5,8 +5,9 @@
 //!                `Api` passes mints directly to their handler
 //! host_policy    the hosts this service answers for, and the pages that may write to it
 //! access/        tokens, client certificates and rates: who may do what
-//! route_table    the route of a request, and the metrics of its path
-//! router         the list of all routes
+//! route_table    the list of all routes
+//! route          looks up the route of a request
+//! http_metrics   the metrics of each route
 //! routes/        the handlers, one file for each resource
 //! request/       parsing: the head and the body of a request
 //! answer/        writing: ids, JSON, problems
@@ -21,10 +22,11 @@ mod access;
 mod answer;
 mod edge;
 mod host_policy;
+mod http_metrics;
 mod page;
 mod request;
+mod route;
 mod route_table;
-mod router;
 mod routes;
 mod unserved;
 
@@ -36,8 +38,9 @@ pub use access::{
 pub use answer::{AnswerBody, MediaType, Problem, Slug, media_type_of_body, negotiate};
 pub use edge::{Admission, Api, Edge, complete, is_probe, turn_away};
 pub use host_policy::{CorsOrigin, HostName, HostPolicy, HostRule};
+pub use http_metrics::HttpMetrics;
 pub use request::read_body;
-pub use route_table::{HttpMetrics, Route, RouteTable, Row};
-pub use router::{operations, paths};
+pub use route::{Route, RouteTable, Row};
+pub use route_table::{operations, paths};
 pub use routes::problem_page::problem_page;
 pub use unserved::unserved;

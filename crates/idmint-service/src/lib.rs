@@ -34,7 +34,7 @@ pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{ListPage, PAGE_LEN};
 pub use load::{
     BudgetOwner, BulkPass, Load, MemoryBudget, MemoryReservation, PeerBulk, PendingBodies,
-    PendingBody, Place, Requests, ReservedBody, Sender, Shed, ShedCounts, network_of,
+    PendingBody, Place, ReservedBody, Sender, Shed, ShedCounts, WorkLimits, network_of,
 };
 pub use mint::MaybeReady;
 pub use numbers::NumberPage;

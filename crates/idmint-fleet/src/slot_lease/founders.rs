@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::reservation::{LEASE, assert_guarded};
-use super::rule::{LeaseRule, NodeName};
+use super::reservation::assert_guarded;
+use super::rule::{LEASE, LeaseRule, NodeName};
 use crate::stored::SlotRecord;
 use crate::{Compare, KeyValue, Lease, Revision, Transaction, Write};
 use idmint_core::time::UnixNanos;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::exchange::{Reply, Request, Want};
-use super::reservation::{LEASE, Pending, Reserved, assert_guarded, known_rows};
-use super::rule::LeaseRule;
+use super::reservation::{Pending, Reserved, assert_guarded, known_rows};
+use super::rule::{LEASE, LeaseRule};
 use crate::agreement::{Agreed, Agreement};
 use crate::nonce::Entropy;
 use crate::stored::{HorizonRecord, SlotRecord, ceil_to_millis};

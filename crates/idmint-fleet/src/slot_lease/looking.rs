@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::exchange::{Change, without};
 use super::founders;
-use super::reservation::{Pending, RENEW_EVERY, Reserved, assert_guarded, known_rows};
+use super::reservation::{Pending, Reserved, assert_guarded, known_rows};
 use super::retry;
+use super::rule::RENEW_EVERY;
 use super::slot_lease::{ANSWER_AFTER, Claim, LOOK_AGAIN_MAX, Phase, SlotLease};
 use crate::agreement::Agreed;
 use crate::agreement::Agreement;

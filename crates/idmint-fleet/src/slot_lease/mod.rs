@@ -23,7 +23,8 @@ mod unseen;
 #[cfg(test)]
 pub(super) use exchange::Request;
 pub(super) use exchange::{Acquired, Change, Reply, Step, Want};
-pub(super) use reservation::{DEADLINE, RENEW_EVERY, Reserved};
+pub(super) use reservation::Reserved;
 pub use rule::{ClockLimits, LeaseRule, NodeName};
+pub(super) use rule::{DEADLINE, RENEW_EVERY};
 pub(super) use slot_lease::SlotLease;
 pub use unseen::{Founding, UnseenNodes};

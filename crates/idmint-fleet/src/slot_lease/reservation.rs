@@ -1,24 +1,12 @@
 //! The horizon of a slot (the end of its reserved time), from the request for it to its
 //! acknowledgement.
 
-use std::time::Duration;
-
+use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;
 use crate::stored::{HorizonRecord, KNOWN_ROWS};
 use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
-
-/// The duration after which a slot's lease expires if the holder of the slot does not keep it
-/// alive.
-pub(super) const LEASE: Duration = Duration::from_secs(60);
-
-/// The time for which the holder of a slot may use it, counted from sending the last acknowledged
-/// renewal. It is shorter than [`LEASE`], so the holder stops before its lease ends.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
-
-/// The interval between two renewals of a slot.
-pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// A horizon of a slot, with the time of its request. The horizon is acknowledged if its
 /// transaction was committed, or if its record was read from the store. In a `Pending` transaction,

@@ -1,4 +1,4 @@
-//! The rule by which a node leases a slot.
+//! The rule by which a node leases a slot, and the times of a lease.
 
 use std::time::Duration;
 
@@ -8,6 +8,17 @@ use crate::fleet_keys::FleetKeys;
 use crate::nonce::Nonce;
 use idmint_storage::KeptFormat;
 use idmint_storage::SlotShare;
+
+/// The duration after which a slot's lease expires if the holder of the slot does not keep it
+/// alive.
+pub(super) const LEASE: Duration = Duration::from_secs(60);
+
+/// The time for which the holder of a slot may use it, counted from sending the last acknowledged
+/// renewal. It is shorter than [`LEASE`], so the holder stops before its lease ends.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
+
+/// The interval between two renewals of a slot.
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// The settings with which a node leases a slot.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use super::caller::Caller;
 use super::caller::CallerNote;
 use crate::answer::{Answer, Problem, X_REQUEST_ID};
 use crate::request::request_id;
-use idmint_service::Requests;
+use idmint_service::WorkLimits;
 
 /// A future that resolves to a response.
 type Work<B> = Pin<Box<dyn Future<Output = Answer<B>> + Send>>;
@@ -28,7 +28,7 @@ type Work<B> = Pin<Box<dyn Future<Output = Answer<B>> + Send>>;
 pub(crate) struct DurableWork<B: Send + 'static> {
     /// `None` once the work has completed.
     work: Option<Work<B>>,
-    requests: Arc<Requests>,
+    requests: Arc<WorkLimits>,
     /// `None` if the request is not audited.
     detached: Option<DetachedWork>,
 }
@@ -45,7 +45,7 @@ impl<B: Send + 'static> DurableWork<B> {
     /// arrived, because the work must not depend on the caller's connection.
     pub(crate) fn of(
         parts: &Parts,
-        requests: &Arc<Requests>,
+        requests: &Arc<WorkLimits>,
         work: impl Future<Output = Answer<B>> + Send + 'static,
     ) -> Self {
         Self {

@@ -5,8 +5,8 @@ mod fair_queue;
 mod long_work_threads;
 mod memory;
 mod pending;
-mod requests;
 mod shed;
+mod work_limits;
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use prometheus::IntGauge;
 pub use fair_queue::Place;
 pub use memory::{BudgetOwner, MemoryBudget, MemoryReservation, ReservedBody, network_of};
 pub use pending::{PendingBodies, PendingBody, Sender};
-pub use requests::{BulkPass, PeerBulk, Requests};
 pub use shed::{Shed, ShedCounts};
+pub use work_limits::{BulkPass, PeerBulk, WorkLimits};
 
 /// The limits that apply to all callers together.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Load {
     /// mint even when the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
-    pub requests: Arc<Requests>,
+    pub requests: Arc<WorkLimits>,
     /// The pending requests whose bodies have not arrived yet. Their maximum number equals the
     /// limit on requests in flight.
     pub bodies: Arc<PendingBodies>,
@@ -49,7 +49,7 @@ impl Load {
             memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
             reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
             door: MemoryBudget::for_newcomers(Arc::clone(&counts)),
-            requests: Requests::new(in_flight_max, Arc::clone(&counts)),
+            requests: WorkLimits::new(in_flight_max, Arc::clone(&counts)),
             bodies: PendingBodies::new(in_flight_max, Arc::clone(&counts)),
             connections: IntGauge::new("open", "Open connections.").expect("a valid name"),
             counts,

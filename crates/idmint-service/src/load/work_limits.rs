@@ -28,7 +28,7 @@ const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
 #[derive(Debug)]
-pub struct Requests {
+pub struct WorkLimits {
     in_flight_max: usize,
     cores: usize,
     /// The number of mints that are only waiting: for memory, for a permit, or until their ids may
@@ -108,12 +108,12 @@ impl Bulk {
     }
 }
 
-impl Requests {
+impl WorkLimits {
     /// Creates a limit of `in_flight_max` requests at once. At most half of them may be long. The
     /// limits on long work depend on the number of cores of this machine.
-    pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<Requests> {
+    pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<WorkLimits> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Arc::new(Requests {
+        Arc::new(WorkLimits {
             in_flight_max,
             cores,
             held: AtomicUsize::new(0),
@@ -140,7 +140,7 @@ impl Requests {
     }
 
     /// `true` if the number of requests in flight is within the limit. `in_flight` includes the new
-    /// request, but not detached ones. Mints that only [wait](Requests::hold) do not count.
+    /// request, but not detached ones. Mints that only [wait](WorkLimits::hold) do not count.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
         let in_flight = in_flight + self.detached.load(Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl Requests {
 }
 
 /// Counts one detached request, until dropped.
-struct DetachedWork(Arc<Requests>);
+struct DetachedWork(Arc<WorkLimits>);
 
 impl Drop for DetachedWork {
     fn drop(&mut self) {
@@ -220,7 +220,7 @@ fn nanos_of(estimate: Duration) -> u64 {
 
 /// Counts one mint that only waits, until dropped.
 #[derive(Debug)]
-pub struct HeldMint(Arc<Requests>);
+pub struct HeldMint(Arc<WorkLimits>);
 
 impl Drop for HeldMint {
     fn drop(&mut self) {
@@ -235,7 +235,7 @@ impl Drop for HeldMint {
 /// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
 #[derive(Debug, Clone)]
 pub struct PeerBulk {
-    requests: Arc<Requests>,
+    requests: Arc<WorkLimits>,
     peer: Sender,
 }
 
@@ -362,9 +362,9 @@ mod tests {
         Sender::Peer([10, 0, 0, host].into())
     }
 
-    fn requests(in_flight_max: usize) -> (Arc<Requests>, Arc<ShedCounts>) {
+    fn requests(in_flight_max: usize) -> (Arc<WorkLimits>, Arc<ShedCounts>) {
         let counts = Arc::new(ShedCounts::default());
-        (Requests::new(in_flight_max, Arc::clone(&counts)), counts)
+        (WorkLimits::new(in_flight_max, Arc::clone(&counts)), counts)
     }
 
     #[test]
