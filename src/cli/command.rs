@@ -7,14 +7,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::conjunction::{Cdm, Conjunction};
 use super::decode::{Decode, Encode, Formats, HYPHEN_MARK, Inspect, Range};
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::fleet::Fleet;
 use super::ledger::Ledger;
 use super::manual::{Completions, Man};
 use super::mint::Mint;
 use super::node::{Backup, Check, Health, Restore, Serve, Status};
 use super::numbers::Numbers;
-use super::print::complain;
+use super::print::{complain, is_read};
 use super::token::Token;
 
 /// Mints ids of many layouts and decodes them; no id is ever minted twice.
@@ -102,46 +102,47 @@ fn mark_ids(mut args: Vec<OsString>) -> Vec<OsString> {
 /// Runs the command that is named in the arguments of the process. Returns the exit code of the
 /// command.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse_from(mark_ids(std::env::args_os().collect())) {
-        Ok(cli) => cli,
+    let done = match Cli::try_parse_from(mark_ids(std::env::args_os().collect())) {
+        Ok(cli) => cli.command.run(),
+        // Help and version are not errors. They are written to standard output.
+        Err(text) if !text.use_stderr() => is_read(text.print()).map(drop),
         Err(error) => {
-            // Help and version are not errors.
-            let code = if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Ok
-            };
             let _ = error.print();
-            return code.into();
+            return Exit::Usage.into();
         }
-    };
-    let done = match cli.command {
-        Command::Serve(serve) => serve.run(),
-        Command::Mint(mint) => mint.run(),
-        Command::Decode(decode) => decode.run(),
-        Command::Inspect(inspect) => inspect.run(),
-        Command::Encode(encode) => encode.run(),
-        Command::Range(range) => range.run(),
-        Command::Formats(formats) => formats.run(),
-        Command::Cdm(cdm) => cdm.run(),
-        Command::Conjunction(conjunction) => conjunction.run(),
-        Command::Backup(backup) => backup.run(),
-        Command::Restore(restore) => restore.run(),
-        Command::Check(check) => check.run(),
-        Command::Ledger(ledger) => ledger.run(),
-        Command::Numbers(numbers) => numbers.run(),
-        Command::Fleet(fleet) => fleet.run(),
-        Command::Token(token) => token.run(),
-        Command::Health(health) => health.run(),
-        Command::Status(status) => status.run(),
-        Command::Completions(completions) => completions.run(Cli::command()),
-        Command::Man(man) => man.run(Cli::command()),
     };
     match done {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {
             complain(&failure);
             failure.exit().into()
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Serve(serve) => serve.run(),
+            Command::Mint(mint) => mint.run(),
+            Command::Decode(decode) => decode.run(),
+            Command::Inspect(inspect) => inspect.run(),
+            Command::Encode(encode) => encode.run(),
+            Command::Range(range) => range.run(),
+            Command::Formats(formats) => formats.run(),
+            Command::Cdm(cdm) => cdm.run(),
+            Command::Conjunction(conjunction) => conjunction.run(),
+            Command::Backup(backup) => backup.run(),
+            Command::Restore(restore) => restore.run(),
+            Command::Check(check) => check.run(),
+            Command::Ledger(ledger) => ledger.run(),
+            Command::Numbers(numbers) => numbers.run(),
+            Command::Fleet(fleet) => fleet.run(),
+            Command::Token(token) => token.run(),
+            Command::Health(health) => health.run(),
+            Command::Status(status) => status.run(),
+            Command::Completions(completions) => completions.run(Cli::command()),
+            Command::Man(man) => man.run(Cli::command()),
         }
     }
 }

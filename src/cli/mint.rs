@@ -9,6 +9,7 @@ use prometheus::Registry;
 
 use super::conjunction::GroupedOffline;
 use super::exit::{Exit, Failure};
+use super::print::{is_read, print, print_bytes};
 use super::running_service::{AccessArgs, ask_once, service_url};
 use super::settings::Settings;
 use crate::server::assemble;
@@ -82,7 +83,8 @@ impl Mint {
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
     /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, 69 if
-    /// the format cannot express the time of the clock, and 78 if the configuration is invalid.
+    /// the format cannot express the time of the clock, and 78 if the configuration is invalid. In
+    /// both cases, returns 74 if the output fails.
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.offline {
             return self.mint_random();
@@ -90,9 +92,7 @@ impl Mint {
         if let (None, Some(report)) = (&self.server, &self.report)
             && let Some(id) = self.mint_offline(report)?
         {
-            // The reader of the output may have closed the pipe. This is not an error.
-            let _ = writeln!(io::stdout(), "{id}");
-            return Ok(());
+            return print(format_args!("{id}\n"));
         }
         let server = self.server.clone().unwrap_or_else(service_url);
         let query = MintQuery {
@@ -111,9 +111,7 @@ impl Mint {
         let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;
-        // The reader of the output may have closed the pipe. This is not an error.
-        let _ = io::stdout().write_all(&ids);
-        Ok(())
+        print_bytes(&ids)
     }
 
     /// Mints ids of a random format without a service. Random ids need no worker number and no
@@ -163,13 +161,11 @@ impl Mint {
             }
             lines.clear();
             encoding.write_block_behind(&prefix, block, *b"\n", &mut lines);
-            // The reader of the output may have closed the pipe. This is not an error.
-            if out.write_all(&lines).is_err() {
-                break;
+            if !is_read(out.write_all(&lines))? {
+                return Ok(());
             }
         }
-        let _ = out.flush();
-        Ok(())
+        is_read(out.flush()).map(drop)
     }
 
     /// Returns the prefix that a service would write before each id in this encoding.

@@ -51,12 +51,21 @@ pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
     is_read(out.write_fmt(text).and_then(|()| out.flush())).map(drop)
 }
 
+/// Writes bytes to standard output. If the reader has closed the pipe, this is not an error.
+///
+/// # Errors
+/// Returns exit code 74 if the output fails.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    is_read(out.write_all(bytes).and_then(|()| out.flush())).map(drop)
+}
+
 /// Converts the result of a write to standard output. Returns `false` if the reader has closed the
 /// pipe, which is not an error, and `true` if the write succeeded.
 ///
 /// # Errors
 /// Returns exit code 74 if the output fails.
-fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
+pub(super) fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::io("standard output", error)),

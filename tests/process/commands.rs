@@ -110,6 +110,45 @@ fn random_ids_are_minted_offline() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_74_and_a_closed_pipe_is_0() {
+    let (home, service) = ready();
+    let url = service.url();
+    let pure = home.path("pure.toml");
+    fs::write(&pure, "conjunction.mode = 'pure'").unwrap();
+    let report = "mint conjunction --tca 2024-032T00:00:00 --primary 25544 --secondary 48274";
+    let document = home.path("one.json");
+    // The document has no newline, which would flush standard output.
+    let message = r#"[{"TCA":"2024-02-01T00:00:00","SAT_1_ID":"25544","SAT_2_ID":"48274"}]"#;
+    fs::write(&document, message).unwrap();
+    for line in [
+        "mint flax --offline",
+        "mint flax --offline -n 100000",
+        &format!("mint snowflake --server {url}"),
+        &format!("{report} --config {}", pure.display()),
+        &format!("cdm {}", document.display()),
+        "formats",
+        "--help",
+        "--version",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let exit_with = |output: Stdio| {
+            let ended = idmint(&args).stdout(output).output().unwrap();
+            (
+                ended.status.code(),
+                String::from_utf8(ended.stderr).unwrap(),
+            )
+        };
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (code, said) = exit_with(full.into());
+        assert_eq!(code, Some(74), "{line}: {said}");
+        assert!(said.starts_with("idmint: standard output: "), "{said}");
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(exit_with(closed.into()), (Some(0), String::new()), "{line}");
+    }
+}
+
+#[test]
 fn encode_siq_takes_the_name_of_a_domain() {
     let home = Home::new();
     let local = home.path("local.toml");

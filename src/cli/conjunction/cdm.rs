@@ -1,7 +1,7 @@
 //! The command `idmint cdm`, which inserts conjunction ids into Conjunction Data Messages.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::offline::GroupedOffline;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print_bytes;
 use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use idmint_client::CdmBody;
@@ -98,16 +99,7 @@ impl Cdm {
             }
             return Ok(());
         }
-        match outputs
-            .iter()
-            .try_for_each(|output| io::stdout().write_all(output))
-        {
-            // The reader of the output may have closed the pipe. This is not an error.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Exit::Io, error))
-            }
-            _ => Ok(()),
-        }
+        outputs.iter().try_for_each(|output| print_bytes(output))
     }
 
     fn read_files(&self) -> Result<Vec<Input>, Failure> {

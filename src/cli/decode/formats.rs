@@ -1,10 +1,9 @@
 //! The command `idmint formats`, which lists the formats or describes one of them.
 
-use std::io::{self, Write};
-
 use clap::Args;
 
 use crate::cli::exit::Failure;
+use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::Catalog;
 use idmint_core::id::{FieldKind, Format, FormatAlias, LayoutDrawing, SqlDialect};
@@ -27,8 +26,8 @@ impl Formats {
     /// Prints one line for each format, or a description of one format.
     ///
     /// # Errors
-    /// Returns exit code 64 if the format is unknown or has no SQL functions, and 78 if the
-    /// configuration is invalid.
+    /// Returns exit code 64 if the format is unknown or has no SQL functions, 74 if the output
+    /// fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let catalog = Catalog::of(&config)?;
@@ -48,9 +47,7 @@ impl Formats {
                 }
             }
         };
-        // The reader of the output may have closed the pipe. This is not an error.
-        let _ = io::stdout().write_all(text.as_bytes());
-        Ok(())
+        print(format_args!("{text}"))
     }
 }
 
