@@ -41,6 +41,12 @@ pub(super) fn complain(failure: &Failure) {
     }
 }
 
+/// Writes a note about the result of a command to standard error. A note that cannot be written is
+/// dropped, because the result matters more. `eprintln!` would panic.
+pub(super) fn print_note(note: impl fmt::Display) {
+    let _ = io::stderr().write_all(format!("idmint: {note}\n").as_bytes());
+}
+
 /// Writes the whole text to standard output. If the reader has closed the pipe, this is not an
 /// error.
 ///

@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print_note;
 use crate::cli::settings::Settings;
 use crate::server::reachable;
 use idmint_client::{Client, ClientError, Retry, Trust};
@@ -122,7 +123,7 @@ impl RetryArgs {
         let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
         let retry = Retry::within(self.timeout, move |error| {
             let error = WithCauses(error);
-            progress.suspend(|| eprintln!("idmint: {error}; retrying for up to {time_max}"));
+            progress.suspend(|| print_note(format_args!("{error}; retrying for up to {time_max}")));
         });
         Ok(self.service.client()?.retrying(retry))
     }

@@ -159,6 +159,32 @@ fn an_archive_is_a_tar_file_with_a_digest_that_other_programs_can_check() {
 }
 
 #[test]
+fn a_note_that_cannot_be_written_does_not_lose_the_result() {
+    let (home, restored) = (Home::new(), Home::new());
+    let archive = home.path("idmint.tar");
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    let print = |args: &[&str]| {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ended = idmint(args).stderr(full).output().unwrap();
+        assert!(ended.status.success(), "{args:?}: {}", ended.status);
+        ended.stdout
+    };
+    let next = ["numbers", "next", "series-1", "--key", "a", "--server"];
+    let next = [&next[..], &[&service.url()]].concat();
+    let number = print(&next);
+    assert!(!number.is_empty());
+    assert_eq!(print(&next), number, "the note says that it was repeated");
+    let data_dir = home.data_dir();
+    let copy = print(&["backup", "-", "--data-dir", data_dir.to_str().unwrap()]);
+    fs::write(&archive, copy).unwrap();
+    let (archive, data_dir) = (archive.to_str().unwrap(), restored.data_dir());
+    let floor = print(&["restore", archive, "--data-dir", data_dir.to_str().unwrap()]);
+    let floor = String::from_utf8(floor).unwrap();
+    Service::start(with_floor(&restored, floor.trim_end())).wait_until_ready();
+}
+
+#[test]
 fn a_restore_is_refused_if_the_folder_is_in_use_or_the_archive_is_bad() {
     let (home, other) = (Home::new(), Home::new());
     let archive = home.path("idmint.tar");

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::offline::GroupedOffline;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print_bytes;
+use crate::cli::print::{print_bytes, print_note};
 use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use idmint_client::CdmBody;
@@ -262,7 +262,7 @@ impl Input {
     fn warn(&self, document: &Document<&Vec<u8>>) {
         for message in document.messages() {
             if let Some(warning) = message.version().warning() {
-                eprintln!("idmint: {}:{}: {warning}", self.name, message.line());
+                print_note(format_args!("{}:{}: {warning}", self.name, message.line()));
             }
         }
     }

@@ -11,6 +11,7 @@ use super::csv_reading::{Column, Separator};
 use super::lines::read_line;
 use super::text_input::TextInput;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print_note;
 use crate::cli::settings::Settings;
 use crate::server;
 use idmint_core::id::{DecodeFilter, Liberty};
@@ -170,9 +171,9 @@ impl Decode {
             is_untold,
         } = csv.copy(file, io::stdout().lock())?;
         if is_untold {
-            eprintln!(
-                "idmint: warning: the format of the column is not certain, so each row is read by itself; name the \
-                 format with --format"
+            print_note(
+                "warning: the format of the column is not certain, so each row is read by itself; name the \
+                 format with --format",
             );
         }
         check_all_matched(unmatched, read)

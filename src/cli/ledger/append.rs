@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::event_file::EventFile;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{SENT_SHOWN_FROM_LEN, json, print, progress_bar};
+use crate::cli::print::{SENT_SHOWN_FROM_LEN, json, print, print_note, progress_bar};
 use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
 use idmint_client::{Answer, Client};
 use idmint_records::ledger::{Event, LedgerId};
@@ -62,10 +62,10 @@ impl Append {
         let done = block_on(appending.run(&mut file));
         appending.bar.finish_and_clear();
         if appending.replayed > 0 {
-            eprintln!(
-                "idmint: {} of {events} events were appended before, with the same key",
+            print_note(format_args!(
+                "{} of {events} events were appended before, with the same key",
                 appending.replayed
-            );
+            ));
         }
         done.map_err(|failure| match appending.count {
             0 if failure.exit() == Exit::No => failure,

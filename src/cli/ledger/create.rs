@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 
 use super::event_file::EventFile;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{json, print};
+use crate::cli::print::{json, print, print_note};
 use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
 use idmint_client::{Client, ClientError};
 use idmint_records::ledger::{Event, EventId, LedgerId};
@@ -52,7 +52,9 @@ impl Create {
             ledger, genesis, ..
         } = &info;
         if !is_new {
-            eprintln!("idmint: ledger {ledger} was created before, from the same event");
+            print_note(format_args!(
+                "ledger {ledger} was created before, from the same event"
+            ));
         }
         let text = match self.json {
             true => json(&info),

@@ -10,7 +10,7 @@ use clap::Args;
 use rustix::io::Errno;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{print, print_note};
 use crate::cli::settings::Settings;
 use crate::server::config::EngineChoice;
 use crate::server::{BACKUP_SOCKET, BackupReply, TO_CLIENT};
@@ -79,7 +79,7 @@ impl Backup {
             )),
             Some(BackupReply::Follows { backed_up, len }) => {
                 write(&mut answer, len)?;
-                eprintln!("idmint: {} are in the archive", counts_of(&backed_up));
+                print_note(format_args!("{} are in the archive", counts_of(&backed_up)));
                 Ok(())
             }
             Some(BackupReply::Refused(why)) => Err(Failure::io("the node made no backup", why)),

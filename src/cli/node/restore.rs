@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::backup::data_dir;
 use crate::cli::exit::Failure;
-use crate::cli::print::{open_input, print};
+use crate::cli::print::{open_input, print, print_note};
 use crate::cli::settings::Settings;
 use idmint_core::time::Clock;
 use idmint_storage::restore;
@@ -51,12 +51,12 @@ impl Restore {
         restore(&data_dir, &mut archive, floor).map_err(|error| {
             Failure::from(error).and(format!("nothing was restored from {name}"))
         })?;
-        eprintln!(
-            "idmint: restored to {dir}; if the node that this backup is of had ended before this command began, start once with\n\
+        print_note(format_args!(
+            "restored to {dir}; if the node that this backup is of had ended before this command began, start once with\n\
              idmint: idmint serve --data-dir {dir} --floor {floor}\n\
              idmint: or with IDMINT_FLOOR={floor}; then resume each series: idmint numbers resume SERIES --from N",
             dir = data_dir.display()
-        );
+        ));
         print(format_args!("{floor}\n"))
     }
 }

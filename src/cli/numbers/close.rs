@@ -4,7 +4,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::print::print;
+use crate::cli::print::{print, print_note};
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::SeriesName;
 
@@ -34,7 +34,7 @@ impl Close {
         let client = self.service.client(&ProgressBar::hidden())?;
         let closed = block_on(async { Ok(client.close_series(&self.series).await?) })?;
         if closed.is_replayed {
-            eprintln!("idmint: the series was already closed");
+            print_note("the series was already closed");
         }
         let answer = closed.body;
         if self.json {

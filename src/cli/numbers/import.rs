@@ -5,7 +5,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::print::print;
+use crate::cli::print::{print, print_note};
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::SeriesName;
 
@@ -45,7 +45,7 @@ impl Import {
         let asking = client.begin_series(&self.series, self.number, self.instead_of, &key);
         let begun = block_on(async { Ok(asking.await?) })?;
         if begun.is_replayed {
-            eprintln!("idmint: imported before");
+            print_note("imported before");
         }
         if self.json {
             let answer =

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::print::print;
+use crate::cli::print::{print, print_note};
 use crate::cli::running_service::{RetryArgs, block_on, parse_key};
 use idmint_records::ledger::SeriesName;
 
@@ -47,7 +47,7 @@ impl Next {
         };
         let given = block_on(asking)?;
         if given.is_replayed {
-            eprintln!("idmint: these numbers were given by an earlier request with the same key");
+            print_note("these numbers were given by an earlier request with the same key");
         }
         if self.json {
             let answer =

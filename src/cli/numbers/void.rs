@@ -4,7 +4,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::print::print;
+use crate::cli::print::{print, print_note};
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_records::ledger::{REASON_LEN_MAX, SeriesName, VoidReason};
 
@@ -44,7 +44,7 @@ impl Void {
         };
         let voided = block_on(asking)?;
         if voided.is_replayed {
-            eprintln!("idmint: the number was already void, for the same reason");
+            print_note("the number was already void, for the same reason");
         }
         match self.json {
             true => {
