@@ -49,9 +49,9 @@ pub(super) enum Token {
 impl Token {
     /// Prints the token.
     ///
-    /// Returns exit code 64 if a format is unknown or `--expires` has passed, 74 if the system has
-    /// no randomness or if the token or its entry cannot be written, and 78 if the configuration is
-    /// invalid.
+    /// Returns exit code 64 if a format is unknown, a service would refuse the entry or `--expires`
+    /// has passed, 74 if the system has no randomness or if the token or its entry cannot be
+    /// written, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let Token::New {
             name,
@@ -63,7 +63,9 @@ impl Token {
             file,
             settings,
         } = self;
-        check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
+        let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
+        let known: Vec<_> = catalog.names().into_iter().map(str::to_owned).collect();
+        check_formats(formats.as_deref().unwrap_or_default(), &known)?;
         let failed = |error| {
             Failure::io(
                 "the operating system returned no random bytes for the token",
@@ -85,8 +87,9 @@ impl Token {
             ledgers,
             series,
             expires,
-        }
-        .to_toml();
+        };
+        entry.check(&known).map_err(Failure::usage)?;
+        let entry = entry.to_toml();
         match &file {
             Some(path) => {
                 add(path, &entry)?;
@@ -97,13 +100,12 @@ impl Token {
     }
 }
 
-/// Checks that the configuration enables all named formats, because a service whose token file
-/// names an unknown format does not start. Former names of formats are allowed, too. Returns exit
-/// code 64 for an unknown format, and 78 if the configuration is invalid.
-fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
-    let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
-    let known = catalog.names();
-    let is_unknown = |name: &&String| !known.contains(&FormatAlias::current_name(name));
+/// Checks that all named formats are known. Former names of formats are allowed, too. The error
+/// says more than the one of [`TokenEntry::check`], because a configuration may be missing. Returns
+/// exit code 64 for an unknown format.
+fn check_formats(names: &[String], known: &[String]) -> Result<(), Failure> {
+    let is_known = |name: &str| known.iter().any(|known| known == name);
+    let is_unknown = |name: &&String| !is_known(FormatAlias::current_name(name));
     names.iter().find(is_unknown).map_or(Ok(()), |name| {
         Err(Failure::usage(format!(
             "--formats has the unknown format {name}; choose from {}; use --config FILE for configured formats",

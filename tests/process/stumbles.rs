@@ -247,6 +247,55 @@ fn a_token_names_formats_that_there_are() {
 }
 
 #[test]
+fn a_token_that_a_service_would_refuse_is_not_made() {
+    let home = Home::new();
+    let file = home.path("tokens.toml");
+    let new = |arguments: &[&str]| {
+        let mut command = idmint(&["token", "new", "--scopes", "ledger,number", "--file"]);
+        command.arg(&file).args(arguments);
+        run(command)
+    };
+    let pasted = format!("idmint_{}", "a".repeat(52));
+    for (arguments, word) in [
+        (
+            ["--name", "one", "--ledgers", "AA77F99C"],
+            "\"AA77F99C\" must be 8 lower-case",
+        ),
+        (
+            ["--name", "one", "--ledgers", "aa77f99d"],
+            "the last one 0, 4, 8 or c",
+        ),
+        (
+            ["--name", "one", "--ledgers", &pasted],
+            "must be 8 lower-case",
+        ),
+        (
+            ["--name", "one", "--series", "*-2026"],
+            "series \"*-2026\" must be",
+        ),
+        (
+            ["--name", &pasted, "--series", "acme-*"],
+            "name contains a token",
+        ),
+    ] {
+        let refused = new(&arguments);
+        refused.assert(64, &[word]);
+        assert!(!refused.err.contains(&pasted), "{}", refused.err);
+        assert!(refused.out.is_empty() && !file.exists(), "{arguments:?}");
+    }
+    let right = [
+        "--name",
+        "one",
+        "--ledgers",
+        "aa77f99c",
+        "--series",
+        "acme-*",
+    ];
+    new(&right).assert(0, &[]);
+    check(&home, &format!("http.tokens = {file:?}")).assert(0, &[]);
+}
+
+#[test]
 fn a_format_that_is_off_is_said_to_be_off_and_how_to_turn_it_on() {
     let home = Home::new();
     let service = home.start();

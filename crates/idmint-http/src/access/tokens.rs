@@ -128,6 +128,17 @@ impl TokenEntry {
         )
     }
 
+    /// Checks that a service with these formats accepts the token. One entry that the service
+    /// refuses makes the whole token file invalid.
+    ///
+    /// # Errors
+    /// Returns the reason, with the value and the bound.
+    pub fn check(&self, formats: &[String]) -> Result<(), String> {
+        self.permit(formats)
+            .map(drop)
+            .map_err(|reason| without_tokens(&reason))
+    }
+
     /// Returns the permit of this token. `formats` are the formats of the service.
     fn permit(&self, formats: &[String]) -> Result<Permit, String> {
         if self.name.is_empty() {
