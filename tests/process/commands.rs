@@ -236,7 +236,7 @@ fn decode_says_what_an_id_can_be() {
 }
 
 #[test]
-fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
+fn decode_exits_1_for_what_is_no_id_and_64_for_an_unknown_format_or_encoding() {
     let ended = run_idmint(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
     ended.assert(1, &["1 of 2"]);
     let brief = run_idmint(&[
@@ -304,6 +304,14 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
         drawn.out
     );
     run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
+    for args in [
+        &["--encoding", "bse36"][..],
+        &["--encoding", "base36", "--format", "snowflake"],
+        &["--encoding", "bse36", "--csv", "--column", "id"],
+    ] {
+        let ended = run_idmint(&[&["decode", "1I9ZC1002"], args].concat());
+        ended.assert(64, &["none of the tried formats has an encoding", args[1]]);
+    }
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
 }
 

@@ -103,21 +103,20 @@ impl Decode {
     /// Prints the possible readings of each id.
     ///
     /// # Errors
-    /// Returns exit code 1 if a text is not an id, 64 if the format or the column is unknown, 65 if
-    /// a file is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
+    /// Returns exit code 1 if a text is not an id, 64 if the format, the encoding or the column is
+    /// unknown, 65 if a file is not CSV, 74 if input or output fails, and 78 if the configuration is
+    /// invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let format = self.filter.format.as_ref();
-        if let Some(unknown) = format.and_then(|name| decoding.format(name).err()) {
-            return Err(Failure::usage(format!("--format: {unknown}")));
-        }
+        let filter = self.filter.filter(self.strict);
+        decoding.check(filter).map_err(Failure::usage)?;
         let decoding = decoding.at(Clock::system().now());
         if self.csv {
             return self.add_columns(&decoding);
         }
         let mut report = Report {
-            filter: self.filter.filter(self.strict),
+            filter,
             form: self.form(),
             decoding,
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
