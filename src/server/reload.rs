@@ -67,7 +67,7 @@ fn read_object_rules(
         }
         Err(error) => {
             error!(
-                "SIGHUP: nothing is reloaded, because the configuration is invalid: {}",
+                "SIGHUP: reloading only tokens and certificates, because the configuration is invalid: {}",
                 WithCauses(&error)
             );
             None

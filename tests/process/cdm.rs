@@ -382,7 +382,7 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     // An invalid configuration must be logged and must change nothing.
     reload(
         "conjunction.designators = { L3972 = 0 }",
-        "SIGHUP: nothing is reloaded, because the configuration is invalid",
+        "SIGHUP: reloading only tokens and certificates, because the configuration is invalid",
     );
     ask(&moved).assert(0, &[]);
     ask(&first).assert(0, &[]);

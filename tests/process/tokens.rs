@@ -237,6 +237,22 @@ fn with_tokens_other_machines_may_be_served_and_a_file_that_is_no_good_is_a_wron
 }
 
 #[test]
+fn a_token_is_withdrawn_even_if_the_configuration_is_invalid() {
+    let guarded = Guarded(Home::new());
+    let old = guarded.token(&["--scopes", "mint"]);
+    let service = guarded.start();
+    let new = guarded.token(&["--scopes", "mint"]);
+    remove_first_entry(&guarded.file());
+    fs::write(guarded.0.path("idmint.toml"), "http.tokns = 'a'").unwrap();
+    service.send(Signal::HUP);
+    let log = service.log_once_it_says("1 tokens were reloaded from ");
+    let words = "reloading only tokens and certificates, because the configuration is invalid";
+    assert!(log.contains(words), "{log}");
+    assert!(!log.contains("nothing is reloaded"), "{log}");
+    assert_eq!([mint(&service, &old), mint(&service, &new)], [401, 200]);
+}
+
+#[test]
 fn a_hangup_without_tokens_ends_nothing() {
     let home = Home::new();
     let service = home.start();
