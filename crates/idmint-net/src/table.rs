@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::limits::Limits;
 use super::stream::{Activity, State, idle_for};
-use idmint_service::Shed;
+use idmint_service::{Shed, network_of};
 
 /// The maximum number of evicted connections that are still closing. While there are this many, no
 /// further connection is evicted.
@@ -37,7 +37,8 @@ struct Table {
     rows: HashMap<u64, Row>,
     /// The number of open connections, as a metric.
     open: IntGauge,
-    /// The number of connections of each peer that has connections.
+    /// The number of connections of each peer that has connections. A peer is a
+    /// [network](network_of), so that the many addresses of one IPv6 caller share one limit.
     by_peer: HashMap<IpAddr, usize>,
     next_number: u64,
     /// The number of evicted connections that are not closed yet.
@@ -70,6 +71,7 @@ impl Default for OpenConnections {
 }
 
 struct Row {
+    /// The network of the peer's address.
     peer: IpAddr,
     activity: Arc<Activity>,
     stop: CancellationToken,
@@ -110,6 +112,7 @@ impl OpenConnections {
         activity: &Arc<Activity>,
         stop: &CancellationToken,
     ) -> Result<OpenConnection, Shed> {
+        let peer = network_of(peer);
         let table = &mut *self.table();
         let of_peer = table.by_peer.get(&peer).copied().unwrap_or(0);
         if !is_exempt && of_peer >= limits.connections_per_peer {
@@ -245,7 +248,16 @@ mod tests {
     }
 
     fn enter(open: &OpenConnections, peer: u8, is_exempt: bool, idle_since: u64) -> Entered {
-        let owner = Load::default().memory.owner([10, 0, 0, peer].into());
+        enter_from(open, [10, 0, 0, peer].into(), is_exempt, idle_since)
+    }
+
+    fn enter_from(
+        open: &OpenConnections,
+        peer: IpAddr,
+        is_exempt: bool,
+        idle_since: u64,
+    ) -> Entered {
+        let owner = Load::default().memory.owner(peer);
         let limits = Limits {
             connections_max: 4,
             connections_per_peer: 2,
@@ -255,13 +267,7 @@ mod tests {
             Arc::new(Activity::idle_since_then(owner, idle_since)),
             CancellationToken::new(),
         );
-        let entry = open.enter(
-            IpAddr::from([10, 0, 0, peer]),
-            is_exempt,
-            &limits,
-            &activity,
-            &stop,
-        );
+        let entry = open.enter(peer, is_exempt, &limits, &activity, &stop);
         Entered {
             entry,
             activity,
@@ -279,6 +285,32 @@ mod tests {
         assert_eq!(open.count(), 4);
         drop((mine, exempt));
         assert!(open.table().by_peer.is_empty() && open.count() == 0);
+    }
+
+    #[test]
+    fn all_addresses_of_an_ipv6_network_share_one_limit() {
+        for (addresses, other) in [
+            (
+                ["2001:db8::1", "2001:db8::2", "2001:db8::3"],
+                "2001:db8:0:1::1",
+            ),
+            (["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"], "10.0.0.2"),
+        ] {
+            let open = OpenConnections::default();
+            let enter = |address: &str| {
+                let peer = address.parse().expect("an address");
+                enter_from(&open, peer, false, 1).entry
+            };
+            let mut entered = addresses.map(enter);
+            let third = entered[2].as_ref().err();
+            assert_eq!(third, Some(&Shed::Peer), "{addresses:?}");
+            let other = enter(other);
+            assert!(entered[1].is_ok() && other.is_ok(), "{addresses:?}");
+            entered[0] = Err(Shed::Peer);
+            assert!(enter(addresses[2]).is_ok(), "one of them has left");
+            drop((entered, other));
+            assert!(open.table().by_peer.is_empty());
+        }
     }
 
     #[test]
