@@ -2,10 +2,14 @@
 //! with their schemas.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
+use idmint_core::minting::{Refusal, SlotLack};
 use idmint_http::{AnswerBody, Api, Slug, operations};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -181,6 +185,69 @@ fn every_problem_has_its_slug() {
         document["components"]["schemas"]["Slug"]["enum"],
         serde_json::json!(slugs)
     );
+}
+
+#[test]
+fn every_problem_in_an_example_has_the_title_and_status_of_the_catalog() {
+    let mut checked = 0;
+    each_value(&openapi(), &mut |value| {
+        let example = &value["example"];
+        let Some(url) = example["type"].as_str() else {
+            return;
+        };
+        let Some(slug) = url.strip_prefix("/problems/") else {
+            return;
+        };
+        let page = Slug::named(slug).expect(slug).page();
+        assert_eq!(example["title"], page.title, "{slug}");
+        assert_eq!(example["status"], page.status, "{slug}");
+        checked += 1;
+    });
+    assert!(checked > 10, "only {checked} examples were found");
+}
+
+#[test]
+fn the_response_503_names_every_problem_with_that_status() {
+    let document = openapi();
+    let not_now = &document["components"]["responses"]["NotNow"]["description"];
+    let not_now = not_now.as_str().expect("a description");
+    for slug in Slug::ALL
+        .map(Slug::page)
+        .iter()
+        .filter(|page| page.status == 503)
+    {
+        let name = format!("`{}`", slug.name);
+        assert!(not_now.contains(&name), "{name} is missing");
+    }
+    for (path, method, operation) in described(&document) {
+        let text = operation["description"].as_str().unwrap_or_default();
+        assert!(
+            !text.contains("503") || operation["responses"]["503"].is_object(),
+            "{method} {path} mentions 503, but does not describe it"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_the_page_are_those_of_its_folder() {
+    let document = openapi();
+    let operation = &document["paths"]["/page/{file}"]["get"];
+    let documented: BTreeSet<String> =
+        serde_json::from_value(operation["parameters"][0]["schema"]["enum"].clone()).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/idmint-http/src/page");
+    let names = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    let served: BTreeSet<String> = names
+        .filter(|name| !["mod.rs", "page.html"].contains(&name.as_str()))
+        .collect();
+    assert_eq!(documented, served);
+    let (router, _) = waiting();
+    for name in documented {
+        let call = get("/page/{file}", &format!("/page/{name}"), 200);
+        ask(&document, &router, call).await;
+    }
 }
 
 /// A request, together with the route and the status under which `openapi.yaml` describes its
@@ -555,7 +622,7 @@ async fn every_answer_is_as_described() {
 #[tokio::test]
 async fn a_service_that_waits_answers_as_described() {
     let document = openapi();
-    let (router, _) = waiting();
+    let (router, service) = waiting();
     ask(&document, &router, mint("/ids/snowflake", 503)).await;
     ask(&document, &router, mint("/ids/flax", 200)).await;
     let reported = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
@@ -583,6 +650,19 @@ async fn a_service_that_waits_answers_as_described() {
         get("/decode/{id}", "/decode/1?format=snowflake", 200),
     )
     .await;
+    let wait = Duration::from_secs(1);
+    for reason in [
+        Refusal::ClockBehindFleet { behind: wait },
+        Refusal::ClockAheadOfFleet { ahead: wait },
+        Refusal::NoWorkerSlot {
+            lack: SlotLack::Asking,
+            retry_after: wait,
+        },
+    ] {
+        service.wait_for(reason);
+        let call = get("/health/ready", "/health/ready", 503);
+        ask(&document, &router, call).await;
+    }
 }
 
 #[tokio::test]
