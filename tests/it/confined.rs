@@ -19,6 +19,15 @@ const SCOPES: [&str; 6] = ["mint", "ledger", "decode", "metrics", "import", "num
 /// Two series of numbers. Tokens are confined to the first one, and must learn nothing about the
 /// second one.
 const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
+/// The rules for how the numbers of [`SERIES`] are written.
+const NUMBER_RULES: &str = "
+[numbers.own]
+pattern = 'own-2026'
+text = 'OWN-{n:05}'
+[numbers.foreign]
+pattern = 'foreign-2026'
+text = 'FOREIGN-{n:05}'
+";
 const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
 /// The only objects that the reports contain.
 const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
@@ -68,7 +77,8 @@ impl Confined {
         }
         let path = folder.path().join("tokens.toml");
         std::fs::write(&path, text).unwrap();
-        let service = Service::start(&format!("http.tokens = '{}'", path.display())).await;
+        let settings = format!("http.tokens = '{}'\n{NUMBER_RULES}", path.display());
+        let service = Service::start(&settings).await;
         let tokens = entries
             .into_iter()
             .map(|(name, ..)| name)
@@ -245,4 +255,26 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
     );
     let listed = guarded.ask("all", "GET /conjunctions", "", "").await.text();
     assert!(listed.contains(&OBJECTS[0].to_string()), "{listed}");
+}
+
+#[tokio::test]
+async fn a_token_limited_to_some_series_decodes_no_number_of_another_one() {
+    let guarded = Confined::start(&[("series", "series = ['own-*']".to_owned())]).await;
+    let [own, foreign] = SERIES;
+    for media in ["application/json", "application/x-ndjson", "text/plain"] {
+        let headers = format!("{JSON}accept: {media}\r\n");
+        let body = r#"["OWN-00042","FOREIGN-00042"]"#;
+        let target = "POST /decode?detail=full";
+        let decoded = guarded.ask("all", target, &headers, body).await.text();
+        assert!(
+            decoded.contains(own) && decoded.contains(foreign),
+            "{media}: {decoded}"
+        );
+        let decoded = guarded.ask("decode-series", target, &headers, body).await;
+        let decoded = decoded.text();
+        assert!(
+            decoded.contains(own) && !decoded.contains(foreign),
+            "{media}: {decoded}"
+        );
+    }
 }

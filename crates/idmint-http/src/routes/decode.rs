@@ -12,7 +12,7 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{ANSWER_LEN, Answer, MediaType, Problem, Slug, negotiate, no_store};
 use crate::request::{Query, path_params, query_of};
 use idmint_core::id::{DecodeFilter, FieldsError, Format, Liberty};
-use idmint_service::{DecodeOutcome, Service};
+use idmint_service::{DecodeOutcome, DecodingAt, Service};
 use idmint_wire::{DecodeAnswer, Style, ruler};
 
 pub(crate) const ROUTE: &str = "/decode/{*id}";
@@ -45,12 +45,7 @@ fn read(service: &Service, request: &Request) -> Answer {
     let filter = decode_filter(&query, request.extensions())?;
     service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
-    let mut answer = decoding.decode(&id, filter);
-    if let Some(permit) = permit_of(request.extensions()) {
-        answer
-            .numbers
-            .retain(|reading| permit.reads_number(reading.series.as_ref()));
-    }
+    let answer = readings(&decoding, &id, filter, permit_of(request.extensions()));
     match media {
         _ if !answer.is_match() => Err(no_match(&answer)),
         MediaType::Text => Ok(no_store(media, ruler(&answer, Style::Plain))),
@@ -89,6 +84,22 @@ pub(crate) fn decode_filter<'a>(
         liberty,
     };
     Ok(filter.with_current_names())
+}
+
+/// Returns all readings of a text, except numbers of series that the caller may not read.
+pub(super) fn readings<'a>(
+    decoding: &'a DecodingAt<'_>,
+    text: &'a str,
+    filter: DecodeFilter<'_>,
+    permit: Option<&Permit>,
+) -> DecodeAnswer<'a> {
+    let mut answer = decoding.decode(text, filter);
+    if let Some(permit) = permit {
+        answer
+            .numbers
+            .retain(|reading| permit.reads_number(reading.series.as_ref()));
+    }
+    answer
 }
 
 /// Returns the outcome of a decode request, for its metric.

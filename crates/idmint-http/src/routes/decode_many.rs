@@ -1,15 +1,16 @@
 //! `POST /decode`: decodes many texts.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::Extensions;
 
-use super::decode::{decode_filter, outcome_of};
+use super::decode::{decode_filter, outcome_of, readings};
 use super::inspect::{Inspection, JudgedColumn, time_to_judge};
+use crate::access::Permit;
 use crate::answer::{
     ANSWER_LEN_MAX, Answer, LongBody, MediaType, PieceThread, Pieces, Problem, Slug,
     media_type_of_body, negotiate, no_store, too_long,
@@ -118,7 +119,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     }
     let filter = decode_filter(&query, &parts.extensions)?;
     service.decoding().check(filter)?;
-    let tried = Tried::of(filter);
+    let tried = Tried::of(filter, &parts.extensions);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
     let owner = owner_of(service, &parts.extensions);
     let bulk = bulk_of(service, &parts.extensions);
@@ -155,7 +156,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let column = match reserved_lines {
         None => None,
         Some(reserved) => {
-            let (service, input, tried) = (Arc::clone(service), input.clone(), Tried::of(filter));
+            let (service, input, tried) = (Arc::clone(service), input.clone(), tried.clone());
             let inspection = Inspection::new(service, input, tried, now, reserved);
             Some(inspection.judge(aside.as_ref()).await)
         }
@@ -255,10 +256,11 @@ impl Form {
         self,
         out: &mut Vec<u8>,
         text: &str,
-        filter: DecodeFilter<'_>,
+        tried: &Tried,
         decoding: &DecodingAt<'_>,
         format: Option<&str>,
     ) {
+        let filter = tried.filter();
         match self.detail {
             Detail::Brief => {
                 let reading = decoding.best_in_column(text, filter, format);
@@ -270,7 +272,7 @@ impl Form {
                 }
             }
             Detail::Full => {
-                let answer = decoding.decode(text, filter);
+                let answer = readings(decoding, text, filter, tried.permit.as_deref());
                 match self.media {
                     MediaType::Text => {
                         out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes())
@@ -290,18 +292,19 @@ impl Form {
 pub(super) struct Tried {
     format: Option<String>,
     encoding: Option<String>,
-    /// The formats that the caller may read, or `None` for all.
-    among: Option<BTreeSet<String>>,
+    /// The caller's permit, which may restrict the formats and series. `None` if the caller may
+    /// read all of them.
+    permit: Option<Arc<Permit>>,
     liberty: Liberty,
 }
 
 impl Tried {
-    /// Returns an owned copy of this filter.
-    pub(super) fn of(filter: DecodeFilter<'_>) -> Tried {
+    /// Returns an owned copy of a filter. `extensions` are those of the request.
+    pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
             encoding: filter.encoding.map(str::to_owned),
-            among: filter.among.cloned(),
+            permit: extensions.get().cloned(),
             liberty: filter.liberty,
         }
     }
@@ -310,7 +313,7 @@ impl Tried {
         DecodeFilter {
             format: self.format.as_deref(),
             encoding: self.encoding.as_deref(),
-            among: self.among.as_ref(),
+            among: self.permit.as_deref().and_then(Permit::formats),
             liberty: self.liberty,
         }
     }
@@ -404,7 +407,7 @@ impl Draft {
             };
             out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
             self.form
-                .write(&mut out, &text, self.tried.filter(), &decoding, format);
+                .write(&mut out, &text, &self.tried, &decoding, format);
             self.written += 1;
             let is_late = || number % TEXTS_BY_THE_CLOCK == 0 && began.elapsed() >= time_max;
             if out.len() >= PIECE_LEN || is_late() {

@@ -50,7 +50,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let query = query_of(&parts.uri, &["format", "encoding", "lenient"])?;
     let filter = decode_filter(&query, &parts.extensions)?;
     service.decoding().check(filter)?;
-    let tried = Tried::of(filter);
+    let tried = Tried::of(filter, &parts.extensions);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
     let owner = owner_of(service, &parts.extensions);
     let bulk = bulk_of(service, &parts.extensions);
