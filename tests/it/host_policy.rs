@@ -11,6 +11,7 @@ use idmint_core::minting::Randomness;
 use idmint_core::time::Clock;
 use idmint_http::{Api, CorsOrigin, HostName, HostPolicy, HostRule, HttpMetrics, paths};
 use prometheus::{Registry, TextEncoder};
+use sha2::{Digest, Sha256};
 use tower::ServiceExt;
 
 use crate::edge::requests;
@@ -459,6 +460,47 @@ async fn pages_of_an_allowed_origin_write_and_read_on_every_route() {
         (status, allowed(&headers).unwrap().to_str().unwrap()),
         (StatusCode::OK, "*")
     );
+}
+
+#[tokio::test]
+async fn pages_of_an_allowed_origin_read_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens.toml");
+    let digest: String = Sha256::digest("secret")
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let entry = format!("[[token]]\nname = 'mint'\nsha256 = '{digest}'\nscopes = ['mint']\n");
+    std::fs::write(&tokens, entry).unwrap();
+    let service = Service::start(&format!(
+        "http.tokens = '{}'\nhttp.cors_origins = ['{PAGE}']\nhttp.rate = 2",
+        tokens.display()
+    ))
+    .await;
+    let long = format!("GET /ledgers?{}", "x".repeat(9_000));
+    let token = "authorization: Bearer secret\r\n";
+    for (target, token, status) in [
+        (long.as_str(), "", 414),
+        ("GET /ledgers", "", 401),
+        ("GET /ledgers", token, 403),
+        ("GET /ledgers", "", 429),
+    ] {
+        for (origin, allowed) in [(PAGE, Some(PAGE)), ("https://evil.example", None)] {
+            let headers = format!("origin: {origin}\r\n{token}");
+            let answer = service.exchange(&request(target, &headers, "")).await;
+            assert_eq!(answer.status, status, "{answer:?}");
+            assert_eq!(
+                answer.header("access-control-allow-origin"),
+                allowed,
+                "{answer:?}"
+            );
+            assert_eq!(
+                answer.header("vary"),
+                allowed.map(|_| "origin"),
+                "{answer:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use super::route_table::route_table;
 use super::routes::mint;
 use crate::access::{Caller, Guard, Need, Permit};
 use crate::answer::{Answer, AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
-use crate::host_policy::{Cors, HostPolicy};
+use crate::host_policy::{Cors, HostPolicy, allow_reading};
 use crate::request::{
     LateBody, check_transfer_coding, request_id, sender, trace_parent, traceparent_of,
 };
@@ -150,6 +150,7 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
         }
         let request_id = request_id(request.headers());
         let traceparent = traceparent_of(request.headers()).cloned();
+        let allowed_origin = host_policy.allowed_origin(&request);
         let has_room = check_room(requests, metrics, request.uri());
         let has_body = !request.body().is_end_stream();
         let is_read = has_room.and_then(|()| {
@@ -182,6 +183,7 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
             refusal,
             request_id,
             traceparent,
+            allowed_origin,
             measured,
             is_test: *is_test,
         }
@@ -197,6 +199,9 @@ pin_project! {
         refusal: Option<Problem>,
         request_id: HeaderValue,
         traceparent: Option<HeaderValue>,
+        // The value of `Access-Control-Allow-Origin`, if a page of another origin sent the request
+        // and may read the response.
+        allowed_origin: Option<HeaderValue>,
         measured: Measured,
         is_test: bool,
     }
@@ -233,6 +238,9 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         headers.insert(X_REQUEST_ID, request_id);
         if !is_of_ids {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        }
+        if let Some(allowed_origin) = this.allowed_origin.take() {
+            allow_reading(headers, allowed_origin);
         }
         if *this.is_test {
             headers.insert(IDMINT_TEST, OF_TEST);
@@ -375,7 +383,7 @@ impl Api {
     }
 }
 
-/// The routes, with CORS for browsers.
+/// The routes, with responses to the preflight requests of browsers.
 pub struct Dispatch {
     routes: Routes,
     /// The CORS layer, or `None` if pages of other origins may not read responses.
@@ -415,7 +423,10 @@ impl Handle for Dispatch {
 
     fn handle(&self, route: &Route, request: Request) -> Answering {
         match &self.cors {
-            Some(cors) if request.headers().contains_key(header::ORIGIN) => {
+            Some(cors)
+                if *request.method() == Method::OPTIONS
+                    && request.headers().contains_key(header::ORIGIN) =>
+            {
                 let (routes, route) = (self.routes.clone(), *route);
                 let answering = service_fn(move |request| {
                     let answering = routes.handle(&route, request);

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use tower::Layer;
 use tower_http::cors::{self, AllowOrigin, CorsLayer};
 
@@ -71,6 +71,18 @@ impl HostPolicy {
         }
     }
 
+    /// Returns the value of `Access-Control-Allow-Origin` for the response to this request, or
+    /// `None` if the page that sent the request may not read the response. Preflight requests have
+    /// no value, because [`Cors`] responds to them.
+    pub(crate) fn allowed_origin(&self, request: &Request) -> Option<HeaderValue> {
+        if self.origins.is_empty() || *request.method() == Method::OPTIONS {
+            return None;
+        }
+        let origin = request.headers().get(header::ORIGIN)?;
+        self.allowed(Some(origin))
+            .map(|allowed| allowed.value().clone())
+    }
+
     /// Returns the CORS layer, or `None` if no page of another origin may read responses.
     pub(crate) fn cors(&self) -> Option<Cors> {
         (!self.origins.is_empty()).then(|| Cors::new(&self.origins))
@@ -120,7 +132,7 @@ impl HostPolicy {
             return Ok(());
         }
         let is_own = origin.is_none_or(|origin| self.is_own(origin, authority.as_ref()));
-        if (is_own && !is_foreign) || self.is_allowed(origin) {
+        if (is_own && !is_foreign) || self.allowed(origin).is_some() {
             Ok(())
         } else {
             Err(cross_site(origin))
@@ -165,12 +177,12 @@ impl HostPolicy {
             || self.hosts.iter().any(|name| origin.host().is(name.host()))
     }
 
-    /// `true` if this origin is one of the configured origins. The pages of a configured origin may
-    /// write although they are from another site.
-    fn is_allowed(&self, origin: Option<&HeaderValue>) -> bool {
+    /// Returns the configured origin that matches this one. The pages of a configured origin may
+    /// write although they are from another site, and read responses.
+    fn allowed(&self, origin: Option<&HeaderValue>) -> Option<&CorsOrigin> {
         self.origins
             .iter()
-            .any(|allowed| allowed.is_any() || Some(allowed.value()) == origin)
+            .find(|allowed| allowed.is_any() || Some(allowed.value()) == origin)
     }
 }
 
@@ -443,18 +455,19 @@ const REQUEST_HEADERS: [HeaderName; 5] = [
 ];
 
 /// The response headers that a page of another origin may read only if CORS permits it.
-const ANSWER_HEADERS: [HeaderName; 7] = [
-    header::LOCATION,
-    header::RETRY_AFTER,
-    HeaderName::from_static("idempotency-replayed"),
-    HeaderName::from_static("idmint-count"),
-    HeaderName::from_static("idmint-warning"),
-    HeaderName::from_static("idmint-width"),
-    HeaderName::from_static("x-request-id"),
-];
+const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
+    "location,retry-after,idempotency-replayed,idmint-count,idmint-warning,idmint-width,x-request-id",
+);
 
-/// The CORS layer. It responds to preflight requests, and lets pages of the configured origins read
-/// responses.
+/// Adds the headers with which a page of another origin may read a response. `allowed_origin` is
+/// the value for the request: see [`HostPolicy::allowed_origin`].
+pub(crate) fn allow_reading(headers: &mut HeaderMap, allowed_origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed_origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}
+
+/// The CORS layer, which responds to preflight requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Cors(CorsLayer);
 
@@ -468,7 +481,6 @@ impl Cors {
             .allow_origin(allowed)
             .allow_methods([Method::GET, Method::HEAD, Method::POST])
             .allow_headers(REQUEST_HEADERS)
-            .expose_headers(ANSWER_HEADERS)
             .max_age(REMEMBERED);
         Self(layer)
     }
