@@ -36,6 +36,22 @@ impl Query<'_> {
             .map(|(name, value)| (*name, value.as_ref()))
     }
 
+    /// Restores the plus sign in these parameters, which contain times such as
+    /// `2026-01-01T00:00:00+01:00`. Some programs turn the plus sign into a space before they
+    /// encode the time.
+    pub(crate) fn with_times(mut self, names: &[&str]) -> Self {
+        let times = self.pairs.iter_mut();
+        for (_, value) in times.filter(|(name, _)| names.contains(name)) {
+            if let Some((local, offset)) = value.rsplit_once(' ')
+                && offset.len() == "01:00".len()
+                && offset.contains(':')
+            {
+                *value = format!("{local}+{offset}").into();
+            }
+        }
+        self
+    }
+
     /// `true` if the parameter `name` has the value `true`, and `false` if it is absent or has the
     /// value `false`.
     ///
@@ -71,7 +87,7 @@ impl Query<'_> {
 /// once.
 ///
 /// Percent-encoding is decoded. A plus sign is not decoded to a space, because times contain
-/// `+01:00` and no value contains a space.
+/// `+01:00`.
 ///
 /// # Errors
 /// Returns 422 `invalid-parameter` if a name is unknown or given twice, and 400 `malformed-request`
@@ -88,20 +104,9 @@ pub(crate) fn strict_query<'a>(query: &'a str, allowed: &[&'a str]) -> Result<Qu
             let detail = format!("parameter {known} is given more than once");
             return Err(Problem::new(Slug::InvalidParameter, detail).reason("repeated_parameter"));
         }
-        pairs.push((known, with_plus(percent_decode(value)?)));
+        pairs.push((known, percent_decode(value)?));
     }
     Ok(Query { pairs })
-}
-
-/// Restores the plus sign of a time such as `2026-01-01T00:00:00+01:00`. Some programs turn the
-/// plus sign into a space before they encode the time.
-fn with_plus(value: Cow<'_, str>) -> Cow<'_, str> {
-    match value.rsplit_once(' ') {
-        Some((local, offset)) if offset.len() == "01:00".len() && offset.contains(':') => {
-            format!("{local}+{offset}").into()
-        }
-        _ => value,
-    }
 }
 
 /// Parses the query of a URI: see [`strict_query`].
@@ -447,8 +452,14 @@ mod tests {
         assert_eq!(query.get("count"), Some("3"));
         assert_eq!(query.get("encoding"), Some("a+bé"));
         assert_eq!(query.get("from"), Some("2024-01-01T00:00:00+01:00"));
-        let spaced = strict_query("from=2024-01-01T00:00:00%2001:00", &ALLOWED).expect("valid");
+        let spaced = strict_query(
+            "from=2024-01-01T00:00:00%2001:00&encoding=a%2001:00",
+            &ALLOWED,
+        )
+        .expect("valid")
+        .with_times(&["from"]);
         assert_eq!(spaced.get("from"), query.get("from"));
+        assert_eq!(spaced.get("encoding"), Some("a 01:00"));
         assert_eq!(
             strict_query("count", &ALLOWED).expect("valid").get("count"),
             Some("")

@@ -77,7 +77,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
         "after",
         "limit",
     ];
-    let query = query_of(request.uri(), &known)?;
+    let query = query_of(request.uri(), &known)?.with_times(&["from", "to"]);
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;
     let works = Arc::clone(&format);
     let example = move |problem: Problem| problem.or_example(|| list_example(&works));

@@ -167,7 +167,7 @@ pub(crate) async fn encode(State(service): State<Arc<Service>>, request: Request
 
 fn encoded(service: &Service, format: &Format, uri: &Uri) -> Result<Vec<u8>, Problem> {
     let names = format.field_names();
-    let query = query_of(uri, &names)?;
+    let query = query_of(uri, &names)?.with_times(&["time"]);
     let made = format.id_of_fields(&query.pairs().collect::<Vec<_>>())?;
     let mut json = Vec::with_capacity(ANSWER_LEN);
     service

@@ -114,7 +114,7 @@ pub(crate) async fn range(State(service): State<Arc<Service>>, request: Request)
 }
 
 fn range_of(format: &Format, uri: &Uri) -> Result<IdRange, Problem> {
-    let query = query_of(uri, &["from", "to"])?;
+    let query = query_of(uri, &["from", "to"])?.with_times(&["from", "to"]);
     let [from, to] = [instant(&query, "from")?, instant(&query, "to")?];
     format
         .range(from, to)
