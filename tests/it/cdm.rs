@@ -866,6 +866,24 @@ async fn a_mixture_of_two_kinds_of_json_is_refused() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_before_json_reports_is_skipped() {
+    let service = Service::start("").await;
+    let plain = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    let analysis = r#"{"tca":"2024-02-01T00:00:00Z","primary_object":{"norad_id":25544},"secondary_object":{"norad_id":48274}}"#;
+    for report in [plain, analysis] {
+        for (query, body) in [
+            ("", report.to_owned()),
+            ("", format!("[{report}]")),
+            ("?partial=true", format!("[{report}]")),
+        ] {
+            let marked = format!("\u{feff}{body}");
+            let answer = send(&service, query, "application/json", &marked).await;
+            assert_eq!(answer.status, 200, "{query} {body}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_long_document_comes_back_whole() {
     let service = Service::start("mint.batch_max = 20000").await;
     let message = |at: usize| {

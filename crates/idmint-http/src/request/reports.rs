@@ -32,22 +32,23 @@ pub(crate) fn read_reports(
         let detail = "the body is empty; send a report or a list of reports";
         return Err(Problem::new(Slug::InvalidReport, detail).reason("report_form"));
     }
+    let json = without_bom(&body);
     let form = match media {
         MediaType::Text => CdmForm::Kvn,
         MediaType::Xml | MediaType::TextXml => CdmForm::Xml,
         MediaType::Csv => CdmForm::Csv,
-        _ if !is_analysis(&body) && CdmForm::is_space_track(&body) => {
-            check_form(without_bom(&body))?;
-            CdmForm::SpaceTrack
-        }
-        _ if is_analysis(&body) => {
+        _ if is_analysis(json) => {
             let kind = PlainKind::Analysis { keeps_foreign };
-            return read_plain::<AnalysisRequest<'_>>(kind, &body, rule.count_max, rule.is_partial);
+            return read_plain::<AnalysisRequest<'_>>(kind, json, rule.count_max, rule.is_partial);
+        }
+        _ if CdmForm::is_space_track(&body) => {
+            check_form(json)?;
+            CdmForm::SpaceTrack
         }
         _ => {
             return read_plain::<ReportRequest<'_>>(
                 PlainKind::Own,
-                &body,
+                json,
                 rule.count_max,
                 rule.is_partial,
             );
@@ -74,7 +75,7 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
             .count(),
         MediaType::Text => beginnings(b"CCSDS_CDM_VERS"),
         MediaType::Xml | MediaType::TextXml => beginnings(b"<cdm"),
-        _ => values_of_list(&body),
+        _ => values_of_list(without_bom(&body)),
     };
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
@@ -133,7 +134,7 @@ impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
 /// whose name begins with `primary_object` or `secondary_object`. In a list, only the first object
 /// is examined.
 fn is_analysis(json: &[u8]) -> bool {
-    serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
+    serde_json::from_slice::<HasAnalysedObjects>(json).is_ok_and(|found| found.0)
 }
 
 struct HasAnalysedObjects(bool);
@@ -269,6 +270,7 @@ mod tests {
             ),
             ("[{},{},{}", MediaType::Json, 3),
             (r#"{"data":[{"a":1,"b":2},{}]}"#, MediaType::Json, 2),
+            ("\u{feff}{\"data\":[{},{}]}", MediaType::Json, 2),
             ("TCA,A\n1,2\n3,4\n", MediaType::Csv, 3),
             (
                 "CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n",
