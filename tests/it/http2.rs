@@ -1,9 +1,10 @@
 //! Checks HTTP/2 without an upgrade (prior knowledge), on the same port as HTTP/1.1.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -12,10 +13,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::service::Service;
 use crate::support::{LONG, Running, WIDE, until, within};
 
 async fn connect(server: &Running) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
-    let stream = TcpStream::connect(server.address).await.unwrap();
+    connect_to(server.address).await
+}
+
+async fn connect_to(address: SocketAddr) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
+    let stream = TcpStream::connect(address).await.unwrap();
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
         .unwrap();
@@ -63,6 +69,57 @@ async fn many_requests_share_one_connection() {
     );
     assert_eq!(ask(sender, "GET", "/panic", "").await.0, 500);
     assert_eq!(server.open.count(), 1);
+}
+
+/// Sends a request without a body. Returns the status, the headers and the length of the body.
+async fn bare(
+    sender: &mut SendRequest<Body>,
+    method: &str,
+    uri: &str,
+    etag: &str,
+) -> (u16, HeaderMap, usize) {
+    let request = Request::builder().method(method).uri(uri);
+    let request = request.header("if-none-match", etag);
+    let request = request.body(Body::empty()).unwrap();
+    let answer = within(LONG, sender.send_request(request)).await.unwrap();
+    let (head, body) = answer.into_parts();
+    let body = within(LONG, body.collect()).await.unwrap().to_bytes();
+    (head.status.as_u16(), head.headers, body.len())
+}
+
+#[tokio::test]
+async fn a_response_to_head_has_the_length_of_the_body_and_no_body() {
+    let service = Service::start("").await;
+    let (mut sender, _connection) = connect_to(service.address).await;
+    for (uri, status) in [
+        ("http://localhost/formats", 200),
+        ("http://localhost/nowhere", 404),
+        ("http://localhost/formats?no=such", 422),
+        ("http://elsewhere.example/formats", 421),
+    ] {
+        let (head_status, headers, body_len) = bare(&mut sender, "HEAD", uri, "").await;
+        assert_eq!((head_status, body_len), (status, 0), "{uri}");
+        let len = headers["content-length"].to_str().unwrap();
+        let (get_status, _, body_len) = bare(&mut sender, "GET", uri, "").await;
+        assert_eq!(
+            (get_status, body_len.to_string().as_str()),
+            (status, len),
+            "{uri}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_was_not_modified_has_no_length() {
+    let service = Service::start("").await;
+    let (mut sender, _connection) = connect_to(service.address).await;
+    let uri = "http://localhost/page/main.js";
+    let (status, headers, _) = bare(&mut sender, "GET", uri, "").await;
+    assert_eq!(status, 200);
+    let etag = headers["etag"].to_str().unwrap();
+    let (status, headers, _) = bare(&mut sender, "GET", uri, etag).await;
+    assert_eq!(status, 304);
+    assert!(!headers.contains_key("content-length"), "{headers:?}");
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
+use axum::http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header,
+};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -31,12 +33,17 @@ const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
 
 /// The body of a response, which reports the memory needed to send it.
 pub trait ResponseBody:
-    HttpBody<Data = Bytes, Error = axum::Error> + ReservedBody + Unpin + Send + 'static
+    HttpBody<Data = Bytes, Error = axum::Error> + ReservedBody + Default + Unpin + Send + 'static
 {
 }
 
 impl<B> ResponseBody for B where
-    B: HttpBody<Data = Bytes, Error = axum::Error> + ReservedBody + Unpin + Send + 'static
+    B: HttpBody<Data = Bytes, Error = axum::Error>
+        + ReservedBody
+        + Default
+        + Unpin
+        + Send
+        + 'static
 {
 }
 
@@ -145,6 +152,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
         let has_body = !request.body().is_end_stream();
         let guard = self.activity.begin_request(has_body);
         let is_http1 = request.version() < Version::HTTP_2;
+        let is_head = *request.method() == Method::HEAD;
         let is_probe = (self.dispatch.is_probe)(request.uri());
         let other = self
             .callers
@@ -187,6 +195,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             progress,
             refuse: self.dispatch.refuse,
             is_http1,
+            is_head,
             is_test,
             guard: Some(guard),
             other,
@@ -202,6 +211,7 @@ pin_project! {
         progress: Progress<H>,
         refuse: fn(&HeaderMap, Shed, bool) -> Response<H::Body>,
         is_http1: bool,
+        is_head: bool,
         is_test: bool,
         // Counts the request as in flight. `None` once the head of the response is ready, because
         // the body of the response then holds the guard.
@@ -271,6 +281,14 @@ impl<H: Handler> Future for TrackedResponse<H> {
                 .headers_mut()
                 .insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if *this.is_head {
+            response = without_body(response);
+        }
+        if response.status() == StatusCode::NOT_MODIFIED {
+            // axum adds the length 0, but only the length of the 200 response is allowed (RFC 9110,
+            // section 8.6).
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+        }
         let stream = this
             .reserved
             .stream
@@ -284,4 +302,16 @@ impl<H: Handler> Future for TrackedResponse<H> {
             }
         })))
     }
+}
+
+/// Returns the response to a HEAD request: the headers of `response`, with the length of its body,
+/// but without the body. Over HTTP/1, hyper omits the body itself. Over HTTP/2, hyper sends it.
+fn without_body<B: ResponseBody>(mut response: Response<B>) -> Response<B> {
+    // If the body is empty, the handler may have removed it, so its length is unknown.
+    let len = response.body().size_hint().exact().filter(|len| *len > 0);
+    if let Some(len) = len {
+        let headers = response.headers_mut();
+        headers.entry(header::CONTENT_LENGTH).or_insert(len.into());
+    }
+    response.map(|_| B::default())
 }
