@@ -560,6 +560,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_is_turned_away_gets_the_headers_of_every_response() {
+        let response = turn_away(&HeaderMap::new(), Shed::Memory, true);
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let headers = response.headers();
+        assert_eq!(headers[header::CACHE_CONTROL], "no-store");
+        assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert!(headers.contains_key(X_REQUEST_ID) && headers.contains_key(IDMINT_TEST));
+    }
+
+    #[test]
     fn the_way_past_the_table_takes_the_paths_that_the_table_takes_for_mints() {
         let row = |(method, path): (Method, &'static str)| {
             let only = MethodFilter::try_from(method.clone()).expect("one of axum's");

@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::body::AnswerBody;
+use super::body::{AnswerBody, NO_SNIFFING};
 use super::json::json_bytes;
 use super::problem_catalog::Slug;
 
@@ -172,6 +172,7 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         if let Some(wait) = self.0.retry_after {
             headers.insert(
                 header::RETRY_AFTER,
