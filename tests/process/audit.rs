@@ -104,6 +104,11 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         exchange(&service, "GET /formats", &named("scope"), "").status,
         403
     );
+    let id = "1I9ZC1002";
+    for path in ["/decode", "/conjunctions", "/ledgers/aa77f99c/ids"] {
+        let refused = exchange(&service, &format!("GET {path}/{id}"), "", "");
+        assert_eq!(refused.status, 401);
+    }
     assert_eq!(exchange(&service, "GET /health/live", "", "").status, 200);
     let ledger = exchange(
         &service,
@@ -210,10 +215,22 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         (&told("reported")["path"], &told("reported")["count"]),
         (&"/conjunctions".into(), &1.into())
     );
-    assert_eq!(requests.len(), 9, "nothing else is audited: {requests:?}");
+    let refused = requests.iter().filter(|line| line["status"] == 401);
+    let paths: Vec<_> = refused.map(|line| line["path"].as_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/formats",
+            "/decode/{id}",
+            "/conjunctions/{id}",
+            "/ledgers/aa77f99c/ids/{id}"
+        ]
+    );
+    assert_eq!(requests.len(), 12, "nothing else is audited: {requests:?}");
+    let trail = fs::read_to_string(&trail).unwrap();
     assert!(
-        !fs::read_to_string(&trail).unwrap().contains(&token),
-        "a trail has no tokens"
+        !trail.contains(&token) && !trail.contains(id),
+        "a trail has neither tokens nor ids"
     );
     println!("{} acts and {} requests", acts.len(), requests.len());
 }
