@@ -414,8 +414,8 @@ impl<'a> Origin<'a> {
 /// `*` for every origin.
 ///
 /// An origin has the scheme `http` or `https`, a lower-case host and an optional port. It has no
-/// path, not even a final slash. Browsers never send a path, so an origin with a path would match
-/// nothing.
+/// path, not even a final slash, and no default port, such as 443 for `https`. Browsers send
+/// neither, so an origin with a path or a default port would match nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorsOrigin(HeaderValue);
 
@@ -423,7 +423,10 @@ impl CorsOrigin {
     /// Parses an origin or `*`. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-        let is_origin = text == "*" || (is_lower && Origin::parse(text).is_some());
+        let is_sent = |origin: Origin<'_>| {
+            !text.ends_with(':') && origin.authority.port != Some(origin.default_port)
+        };
+        let is_origin = text == "*" || (is_lower && Origin::parse(text).is_some_and(is_sent));
         HeaderValue::from_str(text)
             .ok()
             .filter(|_| is_origin)
@@ -583,7 +586,8 @@ mod tests {
             "*",
             "https://example.com",
             "http://localhost:3000",
-            "http://[::1]:80",
+            "http://[::1]:8080",
+            "https://a:80",
         ] {
             assert!(
                 CorsOrigin::parse(text).is_some_and(|origin| origin.value() == text),
@@ -596,6 +600,9 @@ mod tests {
             "https://",
             "https://example.com/",
             "https://Example.com",
+            "https://a:443",
+            "http://[::1]:80",
+            "http://a:",
             "ftp://a",
             "null",
         ] {

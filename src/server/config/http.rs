@@ -202,7 +202,7 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D:
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CorsOrigin>, D::Error> {
-    let expected = "an origin such as \"https://example.com\" (no path), or \"*\"";
+    let expected = "an origin such as \"https://example.com\" (no path, no default port), or \"*\"";
     value::distinct_texts(deserializer, expected, CorsOrigin::parse)
 }
 

@@ -389,6 +389,10 @@ fn texts_and_lists_are_checked_where_they_are_read() {
             "http.cors_origins[1]",
         ),
         (
+            "http.cors_origins = [\"https://a.example:443\"]",
+            "http.cors_origins[0]",
+        ),
+        (
             "http.hosts = [\"*\", \"ids.example.com:8080\"]",
             "http.hosts[1]",
         ),
