@@ -170,8 +170,10 @@ fn a_note_that_cannot_be_written_does_not_lose_the_result() {
         assert!(ended.status.success(), "{args:?}: {}", ended.status);
         ended.stdout
     };
-    let next = ["numbers", "next", "series-1", "--key", "a", "--server"];
-    let next = [&next[..], &[&service.url()]].concat();
+    let url = service.url();
+    let next = [
+        "numbers", "next", "series-1", "--key", "a", "--server", &url,
+    ];
     let number = print(&next);
     assert!(!number.is_empty());
     assert_eq!(print(&next), number, "the note says that it was repeated");
