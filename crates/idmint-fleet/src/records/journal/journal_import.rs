@@ -6,7 +6,7 @@
 //! event), and compares the previous head. So no ledger has a gap even if the import is
 //! interrupted, and another run continues the import.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::chain_choice::ChainChoice;
@@ -288,35 +288,42 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
+    /// Adds the missing anchors of all pairs. A pair of which more anchors are missing than fit into
+    /// a transaction is handled again in the next one, which then finds the anchors of the first.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
-        let pairs: Vec<_> = self.copies.pairs.iter().collect();
-        for some in pairs.chunks(PAIRS_MAX) {
+        let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
+        while !waiting.is_empty() {
             let keys = &self.store.keys;
+            let some: Vec<_> = waiting.drain(..waiting.len().min(PAIRS_MAX)).collect();
             let ranges: Vec<Range> = some
                 .iter()
                 .map(|((format, pair), _)| Range::one(keys.pair(format, *pair)))
                 .collect();
             let mut transaction = Transaction::default();
-            for (((format, pair), journalled), found) in some.iter().zip(self.store.read(&ranges)?)
-            {
+            for (of, found) in some.into_iter().zip(self.store.read(&ranges)?) {
+                let ((format, pair), journalled) = of;
                 let (mut anchors, before) = (
                     anchors_of(&found)?,
                     found.first().map_or(Revision::ABSENT, |e| e.modified),
                 );
                 let there = anchors.len();
-                for anchor in missing(journalled, &mut anchors) {
-                    done.lost_conjunctions.push(LostConjunction {
+                let lost = missing(journalled, &mut anchors);
+                // One operation is for the row of the pair.
+                let room = OPERATIONS_MAX.saturating_sub(transaction.write.len() + 1);
+                if anchors.len() - there > room {
+                    anchors.truncate(there + room);
+                    waiting.push_front(of);
+                } else {
+                    let lost = lost.into_iter().map(|anchor| LostConjunction {
                         format: format.clone(),
                         pair: *pair,
                         anchor,
                     });
+                    done.lost_conjunctions.extend(lost);
                 }
                 let new = &anchors[there..];
                 if new.is_empty() {
                     continue;
-                }
-                if transaction.write.len() + new.len() + 2 > OPERATIONS_MAX {
-                    self.commit(&std::mem::take(&mut transaction))?;
                 }
                 let key = keys.pair(format, *pair);
                 transaction

@@ -21,7 +21,7 @@ use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
 use idmint_storage::Namespace;
 use idmint_storage::samples::{
-    NOW, anchor, append, close_plan, create, give, links, near, plan, series,
+    NOW, anchor, anchor_of, append, close_plan, create, give, links, near, plan, series,
 };
 use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
@@ -338,7 +338,8 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
         last = write(&node, behind(&last, &long, key));
     }
     let objects: Vec<_> = (2..80)
-        .map(|n| idmint_storage::samples::anchor_of("conjunction", (n, 1), 5, 0))
+        .map(|n| anchor_of("conjunction", (n, 1), 5, 0))
+        .chain((0..260).map(|n| anchor_of("conjunction", (80, 1), 100_000_000 * n, 0)))
         .collect();
     objects
         .chunks(40)
@@ -376,6 +377,32 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
         }
     }
     println!("{transactions} transactions");
+}
+
+#[test]
+fn a_pair_with_more_missing_anchors_than_a_transaction_holds_comes_back_whole() {
+    for count in [124, 125, 126, 127, 128, 300] {
+        let samples = SampleNodes::of(1);
+        let node = samples.node(0, FIRST);
+        for objects in [(1, 2), (1, 3), (1, 4)] {
+            let anchors: Vec<_> = (0..count)
+                .map(|n| anchor_of("conjunction", objects, 100_000_000 * n, 0))
+                .collect();
+            anchors
+                .chunks(40)
+                .for_each(|some| node.write(some).unwrap());
+        }
+        let expected = samples.stored(&["conj-t"]);
+        samples.store.restore(&MemoryCoordinator::default());
+        let copies = samples.copies([0]);
+        let done = samples.import(&copies);
+        let all = 3 * u64::try_from(count).unwrap();
+        assert_eq!((done.conjunctions, done.lost_conjunctions), (all, vec![]));
+        assert_eq!(samples.stored(&["conj-t"]), expected);
+        let last = 100_000_000 * (count - 1);
+        assert_eq!(near(&samples.forgetful(), last), [(last, 0)]);
+        assert_eq!(samples.import(&copies), Reimported::default());
+    }
 }
 
 #[test]
