@@ -14,11 +14,11 @@ use super::segments::{self, JournalBounds};
 use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
 use crate::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction};
 use crate::nonce::Nonce;
-use crate::records::JOURNALLED_WITHIN;
 use crate::records::known_fleet::FleetEra;
+use crate::records::{FleetRecords, JOURNALLED_WITHIN};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
-use idmint_records::ledger::{AppendPlan, KeyHash};
+use idmint_records::ledger::{AppendPlan, KeyHash, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::samples::{
     NOW, anchor, anchor_of, append, close_plan, create, give, links, near, plan, series,
@@ -892,4 +892,55 @@ fn a_series_that_a_caller_knows_to_be_closed_is_closed_after_a_restore_unless_it
     samples.import(&copies);
     assert_eq!((last(&acme), last(&unbegun)), (None, Some(None)));
     give(&records, &acme, 1, "c");
+}
+
+#[test]
+fn a_key_with_two_numbers_in_the_journals_keeps_the_number_of_the_later_era() {
+    let key_of = |records: &FleetRecords, name: &SeriesName| {
+        let key = (name.clone(), KeyHash::of_series(name, "k"));
+        records.given_to(&[key]).unwrap().remove(0).unwrap().first
+    };
+    for between in [1, 60] {
+        let samples = SampleNodes::of(2);
+        let acme = series("acme");
+        give(&samples.forgetful(), &acme, 4, "before");
+        let backup = samples.store.copy();
+        let first = samples.node(0, FIRST);
+        give(&first, &acme, 1, "a");
+        for n in 0..between {
+            give(&first, &acme, 1, &format!("b{n}"));
+        }
+        let last = give(&first, &acme, 1, "k");
+        samples.store.restore(&backup);
+        let again = give(&samples.node(1, FENCED), &acme, 1, "k");
+        samples.store.restore(&backup);
+        let copies = samples.copies([0, 1]);
+        let done = samples.import(&copies);
+        assert_eq!((done.numbers, done.lost_numbers.len()), (between + 2, 1));
+        let records = samples.forgetful();
+        assert_eq!(records.series_head(&acme).unwrap(), Some(last.head()));
+        let found = |number| records.number(&acme, number).unwrap().unwrap().given;
+        assert_eq!(
+            (found(again.first), found(last.first)),
+            (again.clone(), last)
+        );
+        assert_eq!(key_of(&records, &acme), again.first);
+        assert_eq!(samples.import(&copies).numbers, 0);
+    }
+
+    // The request of the later era has the higher number, because no journal has the first number
+    // of that era.
+    let samples = SampleNodes::of(2);
+    let acme = series("acme");
+    give(&samples.forgetful(), &acme, 4, "before");
+    let backup = samples.store.copy();
+    give(&samples.node(0, FIRST), &acme, 1, "k");
+    samples.store.restore(&backup);
+    give(&samples.forgetful(), &acme, 1, "lost");
+    give(&samples.forgetful(), &acme, 1, "b");
+    let again = give(&samples.node(1, FENCED), &acme, 1, "k");
+    samples.store.restore(&backup);
+    assert_eq!(samples.import(&samples.copies([0, 1])).numbers, 3);
+    assert_eq!(again.first, 7);
+    assert_eq!(key_of(&samples.forgetful(), &acme), 7);
 }

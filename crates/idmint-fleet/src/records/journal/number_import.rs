@@ -1,7 +1,7 @@
 //! Imports numbers from the journals of nodes into a coordinator that lost these numbers in a
 //! restore. The import continues each series without a gap, and overwrites no number.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::journal_import::{IMPORTED, ImportError, JournalImport, overtaken};
 use super::number_copies::JournalledNumbers;
@@ -10,7 +10,9 @@ use crate::coordinator::{Compare, Range, Revision, Transaction, Write};
 use crate::records::numbers::{
     GivenCommit, VoidRow, put_commit, put_forms, series_to_bytes, void_to_bytes,
 };
-use idmint_records::ledger::{ClosedSeries, FormChange, GivenNumbers, NumberForm, SeriesName};
+use idmint_records::ledger::{
+    ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberForm, SeriesName,
+};
 use idmint_storage::SeriesSummary;
 use idmint_storage::StoreError;
 
@@ -26,13 +28,18 @@ impl JournalImport<'_> {
             let mut there = self.store.series_summary(series)?;
             let (next, others) = choose(there.as_ref().map(|there| there.last), journalled);
             done.series += u64::from(!next.is_empty());
-            let forms = self.copies.numbers.forms_of(series, &next);
+            let mut forms = &self.copies.numbers.forms_of(series, &next)[..];
+            let owners = owners_of_keys(&next);
             let next: Vec<_> = next
                 .into_iter()
                 .map(|journalled| journalled.given)
                 .collect();
-            for (some, forms) in next.chunks(GIVEN_MAX).zip(forms.chunks(GIVEN_MAX)) {
-                there = Some(self.continue_series(series, there, some, forms)?);
+            let mut rest = &next[..];
+            while !rest.is_empty() {
+                let (some, forms_of_some);
+                (some, rest) = rest.split_at(count_without_repeated_key(rest));
+                (forms_of_some, forms) = forms.split_at(some.len());
+                there = Some(self.continue_series(series, there, some, forms_of_some, &owners)?);
                 done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
             }
             self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
@@ -80,13 +87,15 @@ impl JournalImport<'_> {
     }
 
     /// Writes numbers that follow the last number of a series, and the forms in which they are
-    /// written. Returns the summary of the series with its new last number.
+    /// written. `owners` has the last number of the request that owns each request key. Returns the
+    /// summary of the series with its new last number.
     fn continue_series(
         &self,
         series: &SeriesName,
         before: Option<SeriesSummary>,
         given: &[GivenNumbers],
         forms: &[Option<NumberForm>],
+        owners: &BTreeMap<KeyHash, u64>,
     ) -> Result<SeriesSummary, ImportError> {
         let keys = &self.store.keys;
         let of_keys = given
@@ -120,7 +129,11 @@ impl JournalImport<'_> {
         put_forms(keys, &forms, &mut transaction);
         // A caller may have repeated its request before its number was imported, and received
         // another number. The caller's request key then keeps that other number.
-        let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
+        let mut in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
+        let of_others = given
+            .iter()
+            .filter(|given| owners[&given.mark.key] != given.last);
+        in_use.extend(of_others.map(|given| keys.number_key(series, given.mark.key)));
         transaction
             .compare
             .retain(|compare| !in_use.contains(compare.key()));
@@ -204,6 +217,27 @@ impl JournalImport<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the last number of the request that owns each request key of a series.
+///
+/// A key has two requests if a restore lost the numbers of the first one, and the caller repeated
+/// it. The request of the later era owns the key, because the caller received its numbers last.
+fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
+    let mut by_age: Vec<_> = next.iter().collect();
+    by_age.sort_by_key(|journalled| (journalled.era, journalled.given.recorded));
+    by_age
+        .into_iter()
+        .map(|JournalledNumbers { given, .. }| (given.mark.key, given.last))
+        .collect()
+}
+
+/// Returns how many requests, counted from the first one, fit into one row of numbers. No two of
+/// them have the same key, because nodes find the numbers of a key in a row by the key alone.
+fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
+    let mut keys = BTreeSet::new();
+    let fits = given.iter().take(GIVEN_MAX);
+    fits.take_while(|given| keys.insert(given.mark.key)).count()
 }
 
 /// Returns the changes of form to store with these numbers. A form says how numbers are written,
