@@ -26,13 +26,13 @@ use idmint_records::conjunction::{ExternalId, Pair, ReportCount, Seen, Tca};
 use idmint_records::ledger::{AppendPlan, GivenNumbers, VoidPlan};
 use idmint_storage::SlotShare;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, at, create, give, links, near, plan, ready, series,
+    NOW, anchor, anchor_of, append, at, close_plan, create, give, links, near, plan, ready, series,
     void_request, write, write_ledger,
 };
 use idmint_storage::{
     AdoptedFolder, AdoptionProgress, AnchorKey, ConjunctionStore, FailureKind, KeptFormat,
-    LedgerStore, ListRange, Namespace, NumberStore, Opened, OwnEngine, RecordPlan, RequestStore,
-    StoreError,
+    LedgerStore, ListRange, Namespace, NumberStore, Opened, OwnEngine, RecordPlan, RecordStore,
+    RequestStore, StoreError,
 };
 
 const DAY_MICROS: u64 = 86_400_000_000;
@@ -876,4 +876,20 @@ fn a_folder_that_runs_is_damaged_or_has_nothing_is_refused() {
         );
     }
     assert!(!missing.exists(), "no folder is made");
+}
+
+#[test]
+fn a_series_that_the_fleet_has_closed_is_not_opened_again() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    let acme = series("acme");
+    records(&store)
+        .write(&[close_plan(&acme, None)])
+        .expect("nothing was written meanwhile");
+    let before = content(&store);
+    let refused = run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node)
+        .expect_err("the folder has a number of the closed series");
+    assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+    assert!(refused.to_string().contains("series acme"), "{refused}");
+    assert_eq!(content(&store), before);
+    node.start().expect("the adoption has not begun");
 }

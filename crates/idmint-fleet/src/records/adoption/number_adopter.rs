@@ -42,6 +42,10 @@ impl RecordAdopter {
         }
         let known = begun.map(|there| there.last);
         let is_closed = there.as_ref().is_some_and(|there| there.closed.is_some());
+        let last = summary.head().map(|head| head.last);
+        if is_closed && known < last {
+            return Err(differs(&keys.series(series)));
+        }
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         let mut earlier_form = earlier_form(summary, of)?;
         let (mut count, mut next) = (AdoptedCount::default(), Some(summary.first));
@@ -78,7 +82,6 @@ impl RecordAdopter {
         }
         // If the fleet has already issued numbers after the folder's last number, the series stays
         // open in the fleet, even if it is closed in the folder.
-        let last = summary.head().map(|head| head.last);
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
         } else {

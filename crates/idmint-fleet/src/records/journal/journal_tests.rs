@@ -21,7 +21,7 @@ use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, close_plan, create, give, links, near, plan, series,
+    NOW, anchor, anchor_of, append, begin, close_plan, create, give, links, near, plan, series,
 };
 use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
@@ -943,4 +943,43 @@ fn a_key_with_two_numbers_in_the_journals_keeps_the_number_of_the_later_era() {
     assert_eq!(samples.import(&samples.copies([0, 1])).numbers, 3);
     assert_eq!(again.first, 7);
     assert_eq!(key_of(&samples.forgetful(), &acme), 7);
+}
+
+#[test]
+fn a_number_of_an_earlier_era_than_the_closing_comes_back_and_the_series_stays_closed() {
+    // Node 1 closed the series after a restore had lost the number 4 of node 0.
+    for journals in [&[0][..], &[0, 1]] {
+        for is_closed_there in [true, false] {
+            let samples = SampleNodes::of(2);
+            let [acme, unbegun] = ["acme", "unbegun"].map(series);
+            give(&samples.node(0, FIRST), &acme, 3, "a");
+            let backup = samples.store.copy();
+            give(&samples.node(0, FIRST), &acme, 1, "b");
+            begin(&samples.node(0, FIRST), &unbegun, 8, "c");
+            samples.store.restore(&backup);
+            let node = samples.node(1, FENCED);
+            let head = node.series_head(&acme).unwrap();
+            node.write(&[close_plan(&acme, head), close_plan(&unbegun, None)])
+                .unwrap();
+            if !is_closed_there {
+                samples.store.restore(&backup);
+            }
+            let copies = samples.copies(journals.iter().copied());
+            let done = samples.import(&copies);
+            assert_eq!((done.numbers, done.lost_numbers), (2, vec![]));
+            let is_known = is_closed_there || journals.contains(&1);
+            let records = samples.forgetful();
+            for (name, last) in [(&acme, 4), (&unbegun, 8)] {
+                let state = records.series_state(name).unwrap();
+                assert_eq!(state.head.map(|head| head.last), Some(last));
+                let closed_last = state.closed.map(|closed| closed.last);
+                assert_eq!(closed_last, is_known.then_some(Some(last)));
+            }
+            let found = records.given(&unbegun, 0, 9).unwrap();
+            assert_eq!((found.len(), found[0].first), (1, 8));
+            let revision = samples.store.revision();
+            assert_eq!(samples.import(&copies), Reimported::default());
+            assert_eq!(samples.store.revision(), revision, "nothing is written");
+        }
+    }
 }

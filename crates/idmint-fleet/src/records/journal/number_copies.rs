@@ -99,6 +99,37 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
+    /// `true` if one of these numbers was issued in a later era than the one in which the series
+    /// was closed. An earlier restore had then undone the closing.
+    pub(super) fn is_reopened_by(
+        &self,
+        series: &SeriesName,
+        numbers: &[JournalledNumbers],
+    ) -> bool {
+        let mut closed = self.closed.iter();
+        let closed = closed.find(|(closed, _)| closed.series == *series);
+        closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
+    }
+
+    /// `true` if the numbers above `closed.last`, up to the last number of the series, are of
+    /// earlier eras than `era`, in which the series was closed.
+    pub(super) fn are_before_closing(
+        &self,
+        closed: &ClosedSeries,
+        era: FleetEra,
+        last: Option<u64>,
+    ) -> bool {
+        let of_series = self.series.get(&closed.series).into_iter().flatten();
+        let above: Vec<_> = of_series
+            .filter(|JournalledNumbers { given, .. }| {
+                Some(given.last) > closed.last && Some(given.last) <= last
+            })
+            .collect();
+        // The last number may be missing in the journals. Its era is then unknown.
+        above.iter().any(|above| Some(above.given.last) == last)
+            && above.iter().all(|above| above.era < era)
+    }
+
     /// Adds the row of a void number.
     pub(super) fn add_void(&mut self, row: VoidRow, era: FleetEra) {
         self.voids.push(JournalledVoid { row, era });

@@ -7,6 +7,7 @@ use super::journal_import::{IMPORTED, ImportError, JournalImport, overtaken};
 use super::number_copies::JournalledNumbers;
 use super::reimported::{LostNumbers, Reimported};
 use crate::coordinator::{Compare, Range, Revision, Transaction, Write};
+use crate::records::known_fleet::FleetEra;
 use crate::records::numbers::{
     GivenCommit, VoidRow, put_commit, put_forms, series_to_bytes, void_to_bytes,
 };
@@ -26,7 +27,9 @@ impl JournalImport<'_> {
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
-            let (next, others) = choose(there.as_ref().map(|there| there.last), journalled);
+            let head = there.as_ref().and_then(SeriesSummary::head);
+            let (next, others) = choose(head.map(|head| head.last), journalled);
+            let is_reopened = self.copies.numbers.is_reopened_by(series, &next);
             done.series += u64::from(!next.is_empty());
             let mut forms = &self.copies.numbers.forms_of(series, &next)[..];
             let owners = owners_of_keys(&next);
@@ -39,29 +42,33 @@ impl JournalImport<'_> {
                 let (some, forms_of_some);
                 (some, rest) = rest.split_at(count_without_repeated_key(rest));
                 (forms_of_some, forms) = forms.split_at(some.len());
-                there = Some(self.continue_series(series, there, some, forms_of_some, &owners)?);
+                let next = (some, forms_of_some);
+                there = Some(self.continue_series(series, there, next, &owners, is_reopened)?);
                 done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
             }
             self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
         }
         self.import_voids(done)?;
-        for (closed, _) in &self.copies.numbers.closed {
-            self.close(closed)?;
+        for (closed, era) in &self.copies.numbers.closed {
+            self.close(closed, *era)?;
         }
         Ok(())
     }
 
-    /// Closes a series again that was closed before the restore. The series stays open if it has
-    /// numbers above `closed.last`. They were issued after an earlier restore had undone the
-    /// closing.
-    fn close(&self, closed: &ClosedSeries) -> Result<(), ImportError> {
+    /// Closes a series again that was closed before the restore, in the era `era`. The series stays
+    /// open if it has numbers above `closed.last` that were issued after an earlier restore had
+    /// undone the closing. Numbers of an earlier era than the closing do not open the series,
+    /// because it was closed while they were lost.
+    fn close(&self, closed: &ClosedSeries, era: FleetEra) -> Result<(), ImportError> {
         let (revision, there) = self.store.series_row(&closed.series)?;
         let last = there
             .as_ref()
             .and_then(SeriesSummary::head)
             .map(|head| head.last);
         let is_closed = there.as_ref().is_some_and(|there| there.closed.is_some());
-        if is_closed || last > closed.last {
+        let numbers = &self.copies.numbers;
+        let is_undone = last > closed.last && !numbers.are_before_closing(closed, era, last);
+        if is_closed || is_undone {
             return Ok(());
         }
         let closed = ClosedSeries {
@@ -87,15 +94,16 @@ impl JournalImport<'_> {
     }
 
     /// Writes numbers that follow the last number of a series, and the forms in which they are
-    /// written. `owners` has the last number of the request that owns each request key. Returns the
-    /// summary of the series with its new last number.
+    /// written. `owners` has the last number of the request that owns each request key. A closed
+    /// series stays closed unless `is_reopened`. Returns the summary of the series with its new
+    /// last number.
     fn continue_series(
         &self,
         series: &SeriesName,
         before: Option<SeriesSummary>,
-        given: &[GivenNumbers],
-        forms: &[Option<NumberForm>],
+        (given, forms): (&[GivenNumbers], &[Option<NumberForm>]),
         owners: &BTreeMap<KeyHash, u64>,
+        is_reopened: bool,
     ) -> Result<SeriesSummary, ImportError> {
         let keys = &self.store.keys;
         let of_keys = given
@@ -118,13 +126,24 @@ impl JournalImport<'_> {
             return Err(overtaken().into());
         }
         let mut transaction = Transaction::default();
+        let begun = before.as_ref().filter(|before| before.has_numbers());
         let commit = GivenCommit {
             attempt: IMPORTED,
-            begins: before.is_none(),
+            begins: begun.is_none(),
             given: given.to_vec(),
         };
-        let before = (revision, before.as_ref());
-        let summary = put_commit(keys, before, &commit, None, &mut transaction);
+        let closed = before.as_ref().and_then(|before| before.closed.clone());
+        let closed = closed.filter(|_| !is_reopened).map(|closed| ClosedSeries {
+            last: Some(commit.last()),
+            ..closed
+        });
+        let summary = put_commit(
+            keys,
+            (revision, begun),
+            &commit,
+            closed.as_ref(),
+            &mut transaction,
+        );
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
         // A caller may have repeated its request before its number was imported, and received
@@ -303,7 +322,6 @@ fn choose(
 mod tests {
     use super::*;
     use crate::records::journal::number_copies::NumberCopies;
-    use crate::records::known_fleet::FleetEra;
     use idmint_core::time::UnixNanos;
     use idmint_records::ledger::NumberPlan;
     use idmint_storage::RecordPlan;
