@@ -95,7 +95,7 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The stored rows that directly precede the new events and numbers.
+    /// The stored rows that directly precede the new events, numbers and closings.
     predecessors: Vec<KeyValue>,
 }
 

@@ -21,7 +21,8 @@ use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, begin, close_plan, create, give, links, near, plan, series,
+    NOW, anchor, anchor_of, append, begin, close_plan, create, form, give, given_plan, in_form,
+    links, near, plan, series,
 };
 use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
@@ -982,4 +983,26 @@ fn a_number_of_an_earlier_era_than_the_closing_comes_back_and_the_series_stays_c
             assert_eq!(samples.store.revision(), revision, "nothing is written");
         }
     }
+}
+
+#[test]
+fn a_node_that_closes_a_series_journals_the_last_number_that_it_returns() {
+    let samples = SampleNodes::of(2);
+    let acme = series("acme");
+    let given = give(&samples.node(1, FIRST), &acme, 5, "a");
+    let backup = samples.store.copy();
+    // Node 0 is killed before it journals the number 6 and the form of that number.
+    let last = in_form(given_plan(&acme, 1, "b", Some(given.head())), form("LAST-"));
+    samples.killed(0, FIRST).write(&[last]).unwrap_err();
+    let node = samples.node(1, FIRST);
+    let head = node.series_head(&acme).unwrap();
+    node.write(&[close_plan(&acme, head)]).unwrap();
+    samples.store.restore(&backup);
+    samples.import(&samples.copies([0, 1]));
+    let records = samples.forgetful();
+    let state = records.series_state(&acme).unwrap();
+    assert_eq!(state.head, head);
+    assert_eq!(state.closed.map(|closed| closed.last), Some(Some(6)));
+    assert_eq!(records.form_at(&acme, 6).unwrap(), Some(form("LAST-")));
+    assert_eq!(records.form_at(&acme, 5).unwrap(), None);
 }

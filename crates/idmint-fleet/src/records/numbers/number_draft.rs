@@ -79,10 +79,10 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The first number of the series that the transaction issues, or `None` if the transaction
-    /// only closes the series.
+    /// The first number of the series that the transaction issues. If the transaction only closes
+    /// the series, the last number of the series, or `None` if the series has no number.
     first: Option<u64>,
-    /// The stored row with the form (how numbers are written) of the number before `first`. Every
+    /// The stored row with the form (how numbers are written) that applies to `first`. Every
     /// transaction that changes this row also changes the row of the series.
     form_row: Option<KeyValue>,
     /// The form (how a number is written) of the last number of the series, after the plans that
@@ -129,7 +129,8 @@ impl NumberDraft {
                         .or_default();
                 }
                 RecordPlan::Close(ClosePlan { closed, .. }) => {
-                    round.series.entry(closed.series.clone()).or_default();
+                    let of_series = round.series.entry(closed.series.clone()).or_default();
+                    of_series.first = of_series.first.or(closed.last);
                 }
                 RecordPlan::Append(_) | RecordPlan::Anchor(_) => {}
             }
@@ -322,7 +323,7 @@ impl NumberDraft {
     }
 
     /// Returns, for each series, the key of the row with the numbers that directly precede its
-    /// first new number.
+    /// first new number or its closing.
     pub(in crate::records) fn predecessors<'p>(
         keys: &'p Keys,
         plans: &'p [RecordPlan],
@@ -334,6 +335,11 @@ impl NumberDraft {
             {
                 before.map(|head| keys.numbers(&given.series, head.last))
             }
+            RecordPlan::Close(ClosePlan { before, closed })
+                if seen.insert(closed.series.clone()) =>
+            {
+                before.map(|head| keys.numbers(&closed.series, head.last))
+            }
             RecordPlan::Number(_)
             | RecordPlan::Void(_)
             | RecordPlan::Close(_)
@@ -343,7 +349,7 @@ impl NumberDraft {
     }
 
     /// Returns the rows with the forms (how numbers are written) of the numbers that directly
-    /// precede the new numbers.
+    /// precede the new numbers or a closing.
     pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
         self.series
             .values()
