@@ -18,11 +18,11 @@ use crate::records::known_fleet::FleetEra;
 use crate::records::{FleetRecords, JOURNALLED_WITHIN};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
-use idmint_records::ledger::{AppendPlan, KeyHash, SeriesName};
+use idmint_records::ledger::{AppendPlan, KeyHash, NumberPlan, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, begin, close_plan, create, form, give, given_plan, in_form,
-    links, near, plan, series,
+    NOW, anchor, anchor_of, append, at, begin, close_plan, correction_plan, create, form, give,
+    given_plan, in_form, links, near, number_request, plan, series,
 };
 use idmint_storage::{
     ConjunctionStore, LedgerStore, NumberStore, RecordPlan, RecordStore, RequestStore, WriteError,
@@ -1005,4 +1005,86 @@ fn a_node_that_closes_a_series_journals_the_last_number_that_it_returns() {
     assert_eq!(state.closed.map(|closed| closed.last), Some(Some(6)));
     assert_eq!(records.form_at(&acme, 6).unwrap(), Some(form("LAST-")));
     assert_eq!(records.form_at(&acme, 5).unwrap(), None);
+}
+
+#[test]
+fn a_corrected_first_number_is_not_lost_and_its_correction_comes_back() {
+    for (wrong, right) in [(47_110, 4_711), (12, 10), (10, 12)] {
+        for later in [FIRST, FENCED] {
+            let samples = SampleNodes::of(2);
+            let acme = series("acme");
+            let mut backups = vec![samples.store.copy()];
+            let node = samples.node(0, FIRST);
+            let request = number_request(&acme, 1, "wrong").beginning_with(wrong);
+            let plan = NumberPlan::make(&request, None, at(NOW)).unwrap();
+            let replaced = plan.given.clone();
+            let plan = in_form(RecordPlan::Number(plan), form("A-"));
+            node.write(&[plan]).unwrap();
+            backups.push(samples.store.copy());
+            let plan = correction_plan(&replaced, right, "right");
+            samples
+                .node(1, FIRST)
+                .write(&[in_form(plan, form("A-"))])
+                .unwrap();
+            backups.push(samples.store.copy());
+            // The key of the wrong number is free again.
+            for key in ["a", "b", "wrong"] {
+                give(&samples.node(1, later), &acme, 1, key);
+            }
+            backups.push(samples.store.copy());
+            let content = |records: &FleetRecords| {
+                let keys = ["right", "a", "b", "wrong"];
+                let keys = keys.map(|key| (acme.clone(), KeyHash::of_series(&acme, key)));
+                (
+                    records.series(None, 9).unwrap(),
+                    records.given(&acme, 0, 9).unwrap(),
+                    records.forms(&acme, 0..=u64::MAX).unwrap(),
+                    records.given_to(&keys).unwrap(),
+                )
+            };
+            let expected = content(&samples.forgetful());
+            assert_eq!((expected.0[0].first, expected.1.len()), (right, 4));
+            let copies = samples.copies([0, 1]);
+            for backup in &backups {
+                for fates in [&[][..], &[(true, false)], &[(false, false)]] {
+                    samples.store.restore(backup);
+                    if let [(is_done, false)] = fates {
+                        let mut fates = VecDeque::from([(*is_done, false)]);
+                        fates.extend([(false, true); 5]);
+                        let fates = Arc::new(Mutex::new(fates));
+                        let _ = samples.try_import(unsteady(&samples.store, &fates), &copies);
+                    }
+                    let done = samples.import(&copies);
+                    assert_eq!((done.has_gap(), done.lost_numbers), (false, vec![]));
+                    assert_eq!(content(&samples.forgetful()), expected);
+                    assert_eq!(samples.import(&copies), Reimported::default());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_first_number_that_was_never_corrected_in_the_later_era_stays() {
+    let samples = SampleNodes::of(2);
+    let acme = series("acme");
+    let wrong = begin(&samples.node(0, FIRST), &acme, 12, "wrong");
+    let backup = samples.store.copy();
+    let plan = correction_plan(&wrong, 10, "right");
+    samples.node(0, FIRST).write(&[plan]).unwrap();
+    // The restore loses the correction, and the series goes on after the wrong number.
+    samples.store.restore(&backup);
+    let next = give(&samples.node(1, FENCED), &acme, 1, "next");
+    for backup in [backup, MemoryCoordinator::default()] {
+        samples.store.restore(&backup);
+        let done = samples.import(&samples.copies([0, 1]));
+        let lost: Vec<_> = done
+            .lost_numbers
+            .iter()
+            .map(|lost| lost.given.first)
+            .collect();
+        assert_eq!(lost, [10], "the correction is lost");
+        let found = samples.forgetful().given(&acme, 0, 9).unwrap();
+        assert_eq!(found, [wrong.clone(), next.clone()]);
+    }
 }

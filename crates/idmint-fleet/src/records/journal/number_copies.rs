@@ -32,6 +32,9 @@ pub(super) struct JournalledNumbers {
     pub(super) given: GivenNumbers,
     /// `true` if these are the first numbers of the series.
     pub(super) begins: bool,
+    /// `true` if this is a wrong first number that was corrected. [`NumberCopies::settle`] sets
+    /// this flag.
+    pub(super) is_corrected: bool,
     /// The latest era in which any journal has the numbers. A new era begins when an operator
     /// fences the fleet after a restore.
     pub(super) era: FleetEra,
@@ -52,7 +55,12 @@ impl NumberCopies {
             self.series
                 .entry(given.series.clone())
                 .or_default()
-                .push(JournalledNumbers { given, begins, era });
+                .push(JournalledNumbers {
+                    given,
+                    begins,
+                    is_corrected: false,
+                    era,
+                });
         }
     }
 
@@ -137,8 +145,16 @@ impl NumberCopies {
 
     /// Sorts all entries. If several journals have equal entries, keeps only the entry of the
     /// latest era.
+    ///
+    /// A series can begin twice in an era only if its first number was wrong and was corrected. The
+    /// correction is recorded later, and the node that made it journalled both in the same era.
     pub(super) fn settle(&mut self) {
         for of_series in self.series.values_mut() {
+            let begun: Vec<(FleetEra, EventTime)> = of_series
+                .iter()
+                .filter(|journalled| journalled.begins)
+                .map(|journalled| (journalled.era, journalled.given.recorded))
+                .collect();
             of_series.sort_by_key(|JournalledNumbers { given, era, .. }| {
                 (
                     given.first,
@@ -149,6 +165,11 @@ impl NumberCopies {
                 )
             });
             of_series.dedup_by(|later, earlier| later.given == earlier.given);
+            for journalled in of_series.iter_mut().filter(|journalled| journalled.begins) {
+                let (era, recorded) = (journalled.era, journalled.given.recorded);
+                let corrects = |other: &(FleetEra, EventTime)| other.0 == era && other.1 > recorded;
+                journalled.is_corrected = begun.iter().any(corrects);
+            }
         }
         self.voids.sort_by_key(|JournalledVoid { row, era }| {
             (

@@ -9,17 +9,30 @@ use super::reimported::{LostNumbers, Reimported};
 use crate::coordinator::{Compare, Range, Revision, Transaction, Write};
 use crate::records::known_fleet::FleetEra;
 use crate::records::numbers::{
-    GivenCommit, VoidRow, put_commit, put_forms, series_to_bytes, void_to_bytes,
+    GivenCommit, VoidRow, put_commit, put_forms, remove_wrong, series_to_bytes, void_to_bytes,
 };
 use idmint_records::ledger::{
     ClosedSeries, FormChange, GivenNumbers, KeyHash, NumberForm, SeriesName,
 };
-use idmint_storage::SeriesSummary;
 use idmint_storage::StoreError;
+use idmint_storage::{NumberRecord, SeriesSummary};
 
 /// The maximum number of requests whose numbers are written in one transaction. For each request,
 /// the transaction may also write the form in which its numbers are written.
 const GIVEN_MAX: usize = 50;
+
+/// The next numbers of a series that one transaction imports.
+struct Next<'a> {
+    given: &'a [GivenNumbers],
+    /// The form of each entry of `given`, or `None` if the entry is written like the one before it.
+    forms: &'a [Option<NumberForm>],
+    /// For each request key of the series, the last number of the request that owns the key.
+    owners: &'a BTreeMap<KeyHash, u64>,
+    /// `true` if the series is opened again if it is closed.
+    is_reopened: bool,
+    /// The wrong first number of the series, which the numbers replace.
+    replaces: Option<GivenNumbers>,
+}
 
 impl JournalImport<'_> {
     /// Continues every series with the numbers from the journals, written as before. Then voids and
@@ -27,7 +40,9 @@ impl JournalImport<'_> {
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
+            let mut wrong = self.wrong_first(there.as_ref(), journalled)?;
             let head = there.as_ref().and_then(SeriesSummary::head);
+            let head = head.filter(|_| wrong.is_none());
             let (next, others) = choose(head.map(|head| head.last), journalled);
             let is_reopened = self.copies.numbers.is_reopened_by(series, &next);
             done.series += u64::from(!next.is_empty());
@@ -42,8 +57,14 @@ impl JournalImport<'_> {
                 let (some, forms_of_some);
                 (some, rest) = rest.split_at(count_without_repeated_key(rest));
                 (forms_of_some, forms) = forms.split_at(some.len());
-                let next = (some, forms_of_some);
-                there = Some(self.continue_series(series, there, next, &owners, is_reopened)?);
+                let next = Next {
+                    given: some,
+                    forms: forms_of_some,
+                    owners: &owners,
+                    is_reopened,
+                    replaces: wrong.take(),
+                };
+                there = Some(self.continue_series(series, there, next)?);
                 done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
             }
             self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
@@ -93,18 +114,43 @@ impl JournalImport<'_> {
         Ok(())
     }
 
+    /// Returns the first number of a series if it is the only one, and the journals have its
+    /// correction. The restore lost that correction.
+    fn wrong_first(
+        &self,
+        there: Option<&SeriesSummary>,
+        journalled: &[JournalledNumbers],
+    ) -> Result<Option<GivenNumbers>, StoreError> {
+        let is_only = |journalled: &&JournalledNumbers| {
+            let JournalledNumbers { given, .. } = journalled;
+            let ends = there.map(|there| (there.first, there.last));
+            journalled.is_corrected && ends == Some((given.first, given.last))
+        };
+        for JournalledNumbers { given, .. } in journalled.iter().filter(is_only) {
+            let stored = self.store.number(&given.series, given.first)?;
+            let is_stored = |stored: &NumberRecord| stored.given == *given && stored.void.is_none();
+            if stored.is_some_and(|stored| is_stored(&stored.found)) {
+                return Ok(Some(given.clone()));
+            }
+        }
+        Ok(None)
+    }
+
     /// Writes numbers that follow the last number of a series, and the forms in which they are
-    /// written. `owners` has the last number of the request that owns each request key. A closed
-    /// series stays closed unless `is_reopened`. Returns the summary of the series with its new
-    /// last number.
+    /// written. Returns the summary of the series with its new last number.
     fn continue_series(
         &self,
         series: &SeriesName,
         before: Option<SeriesSummary>,
-        (given, forms): (&[GivenNumbers], &[Option<NumberForm>]),
-        owners: &BTreeMap<KeyHash, u64>,
-        is_reopened: bool,
+        next: Next<'_>,
     ) -> Result<SeriesSummary, ImportError> {
+        let Next {
+            given,
+            forms,
+            owners,
+            is_reopened,
+            replaces,
+        } = next;
         let keys = &self.store.keys;
         let of_keys = given
             .iter()
@@ -127,6 +173,7 @@ impl JournalImport<'_> {
         }
         let mut transaction = Transaction::default();
         let begun = before.as_ref().filter(|before| before.has_numbers());
+        let begun = begun.filter(|_| replaces.is_none());
         let commit = GivenCommit {
             attempt: IMPORTED,
             begins: begun.is_none(),
@@ -144,6 +191,8 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
+        // The form of a wrong first number is removed together with the number.
+        let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
         // A caller may have repeated its request before its number was imported, and received
@@ -152,6 +201,12 @@ impl JournalImport<'_> {
         let of_others = given
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
+        if let Some(wrong) = &replaces {
+            // The key of a wrong number is free again. The revision of the series protects it.
+            let key = keys.number_key(series, wrong.mark.key);
+            transaction.compare.retain(|compare| *compare.key() != key);
+            in_use.remove(&key);
+        }
         in_use.extend(of_others.map(|given| keys.number_key(series, given.mark.key)));
         transaction
             .compare
@@ -159,6 +214,9 @@ impl JournalImport<'_> {
         transaction
             .write
             .retain(|write| !matches!(write, Write::Put { key, .. } if in_use.contains(key)));
+        if let Some(wrong) = &replaces {
+            remove_wrong(keys, wrong, &mut transaction);
+        }
         self.commit(&transaction)?;
         Ok(summary)
     }
@@ -284,11 +342,15 @@ fn changes(
 }
 
 /// Splits the journalled numbers of a series into the numbers that continue the series after the
-/// number `last`, in order, and all other numbers.
+/// number `last`, in order, and all other numbers. Leaves out first numbers that were corrected.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
 ) -> (Vec<JournalledNumbers>, Vec<GivenNumbers>) {
+    let journalled: Vec<&JournalledNumbers> = journalled
+        .iter()
+        .filter(|journalled| !journalled.is_corrected)
+        .collect();
     let (mut last, mut next, mut taken) = (last, Vec::new(), BTreeSet::new());
     loop {
         let continues = |journalled: &JournalledNumbers| match last {
@@ -309,7 +371,7 @@ fn choose(
         let Some((at, chosen)) = latest else { break };
         last = Some(chosen.given.last);
         taken.insert(at);
-        next.push(chosen.clone());
+        next.push((*chosen).clone());
     }
     let others = journalled
         .iter()
@@ -342,6 +404,7 @@ mod tests {
         JournalledNumbers {
             given,
             begins: first == 1,
+            is_corrected: false,
             era: FleetEra {
                 floor: UnixNanos::new(era),
                 ..FleetEra::default()

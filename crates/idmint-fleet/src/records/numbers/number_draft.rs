@@ -460,7 +460,11 @@ fn close(
 
 /// Adds the removal of a wrong first number of a series to the transaction that issues the right
 /// first number. The transaction fails if the wrong number is void.
-fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction) {
+pub(in crate::records) fn remove_wrong(
+    keys: &Keys,
+    wrong: &GivenNumbers,
+    transaction: &mut Transaction,
+) {
     let void = keys.void(&wrong.series, wrong.last);
     transaction
         .compare
