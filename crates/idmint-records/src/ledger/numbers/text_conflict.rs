@@ -13,7 +13,11 @@ use super::text_form::TextForm;
 /// The maximum number of states that a search for a conflict between templates visits. Real
 /// templates need some hundreds of states. A search that exceeds the maximum proves nothing, so the
 /// templates are refused.
-const STATES_MAX: usize = 1_000_000;
+const STATES_MAX: usize = 250_000;
+
+/// The maximum number of steps that two automata may have in common. A search keeps all of them,
+/// about 50 bytes each.
+const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts and beginnings of texts that are compared one by one. They are
 /// compared only if the search finds no certain result, such as for two forms without a common
@@ -41,7 +45,7 @@ impl fmt::Display for TextConflict {
     }
 }
 
-/// A search that visited [`STATES_MAX`] states without a result.
+/// A search that visited [`STATES_MAX`] states, or found [`STEPS_MAX`] steps, without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
@@ -487,7 +491,7 @@ fn find_text(
         checks,
         difference: difference.clone(),
     };
-    let live = live_pairs(automata);
+    let live = live_pairs(automata)?;
     let pairs = runs[0]
         .iter()
         .flat_map(|one| runs[1].iter().map(|other| [*one, *other]));
@@ -530,8 +534,12 @@ fn find_text(
 
 /// Returns short texts that both automata accept, at most [`TEXTS_MAX`] of them. At most two
 /// characters are tried for each step, because two are enough to make parts of names differ.
+///
+/// Returns no texts if the automata are too complex. Every other search of them fails then, too.
 fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
-    let live = live_pairs(automata);
+    let Ok(live) = live_pairs(automata) else {
+        return Vec::new();
+    };
     let begin = (automata.map(|automaton| automaton.start), String::new());
     let (mut queue, mut texts, mut count) = (VecDeque::from([begin]), Vec::new(), 0);
     while let Some(([one, other], text)) = queue.pop_front() {
@@ -558,10 +566,14 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
 
 /// Returns the pairs of nodes, one of each automaton, from which both automata can accept the same
 /// rest of a text.
-fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
+///
+/// # Errors
+/// Returns [`TooComplex`] if the automata have more than [`STEPS_MAX`] steps in common.
+fn live_pairs(automata: [&TextAutomaton; 2]) -> Result<HashSet<[usize; 2]>, TooComplex> {
     let begin = automata.map(|automaton| automaton.start);
     let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
     let (mut steps, mut live, mut at) = (HashMap::<_, Vec<_>>::new(), Vec::new(), 0);
+    let mut step_count = 0;
     while let Some(pair) = pairs.get(at).copied() {
         let nodes = [0, 1].map(|side| &automata[side].nodes[pair[side]]);
         if nodes.iter().all(|node| node.is_final) {
@@ -570,6 +582,10 @@ fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
         for one in &nodes[0].edges {
             for other in &nodes[1].edges {
                 if one.letters.and(other.letters).iter().next().is_some() {
+                    step_count += 1;
+                    if step_count > STEPS_MAX {
+                        return Err(TooComplex);
+                    }
                     let next = [one.to, other.to];
                     steps.entry(next).or_default().push(pair);
                     if known.insert(next) {
@@ -585,7 +601,7 @@ fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
         let before = steps.get(&pair).into_iter().flatten();
         live.extend(before.filter(|before| found.insert(**before)));
     }
-    found
+    Ok(found)
 }
 
 impl State {
