@@ -41,8 +41,7 @@ struct Known {
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The highest horizon (end of the time that may be in ids) of all single nodes whose records
-    /// the fleet has taken over.
+    /// The bound `least` of the fleet's agreement, which every adoption of a single node raises.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -166,16 +165,20 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the highest horizon (end of reserved time) of all single nodes whose records the
-    /// fleet has taken over, as read from the fleet's agreement.
-    pub(crate) fn adopted(&mut self, least: Option<StoredInstant>) {
+    /// Records the bound `least` from the fleet's agreement, which every adoption of a single node
+    /// raises. If the last fence found that records are missing (`lacks_records`), keeps a higher
+    /// bound, so that the next fence also finds that an adoption is missing.
+    pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, lacks_records: bool) {
         if let Some(known) = &mut self.0 {
-            known.least = least;
+            known.least = match lacks_records {
+                true => known.least.max(least),
+                false => least,
+            };
         }
     }
 
-    /// Returns the highest horizon (end of reserved time) of all single nodes whose records the
-    /// fleet had taken over when this node last read the agreement.
+    /// Returns the highest bound `least` of the fleet's agreement that this node knows. If the
+    /// store has a lower one, it has lost an adoption.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -196,6 +199,7 @@ impl HighWater {
             // but perhaps at other revisions, so the known revisions are reset to 0.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
+                let least = known.as_ref().and_then(|known| known.least);
                 let slots = known
                     .as_ref()
                     .map(|known| known.slots.clone())
@@ -212,7 +216,7 @@ impl HighWater {
                     origin,
                     fences,
                     floor,
-                    least: None,
+                    least,
                     at,
                     revision: revision.0,
                     waiting: None,

@@ -881,7 +881,7 @@ mod tests {
             meta.least = of_meta;
             put(&store, keys().meta(), meta.to_bytes());
             let mut known = known_up_to(NOON, NOON);
-            known.adopted(of_file);
+            known.adopted(of_file, false);
             let of_journals = FenceRule {
                 journals: JournalledFleet {
                     has_gap,
@@ -902,6 +902,61 @@ mod tests {
                 !lacks_records || !fence(&rule()),
                 "the records are given up"
             );
+        }
+    }
+
+    #[test]
+    fn an_adoption_stays_missing_in_further_fences_with_journals_until_it_is_repeated_or_given_up()
+    {
+        let adopted = Some(StoredInstant(after(20)));
+        let with_journals = FenceRule {
+            journals: JournalledFleet {
+                origin: Some(Nonce::new(1)),
+                ..JournalledFleet::default()
+            },
+            ..rule()
+        };
+        let store = MemoryCoordinator::default();
+        found(&store, NOON);
+        let mut known = known_up_to(NOON, NOON);
+        known.adopted(adopted, false);
+        let mut name = 70;
+        // After each fence, the node joins the fleet and updates its high water.
+        let mut fence = |rule: &FenceRule, known: &mut HighWater| {
+            name += 1;
+            let nonce = name;
+            let (files, mut entropy) = ([known.clone()], Entropy::new(move || nonce));
+            let fenced = fence_restored(&store, &keys(), rule, &files, NOON, &mut entropy);
+            let meta = stored(&store);
+            known.meet(meta.fleet, era_of(&meta), store.revision(), NOON);
+            known.adopted(meta.least, meta.lacks_records);
+            fenced.expect("memory answers").lacks_records
+        };
+        for _ in 0..3 {
+            assert!(fence(&with_journals, &mut known));
+        }
+        let mut given_up = known.clone();
+        let before = store.copy();
+        assert!(!fence(&rule(), &mut given_up), "the records are given up");
+        assert!(!fence(&with_journals, &mut given_up));
+        assert_eq!(given_up.least(), None);
+
+        store.restore(&before);
+        let mut meta = stored(&store);
+        meta.least = adopted;
+        put(&store, keys().meta(), meta.to_bytes());
+        assert!(
+            !fence(&with_journals, &mut known),
+            "the adoption is repeated"
+        );
+        assert_eq!(known.least(), adopted);
+    }
+
+    fn era_of(meta: &FleetMeta) -> FleetEra {
+        FleetEra {
+            fences: meta.fences,
+            floor: meta.floor,
+            origin: meta.origin().bits(),
         }
     }
 

@@ -47,7 +47,8 @@ pub(crate) struct FleetMeta {
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
     /// The instant up to which single nodes had minted ids before the fleet took them over. A fence
-    /// never sets the floor below this instant, even if it is far ahead.
+    /// never sets the floor below this instant, even if it is far ahead. Every adoption raises this
+    /// instant by at least 1 ms, so an earlier instant shows that the store has lost an adoption.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
     /// `true` after a fence that knew of missing records. Nodes neither read nor write records

@@ -12,8 +12,8 @@ use crate::operation::restore_fence::FAR;
 use crate::slot_lease::Founding;
 use crate::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::{
-    AdoptedCount, AgreedMeta, Compare, Coordinator, CoordinatorError, KeyValue, KnownFleet, Range,
-    RecordAdopter, Revision, Transaction, Write,
+    AdoptedCount, AgreedMeta, Compare, Coordinator, CoordinatorError, KeyValue, KnownFleet,
+    Outcome, Range, RecordAdopter, Revision, Transaction, Write,
 };
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::Pair;
@@ -117,7 +117,9 @@ impl Adoption {
         let layout = self.layout(folder)?;
         let found = self.read_meta(&keys)?;
         let meta = found.as_ref().map(agreement::read).transpose()?;
-        match self.progress(folder, meta.as_ref())? {
+        let progress = self.progress(folder, meta.as_ref())?;
+        let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
+        match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
                 // An earlier run may have stopped after it wrote the note in the folder and before
@@ -130,7 +132,8 @@ impl Adoption {
                 // Compare the folder with the fleet completely before either is changed. A change
                 // could not be undone if a difference were found later.
                 let far = self.far_slot(folder, &keys)?;
-                self.plan(folder, far, &layout, &keys, found.as_ref(), entropy.nonce())?;
+                let least = own_bound(folder, far);
+                self.plan(least, &layout, &keys, found.as_ref(), entropy.nonce())?;
                 let known = Arc::<KnownFleet>::default();
                 let trial =
                     RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known)
@@ -146,7 +149,8 @@ impl Adoption {
             self.raise_slot(slot, horizon, &keys, entropy)?;
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
-        let agreed = self.raise_floor(folder, far, &layout, &keys, entropy)?;
+        let least = own_bound(folder, far);
+        let agreed = self.raise_floor(least, has_raised, &layout, &keys, entropy)?;
         let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, raised, origin.clone())?;
@@ -342,13 +346,11 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Compares the folder's formats and horizon with the fleet's agreement. Returns the agreement,
-    /// or the transaction that must change it first. If `far` names a slot, the horizon is not
-    /// compared, because it then concerns only that slot.
+    /// Compares the folder's formats and the bound `least` with the fleet's agreement. Returns the
+    /// agreement, or the transaction that must change it first.
     fn plan(
         &self,
-        folder: &AdoptedFolder,
-        far: Option<(u32, UnixNanos)>,
+        least: UnixNanos,
         layout: &OwnLayout,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
@@ -358,39 +360,52 @@ impl Adoption {
         // reserved time. Such a node assumes that other nodes have minted at most `ahead_max` ahead
         // of the clock.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
-        let least = far.map_or(folder.horizon(), |_| UnixNanos::default());
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats to the fleet's agreement, and raises the floor at least to the
-    /// folder's horizon, so that no slot is used below that horizon. If the slot `far` alone takes
-    /// over the horizon, the floor is not raised. If the fleet does not exist, founds it. Returns
-    /// [`AdoptionError::Overtaken`] if other processes keep changing the agreement.
+    /// Adds the folder's formats to the fleet's agreement, and raises the floor and the bound
+    /// `least` of the agreement at least to `own`, the bound of this folder. If the fleet does not
+    /// exist, founds it. Returns [`AdoptionError::Overtaken`] if other processes keep changing the
+    /// agreement.
+    ///
+    /// Unless an earlier run `has_raised` the bound, this run raises it by at least 1 ms, even if
+    /// it is above `own`. By the higher bound, a fence after a restore to before this adoption
+    /// knows that the adoption is lost.
     fn raise_floor(
         &self,
-        folder: &AdoptedFolder,
-        far: Option<(u32, UnixNanos)>,
+        own: UnixNanos,
+        mut has_raised: bool,
         layout: &OwnLayout,
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<Agreed, AdoptionError> {
+        let mut unanswered = None;
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
-            match self.plan(folder, far, layout, keys, found.as_ref(), entropy.nonce())? {
+            has_raised |= unanswered.is_some() && unanswered == found.as_ref().map(value_of);
+            let least = match has_raised {
+                true => own,
+                false => own.max(above_adoptions(found.as_ref())?),
+            };
+            match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
                 // The floor that was read is high enough. A fence may have lowered the floor since,
-                // but never below the horizon of an adopted folder.
+                // but never below the bound of an adopted folder.
                 Agreement::Agreed(agreed) => {
                     assert!(
-                        far.is_some() || agreed.floor >= folder.horizon(),
+                        agreed.floor >= own,
                         "no slot is used below what the folder minted"
                     );
                     return Ok(agreed);
                 }
-                // The next iteration of the loop reads the agreement again, which shows whether
-                // this write was done.
                 Agreement::ToWrite(transaction) => match self.coordinator.commit(&transaction) {
-                    Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
+                    Ok(Outcome::Committed(_)) => has_raised = true,
+                    Ok(Outcome::Refused(_)) => {}
+                    // The next iteration of the loop reads the agreement again, which shows whether
+                    // this write was done.
+                    Err(CoordinatorError::NoAnswer(_)) => {
+                        unanswered = transaction.value_of(&keys.meta()).map(<[u8]>::to_vec);
+                    }
                     Err(error) => return Err(error.into()),
                 },
             }
@@ -451,6 +466,27 @@ impl Adoption {
             tell(&records);
         }
     }
+}
+
+/// Returns the instant below which no slot may be used because of the folder's ids. If the slot
+/// `far` alone takes over the folder's horizon, the other slots have no such bound.
+fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos {
+    far.map_or(folder.horizon(), |_| UnixNanos::default())
+}
+
+/// Returns the earliest bound that is above the bounds of all earlier adoptions by the fleet.
+fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
+    let least = found
+        .map(agreement::read)
+        .transpose()?
+        .and_then(|meta| meta.least);
+    Ok(least
+        .map_or(UnixNanos::default(), |least| least.0)
+        .after(Duration::from_millis(1)))
+}
+
+fn value_of(entry: &KeyValue) -> Vec<u8> {
+    entry.value.clone()
 }
 
 /// Returns the time before which request keys are too old to be adopted. The time is computed only

@@ -12,13 +12,14 @@ use tempfile::TempDir;
 
 use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
 use crate::fleet_keys::FleetKeys;
+use crate::high_water::HighWater;
 use crate::nonce::{Entropy, Nonce};
-use crate::operation::{FenceRule, fence_restored};
+use crate::operation::{FenceRule, RestoreFence, fence_restored};
 use crate::slot_lease::{Founding, UnseenNodes};
 use crate::stored::{FleetMeta, HorizonRecord};
 use crate::{
-    AgreedMeta, Coordinator, CoordinatorError, FleetRecords, KeyValue, KnownFleet,
-    MemoryCoordinator, Range, Transaction, Write,
+    AgreedMeta, Coordinator, CoordinatorError, FleetEra, FleetRecords, KeyValue, KnownFleet,
+    MemoryCoordinator, Range, Revision, Transaction, Write,
 };
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
@@ -633,6 +634,15 @@ fn a_folder_goes_to_one_fleet_alone() {
 
 /// Fences like an operator whose journals show this first name of the fleet.
 fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
+    fence_with(store, origin, &[]);
+}
+
+/// Fences like [`fence`], with the high waters of nodes.
+fn fence_with(
+    store: &MemoryCoordinator,
+    origin: Option<Nonce>,
+    high_waters: &[HighWater],
+) -> RestoreFence {
     let rule = FenceRule {
         share: share(8),
         unseen: UnseenNodes {
@@ -647,8 +657,8 @@ fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
         holds_numbers: false,
         is_clock_trusted: true,
     };
-    fence_restored(store, &keys(), &rule, &[], CLOCK, &mut Entropy::of_kernel())
-        .expect("memory answers");
+    let mut entropy = Entropy::of_kernel();
+    fence_restored(store, &keys(), &rule, high_waters, CLOCK, &mut entropy).expect("memory answers")
 }
 
 #[test]
@@ -767,7 +777,7 @@ fn a_node_that_was_far_ahead_leaves_its_horizon_to_its_own_slot_or_is_refused() 
         });
         if horizon == far {
             assert!(
-                meta.floor < near && meta.least.is_none(),
+                meta.floor < near && meta.least.is_some_and(|least| least.0 < near),
                 "nobody else waits"
             );
             assert_eq!(of_slot, Some(far));
@@ -779,6 +789,42 @@ fn a_node_that_was_far_ahead_leaves_its_horizon_to_its_own_slot_or_is_refused() 
                 "the control is for all slots"
             );
         }
+    }
+}
+
+#[test]
+fn a_restore_to_before_an_adoption_is_noticed_whatever_the_horizon_of_the_folder() {
+    let first_horizon = CLOCK.after(Duration::from_secs(60));
+    for second_horizon in [
+        CLOCK.after(Duration::from_secs(30)),
+        first_horizon,
+        CLOCK.after(Duration::from_secs(90)),
+        CLOCK.after(Duration::from_hours(24 * 400)),
+    ] {
+        let store = Arc::new(MemoryCoordinator::default());
+        let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+        let adopt = |folder: &mut AdoptedFolder| {
+            let adopted = adoption.run(folder, &mut Entropy::of_kernel(), &mut |_| {});
+            assert!(matches!(adopted, Ok(Adopted::Done { .. })), "{adopted:?}");
+        };
+        adopt(&mut folder_of_slot(3, 8, first_horizon));
+        let backup = store.copy();
+        let mut second = folder_of_slot(4, 8, second_horizon);
+        adopt(&mut second);
+        let meta = meta(&store).expect("a fleet");
+        let mut known = HighWater::default();
+        let era = FleetEra::first(meta.fleet, meta.floor);
+        known.meet(meta.fleet, era, Revision(1), CLOCK);
+        known.adopted(meta.least, meta.lacks_records);
+        let lacks_records = |store: &MemoryCoordinator| {
+            fence_with(store, Some(meta.fleet), std::slice::from_ref(&known)).lacks_records
+        };
+        assert!(!lacks_records(&store.copy()), "nothing is lost yet");
+
+        store.restore(&backup);
+        assert!(lacks_records(&store), "lost: {second_horizon}");
+        adopt(&mut second);
+        assert!(!lacks_records(&store), "adopted again: {second_horizon}");
     }
 }
 
