@@ -369,9 +369,11 @@ impl HighWater {
             };
             // A higher floor shows that an operator has recovered the fleet only if a fence has set
             // that floor. A fleet that was never fenced was founded by a node that did not know the
-            // earlier fleet.
-            let follows =
-                meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
+            // earlier fleet. A fleet with fewer fences is an older state, for example one whose
+            // floor was set by a clock far ahead, and lowered by the next fence.
+            let is_later_fence =
+                meta.is_fenced() && meta.fences >= known.fences && floor > known.floor.0;
+            let follows = meta.former.contains(&known.fleet) || is_later_fence;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));
             let is_above = |(slot, acknowledged): (&u32, &Acknowledged)| {
                 acknowledged.horizon.0 < floor

@@ -597,6 +597,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::high_water::Regression;
     use crate::operation::samples::{NOON, after, keys, put};
     use crate::stored::{StoredInstant, value};
     use crate::{FleetEra, MemoryCoordinator};
@@ -950,6 +951,39 @@ mod tests {
             "the adoption is repeated"
         );
         assert_eq!(known.least(), adopted);
+    }
+
+    #[test]
+    fn a_backup_from_a_fence_with_a_floor_far_ahead_is_older_than_the_next_fence() {
+        let store = MemoryCoordinator::default();
+        found(&store, NOON);
+        let fence_at = |now, name| {
+            let mut entropy = Entropy::new(move || name);
+            fence_restored(&store, &keys(), &rule(), &[], now, &mut entropy)
+                .expect("memory answers");
+            let (meta, mut known) = (stored(&store), HighWater::default());
+            known.meet(meta.fleet, era_of(&meta), store.revision(), NOON);
+            known
+        };
+        let first = known_up_to(NOON, NOON);
+        let far = fence_at(after(365 * 86_400), 70);
+        let backup = store.copy();
+        let right = fence_at(NOON, 71);
+        assert!(right.floor() < far.floor());
+        let check = |known: &HighWater, store: &MemoryCoordinator| {
+            let snapshot = store.read(&keys().all_slots()).expect("memory answers");
+            known.check_all(&keys(), &snapshot)
+        };
+        for known in [&first, &far, &right] {
+            assert_eq!(check(known, &store), Ok(()), "{known:?}");
+        }
+        assert_eq!(check(&first, &backup), Ok(()));
+        assert_eq!(check(&far, &backup), Ok(()));
+        let refused = check(&right, &backup);
+        assert!(
+            matches!(refused, Err(Regression::OtherFleet { .. })),
+            "{refused:?}"
+        );
     }
 
     fn era_of(meta: &FleetMeta) -> FleetEra {
