@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::embedded::{Database, RecordTables};
 use crate::failure::StoreError;
 use crate::kept_formats::KeptFormat;
-use crate::records::{RecordPlan, RecordStore, Records};
+use crate::records::{NumberStore, RecordPlan, RecordStore, Records};
 use crate::start::{Opened, Store};
 use idmint_core::id::{FormatDefinition, PRESETS};
 use idmint_core::minting::HorizonPlan;
@@ -276,20 +276,17 @@ pub fn void_request(name: &SeriesName, number: u64, reason: &str) -> VoidRequest
     }
 }
 
-/// Returns the plan to void a number.
-pub fn void_plan(name: &SeriesName, number: u64, reason: &str) -> RecordPlan {
-    let RecordPlan::Number(NumberPlan { given, .. }) = given_plan(name, 1, "any", None) else {
-        unreachable!("made")
-    };
-    let given = GivenNumbers {
-        first: number,
-        last: number,
-        ..given
-    };
-    RecordPlan::Void(
-        VoidPlan::make(&void_request(name, number, reason), Some(&given), at(NOW))
-            .expect("it was given"),
-    )
+/// Returns the plan to void a number that the store has.
+pub fn void_plan(
+    numbers: &dyn NumberStore,
+    name: &SeriesName,
+    number: u64,
+    reason: &str,
+) -> RecordPlan {
+    let stored = numbers.number(name, number).expect("the store works");
+    let given = stored.map(|stored| stored.given);
+    let request = void_request(name, number, reason);
+    RecordPlan::Void(VoidPlan::make(&request, given.as_ref(), at(NOW)).expect("it was given"))
 }
 
 /// Starts a store with one slot, these formats and this horizon. Runs the steps of a start in the

@@ -15,8 +15,8 @@ use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
 use idmint_storage::rows::report_count_row;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, begin, correction_plan, create, links, near, plan, series,
-    void_plan,
+    NOW, anchor, anchor_of, append, begin, correction_plan, create, give, links, near, plan,
+    series, void_plan,
 };
 use idmint_storage::{ConjunctionStore, LedgerStore, NumberStore, RequestStore};
 
@@ -550,7 +550,7 @@ fn a_first_number_that_another_node_made_void_is_not_replaced() {
         let correction = correction_plan(&wrong, 4_711, "right");
         if is_void {
             other
-                .write(&[void_plan(&acme, 47_110, "cancelled")])
+                .write(&[void_plan(&other, &acme, 47_110, "cancelled")])
                 .unwrap();
         }
         let written = one.write(&[correction]);
@@ -566,5 +566,63 @@ fn a_first_number_that_another_node_made_void_is_not_replaced() {
             (last, kept.iter().flatten().count()),
             (Some(expected.0), expected.1)
         );
+    }
+}
+
+#[test]
+fn a_number_that_another_node_has_replaced_does_not_become_void() {
+    /// The moment at which the other node replaces the number 12 by 10.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Replaced {
+        Never,
+        BeforeTheRead,
+        BeforeTheReadAndGivenAgain,
+        BeforeTheCommit,
+    }
+    for replaced in [
+        Replaced::Never,
+        Replaced::BeforeTheRead,
+        Replaced::BeforeTheReadAndGivenAgain,
+        Replaced::BeforeTheCommit,
+    ] {
+        let memory = Arc::new(MemoryCoordinator::default());
+        let acme = series("acme");
+        let other = Arc::new(node(Arc::clone(&memory) as Arc<dyn Coordinator>));
+        let wrong = begin(&*other, &acme, 12, "wrong");
+        let void = void_plan(&*other, &acme, 12, "cancelled");
+        let replace = move |other: &FleetRecords| {
+            other
+                .write(&[correction_plan(&wrong, 10, "right")])
+                .unwrap();
+        };
+        let one = match replaced {
+            Replaced::BeforeTheCommit => {
+                let (other, replace) = (Arc::clone(&other), Mutex::new(Some(replace)));
+                memory.committed_by(move |store, transaction| {
+                    if let Some(replace) = replace.lock().unwrap().take() {
+                        replace(&other);
+                    }
+                    store.commit(transaction)
+                })
+            }
+            _ => {
+                if replaced != Replaced::Never {
+                    replace(&other);
+                }
+                Arc::clone(&memory) as Arc<dyn Coordinator>
+            }
+        };
+        if replaced == Replaced::BeforeTheReadAndGivenAgain {
+            assert_eq!(give(&*other, &acme, 2, "next").last, 12);
+        }
+        let written = node(one).write(&[void]);
+        let is_stale = matches!(written, Err(WriteError::Stale));
+        assert_eq!(
+            is_stale,
+            replaced != Replaced::Never,
+            "{replaced:?}: {written:?}"
+        );
+        let voids = other.voids(&acme, 0..=99).unwrap();
+        assert_eq!(voids.is_empty(), is_stale, "{replaced:?}: {voids:?}");
     }
 }

@@ -81,6 +81,7 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
         let head = numbers.series_head(&name).expect("reads");
         plans.push(match head {
             Some(head) if random.random_bool(0.3) => void_plan(
+                numbers,
                 &name,
                 random.random_range(1..=head.last),
                 &format!("reason {number}"),

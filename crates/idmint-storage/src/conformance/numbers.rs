@@ -102,7 +102,7 @@ pub fn a_plan_for_another_head_writes_nothing_nor_do_those_before_it(records: &d
     let twice = given_plan(&acme, 1, "e", Some(head));
     let ledger = RecordPlan::Append(plan(&create("genesis", 1), None, NOW));
     let before = given_plan(&series("before"), 1, "a", None);
-    let void = void_plan(&acme, 1, "cancelled");
+    let void = void_plan(records, &acme, 1, "cancelled");
     for stale in [
         vec![late],
         vec![anew],
@@ -162,9 +162,9 @@ pub fn a_number_is_void_once_and_listed_with_its_reason(records: &dyn RecordStor
     give(records, &acme, 100, "a");
     for number in [7, 3, 50] {
         records
-            .write(&[void_plan(&acme, number, "cancelled")])
+            .write(&[void_plan(records, &acme, number, "cancelled")])
             .expect("it is not void");
-        assert_stale(records, &[void_plan(&acme, number, "lost")]);
+        assert_stale(records, &[void_plan(records, &acme, number, "lost")]);
     }
     let voids = |from, to| -> Vec<u64> {
         let found = numbers.voids(&acme, from..=to).expect("reads");
@@ -631,7 +631,7 @@ pub fn a_closed_series_gives_no_number_and_keeps_those_it_has(records: &dyn Reco
     assert_eq!(head_of(numbers, &acme).map(|head| head.last), Some(4));
     assert_eq!(given_to(numbers, &acme, "a"), Some(given));
     records
-        .write(&[void_plan(&acme, 2, "cancelled")])
+        .write(&[void_plan(records, &acme, 2, "cancelled")])
         .expect("a number of a closed series can be void");
 
     let close = close_plan(&unbegun, None);
@@ -704,7 +704,7 @@ mod reopened {
             let records = store.records().expect("the store works");
             let given = give(&*records, &acme, 3, "a");
             records
-                .write(&[void_plan(&acme, 2, "cancelled")])
+                .write(&[void_plan(&*records, &acme, 2, "cancelled")])
                 .expect("it is not void");
             let wrong = begin(&*records, &series("moved"), 12, "wrong");
             records

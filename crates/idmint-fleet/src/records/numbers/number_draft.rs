@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold::Hold;
 use super::rows::{
-    GivenCommit, VoidRow, commit_to_bytes, form_of_bytes, form_to_bytes, key_to_bytes,
-    series_to_bytes, void_to_bytes,
+    GivenCommit, VoidRow, commit_of_bytes, commit_to_bytes, form_of_bytes, form_to_bytes,
+    key_to_bytes, series_to_bytes, void_to_bytes,
 };
 use super::series::summary_of;
 use crate::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
@@ -58,7 +58,7 @@ impl<'a> NumbersNeed<'a> {
     /// bound holds for the rows that they compare, and for the rows that they read.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
-        4 * self.series.len() + self.given + self.voids + 4 * self.removed + of_hold
+        4 * self.series.len() + self.given + 2 * self.voids + 4 * self.removed + of_hold
     }
 }
 
@@ -95,11 +95,21 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// The revision of the stored row that voids a number, and the plan to void that number.
+/// The revision of the stored row that voids a number, the stored number, and the plan to void that
+/// number.
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
+    number: Option<StoredNumber>,
     plan: Option<VoidPlan>,
+}
+
+/// The stored row that contains a number, and the request that got the number. Only a transaction
+/// that replaces a wrong first number deletes such a row.
+struct StoredNumber {
+    key: Key,
+    revision: Revision,
+    request: KeyHash,
 }
 
 impl NumberDraft {
@@ -154,6 +164,10 @@ impl NumberDraft {
             .voids
             .keys()
             .map(|(series, number)| keys.void(series, *number));
+        let void_numbers = self.voids.keys().map(|(series, number)| Range {
+            count_max: 1,
+            ..keys.numbers_from(series, *number)
+        });
         let of_hold =
             (!self.series.is_empty()).then(|| [keys.number_hold(), keys.ended_hold(None)]);
         let ended = self
@@ -165,6 +179,7 @@ impl NumberDraft {
             .chain(of_keys)
             .chain(voids)
             .map(Range::one)
+            .chain(void_numbers)
             .chain(forms)
             .collect()
     }
@@ -201,6 +216,12 @@ impl NumberDraft {
         self.voids
             .values_mut()
             .for_each(|void| void.revision = revision_of(next().as_ref()));
+        for ((series, number), void) in &mut self.voids {
+            void.number = match next() {
+                Some(row) => stored_number(keys, (series, *number), row)?,
+                None => None,
+            };
+        }
         for (series, of_series) in &mut self.series {
             if of_series.first.is_none() {
                 continue;
@@ -264,12 +285,16 @@ impl NumberDraft {
         is_current
     }
 
-    /// Adds a plan to void a number of a series. Returns `false` if the number is already void.
+    /// Adds a plan to void a number of a series. Returns `false` if the number is already void, or
+    /// if the request of the plan no longer has the number.
     #[must_use]
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
         let place = (plan.void.series.clone(), plan.void.number);
         let of_void = self.voids.get_mut(&place).expect("its row was read");
-        of_void.plan.replace(plan.clone()).is_none() && of_void.revision == Revision::ABSENT
+        let is_first = of_void.plan.replace(plan.clone()).is_none();
+        let number = of_void.number.as_ref();
+        let is_stored = number.is_some_and(|number| number.request == plan.of);
+        is_first && is_stored && of_void.revision == Revision::ABSENT
     }
 
     /// Adds all comparisons and writes of the draft to a transaction.
@@ -312,6 +337,10 @@ impl NumberDraft {
         }
         for ((series, number), of_void) in &self.voids {
             let VoidPlan { of, void } = of_void.plan.clone().expect("its plan was added");
+            let stored = of_void.number.as_ref().expect("its plan was accepted");
+            transaction
+                .compare
+                .push(Compare::Modified(stored.key.clone(), stored.revision));
             let key = keys.void(series, *number);
             transaction
                 .compare
@@ -481,6 +510,28 @@ pub(in crate::records) fn remove_wrong(
             transaction.write.push(Write::Delete(key));
         }
     }
+}
+
+/// Parses the first row with numbers of a series from `number` on. Returns `None` if this row does
+/// not contain the number, which was then not issued.
+fn stored_number(
+    keys: &Keys,
+    (series, number): (&SeriesName, u64),
+    row: KeyValue,
+) -> Result<Option<StoredNumber>, StoreError> {
+    let last = keys.numbers_of(&row.key).map(|(_, last)| last);
+    let commit = last
+        .and_then(|last| commit_of_bytes(&row.key, series, last, &row.value))
+        .ok_or_else(|| unreadable(&row.key, &row.value))?;
+    let given = commit
+        .given
+        .iter()
+        .find(|given| (given.first..=given.last).contains(&number));
+    Ok(given.map(|given| StoredNumber {
+        request: given.mark.key,
+        revision: row.modified,
+        key: row.key,
+    }))
 }
 
 fn revision_of(found: Option<&KeyValue>) -> Revision {

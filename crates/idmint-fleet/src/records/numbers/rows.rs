@@ -273,7 +273,7 @@ mod tests {
             assert_only_whole(&bytes, |bytes| series_of_bytes("k", acme.clone(), bytes));
         }
 
-        let RecordPlan::Void(plan) = void_plan(&acme, 2, "cancelled") else {
+        let RecordPlan::Void(plan) = void_plan(&records, &acme, 2, "cancelled") else {
             unreachable!("made")
         };
         let row = VoidRow {

@@ -247,7 +247,7 @@ fn a_damaged_number_is_named_and_its_key_not_taken_for_one_that_is_free() {
     let given = give(&records, &acme, 3, "a");
     give(&records, &other, 1, "a");
     records
-        .write(&[void_plan(&acme, 2, "cancelled")])
+        .write(&[void_plan(&records, &acme, 2, "cancelled")])
         .expect("it is not void");
     let by_key = [(acme.clone(), given.mark.key)];
     spoil(&database, VOIDS, ("acme", 2));
