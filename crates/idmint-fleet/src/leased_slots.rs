@@ -145,12 +145,12 @@ impl LeasedSlots {
     /// Handles the reply to the last request, and returns what the reply changed.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
         let event = self.take_in(now, reply);
-        self.mint
-            .clock()
-            .refute(match self.lease.clock_check().refusal() {
-                Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
-                _ => Duration::ZERO,
-            });
+        let clock = self.mint.clock();
+        match self.lease.clock_check().refusal() {
+            Some(Refusal::ClockAheadOfFleet { ahead }) => clock.refute(ahead),
+            Some(Refusal::ClockBehindFleet { behind }) => clock.refute_as_behind(behind),
+            _ => clock.refute(Duration::ZERO),
+        }
         self.follow_wall_clock(now);
         self.tell_known();
         event

@@ -530,6 +530,8 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
     })
     .await;
     assert_eq!(one.keeper.leased_slot(), Some(slot));
+    let behind = one.mint.clock().behind_fleet().expect("two prove it");
+    assert!((50..=60).contains(&behind.as_secs()), "{behind:?}");
     // On a slow machine, the thread may notice only now that its renewal is overdue.
     for node in [&two, &three] {
         while node.mint().await.is_err() {
@@ -547,6 +549,7 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
         two.hand.wall().since(one.mint.clock().now()) < Duration::from_secs(5),
         "it has followed"
     );
+    assert_eq!(one.mint.clock().behind_fleet(), None);
 }
 
 /// Fences the node's fleet, as an operator does after a restore.

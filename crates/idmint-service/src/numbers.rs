@@ -86,7 +86,7 @@ impl Service {
         let writer = self
             .record_writer_handle()
             .ok_or_else(|| self.not_begun())?;
-        writer.can_append()?;
+        writer.can_issue_numbers()?;
         let session = self.session().ok();
         let bounds = self.number_rules().bounds(series);
         let outcome = self

@@ -5,7 +5,7 @@
 //! while the process runs, the estimate only runs slower. If the wall clock is set far ahead, the
 //! estimate does not follow. [`Clock::observe`] reports steps in both directions.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,14 +51,14 @@ pub struct Clock {
     watched: Mutex<Watched>,
     /// `true` if the clock does not run by itself, so that only [`Clock::let_pass_to`] advances it.
     stands: bool,
-    /// The time in nanoseconds by which the estimate is ahead of the other clocks in the fleet. 0
-    /// if the fleet does not contradict the estimate.
-    /// Written by: `refute`, by the thread that compares the clocks.
+    /// The time in nanoseconds by which the estimate is ahead of the other clocks in the fleet,
+    /// negative if it is behind them. 0 if the fleet does not contradict the estimate.
+    /// Written by: `refute` and `refute_as_behind`, by the thread that compares the clocks.
     /// Read by: the threads that would store the estimate permanently.
     /// Ordering: Relaxed, because no other memory depends on the value, which is a few seconds old
     /// anyway.
     /// Tested by: `what_a_fleet_says_of_the_estimate_is_told_until_it_says_otherwise`.
-    refuted_nanos: AtomicU64,
+    refuted_nanos: AtomicI64,
 }
 
 /// The result of comparing the wall clock with the estimate once.
@@ -168,7 +168,7 @@ impl Clock {
             line: ClockLine::starting(watched.boot_nanos, watched.wall_nanos),
             watched: Mutex::new(watched),
             stands: false,
-            refuted_nanos: AtomicU64::new(0),
+            refuted_nanos: AtomicI64::new(0),
         }
     }
 
@@ -213,17 +213,29 @@ impl Clock {
     /// Records the time by which the estimate is ahead of the other clocks in the fleet. Zero means
     /// that the fleet does not contradict the estimate.
     pub fn refute(&self, ahead: Duration) {
-        self.refuted_nanos.store(
-            u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX),
-            Ordering::Relaxed,
-        );
+        self.refuted_nanos
+            .store(saturating_nanos(ahead), Ordering::Relaxed);
+    }
+
+    /// Records the time by which the estimate is behind the other clocks in the fleet. Replaces the
+    /// result of the last comparison.
+    pub fn refute_as_behind(&self, behind: Duration) {
+        self.refuted_nanos
+            .store(-saturating_nanos(behind), Ordering::Relaxed);
     }
 
     /// Returns the time by which the estimate is ahead of the other clocks in the fleet, or `None`
     /// if the fleet does not contradict the estimate.
     pub fn ahead_of_fleet(&self) -> Option<Duration> {
-        let ahead = Duration::from_nanos(self.refuted_nanos.load(Ordering::Relaxed));
-        (!ahead.is_zero()).then_some(ahead)
+        let ahead = u64::try_from(self.refuted_nanos.load(Ordering::Relaxed)).ok()?;
+        (ahead > 0).then(|| Duration::from_nanos(ahead))
+    }
+
+    /// Returns the time by which the estimate is behind the other clocks in the fleet, or `None` if
+    /// the fleet does not prove that.
+    pub fn behind_fleet(&self) -> Option<Duration> {
+        let ahead = self.refuted_nanos.load(Ordering::Relaxed);
+        (ahead < 0).then(|| Duration::from_nanos(ahead.unsigned_abs()))
     }
 
     /// Reads the wall clock, starts slewing the estimate towards it, and reports whether the wall
@@ -296,6 +308,10 @@ fn wall_step(expected: u64, found: u64) -> Option<WallStep> {
 
 fn difference(a: u64, b: u64) -> i64 {
     i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(if a > b { i64::MAX } else { i64::MIN })
+}
+
+fn saturating_nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -379,8 +395,13 @@ mod tests {
             (clock.ahead_of_fleet(), clock.now()),
             (Some(AHEAD_MAX), START)
         );
+        clock.refute_as_behind(AHEAD_MAX);
+        assert_eq!(
+            (clock.ahead_of_fleet(), clock.behind_fleet()),
+            (None, Some(AHEAD_MAX))
+        );
         clock.refute(Duration::ZERO);
-        assert_eq!(clock.ahead_of_fleet(), None);
+        assert_eq!((clock.ahead_of_fleet(), clock.behind_fleet()), (None, None));
     }
 
     #[test]

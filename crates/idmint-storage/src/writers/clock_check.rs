@@ -9,6 +9,10 @@ use idmint_core::time::Clock;
 /// fleet or an operator can notice that before records are lost.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
+/// Events are appended only if the clock is at most this far behind the fleet. All request keys of
+/// the last day are kept, so a clock that is a few hours behind would still be harmless.
+const BEHIND_MAX: Duration = Duration::from_hours(1);
+
 /// Checks whether events may be timestamped with this clock. The check is necessary because the
 /// time of an event cannot be corrected later.
 ///
@@ -24,6 +28,21 @@ pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
     match clock.ahead_of_fleet() {
         Some(ahead) => Err(Refusal::ClockAheadOfFleet { ahead }),
         None => Ok(()),
+    }
+}
+
+/// Checks whether events may be appended to ledgers with this clock. The idempotency key of an
+/// append is stored under the day that this clock shows. If the clock is days behind, the other
+/// nodes soon remove the key as too old, and a retry of the request would append a second time.
+///
+/// # Errors
+/// Returns the errors of [`check_clock`], or [`Refusal::ClockBehindFleet`] if the clock is more
+/// than [`BEHIND_MAX`] behind the fleet.
+pub(super) fn check_append_clock(clock: &Clock) -> Result<(), Refusal> {
+    check_clock(clock)?;
+    match clock.behind_fleet() {
+        Some(behind) if behind > BEHIND_MAX => Err(Refusal::ClockBehindFleet { behind }),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 
 use super::anchor_sweep::AnchorSweep;
-use super::clock_check::{check_clock, may_forget};
+use super::clock_check::{check_append_clock, check_clock, may_forget};
 use super::job::{AnyJob, DurablePlans, Reply};
 use super::record_error::RecordError;
 use super::report_counts::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
-use super::round::{self, Decided};
+use super::round::{self, Decided, RoundTimes};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
 use crate::records::{RecordPlan, Records, WriteError};
 use idmint_core::minting::Durable;
@@ -210,8 +210,7 @@ impl RecordWriter {
             jobs.into_iter().for_each(|job| job.refuse(refusal.clone()));
             return;
         }
-        let now = check_clock(&self.clock).map(|()| self.now());
-        round::answer_without_writing(&*self.records, now, jobs, refusal);
+        round::answer_without_writing(&*self.records, self.times(), jobs, refusal);
     }
 
     /// Decides on the jobs, writes their plans, and sends the replies.
@@ -221,9 +220,7 @@ impl RecordWriter {
     fn work(&mut self, mut jobs: Vec<AnyJob>) -> Result<(), StoreError> {
         let mut decisions = 0;
         loop {
-            let now = self.now();
-            let Decided { plans, replies } =
-                round::decide(&*self.records, check_clock(&self.clock).map(|()| now), jobs);
+            let Decided { plans, replies } = round::decide(&*self.records, self.times(), jobs);
             decisions += 1;
             let mut replies = VecDeque::from(replies);
             match self.write_and_reply(plans, &mut replies) {
@@ -348,9 +345,13 @@ impl RecordWriter {
         }
     }
 
-    fn now(&self) -> EventTime {
-        EventTime::from_micros(self.clock.now().get() / 1_000)
-            .expect("64 bits of nanoseconds are fewer microseconds")
+    fn times(&self) -> RoundTimes {
+        let now = EventTime::from_micros(self.clock.now().get() / 1_000)
+            .expect("64 bits of nanoseconds are fewer microseconds");
+        RoundTimes {
+            event: check_append_clock(&self.clock).map(|()| now),
+            number: check_clock(&self.clock).map(|()| now),
+        }
     }
 }
 

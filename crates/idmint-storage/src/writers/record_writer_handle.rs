@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::error;
 
-use super::clock_check::check_clock;
+use super::clock_check::{check_append_clock, check_clock};
 use super::job::{AnyJob, Request, job};
 use super::record_error::{RecordError, WAITING_MAX, log_unreadable, log_unwritten};
 use super::record_writer::RecordWriter;
@@ -117,6 +117,15 @@ impl RecordWriterHandle {
     /// Returns the [`RecordError`] that explains why no events can be appended. Records can still
     /// be read, and earlier appends can be replayed, unless the store is unusable.
     pub fn can_append(&self) -> Result<(), RecordError> {
+        self.can_issue_numbers()?;
+        check_append_clock(&self.clock).map_err(RecordError::Clock)
+    }
+
+    /// Checks whether numbers could be issued now, like [`RecordWriterHandle::can_append`].
+    ///
+    /// # Errors
+    /// Returns the [`RecordError`] that explains why no numbers can be issued.
+    pub fn can_issue_numbers(&self) -> Result<(), RecordError> {
         let obstacle = self.records.obstacle();
         match obstacle.or_else(|| self.records.write_obstacle()) {
             None => check_clock(&self.clock).map_err(RecordError::Clock),

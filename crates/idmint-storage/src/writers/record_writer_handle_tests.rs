@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::embedded::simulation::{Fault, SimulatedDatabase};
-use crate::samples::{NOW, append, create, reports};
+use crate::samples::{NOW, append, create, number_request, reports, series};
 use crate::writers::record_writer::REOPEN_EVERY;
 use idmint_core::minting::Refusal;
 use idmint_core::time::{ManualClock, UnixNanos};
@@ -480,6 +480,34 @@ fn while_the_disk_is_full_only_new_records_are_refused_and_that_is_said_until_on
         }
         new().expect("there is room");
     }
+}
+
+#[test]
+fn by_a_clock_that_a_fleet_says_is_hours_behind_nothing_is_appended_and_numbers_are_issued() {
+    let bench = Bench::new();
+    let first = bench.append(create("genesis", 1));
+    let ledger = ledger_of(&first);
+    let limit = Duration::from_hours(1);
+    bench.writer.clock.refute_as_behind(limit);
+    bench
+        .append(append(ledger, &["a"], 2))
+        .expect("an hour is not too much");
+    let behind = limit + Duration::from_nanos(1);
+    bench.writer.clock.refute_as_behind(behind);
+    let refused = Err(RecordError::Clock(Refusal::ClockBehindFleet { behind }));
+    assert_eq!(bench.append(append(ledger, &["a"], 3)), refused);
+    assert_eq!(bench.writer.can_append(), refused.map(drop));
+    assert_eq!(bench.append(create("genesis", 1)), replayed(&first));
+    assert_eq!(bench.writer.can_issue_numbers(), Ok(()));
+    let number = number_request(&series("acme"), 1, "order-1");
+    bench
+        .runtime
+        .block_on(bench.writer.give(number))
+        .expect("numbers contain no time");
+    bench.writer.clock.refute(Duration::ZERO);
+    bench
+        .append(append(ledger, &["a"], 3))
+        .expect("the clock is right");
 }
 
 #[test]

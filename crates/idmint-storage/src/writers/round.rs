@@ -45,16 +45,19 @@ pub(super) struct Decided {
     pub(super) replies: Vec<Reply>,
 }
 
+/// The times to record in new records. If the clock cannot be right, a time is an error with the
+/// reason.
+#[derive(Debug)]
+pub(super) struct RoundTimes {
+    /// The time to record in new events of ledgers.
+    pub(super) event: Result<EventTime, Refusal>,
+    /// The time to record in issued and void numbers, and in closed series.
+    pub(super) number: Result<EventTime, Refusal>,
+}
+
 /// Makes plans for the jobs, based on the stored records.
-///
-/// `now` is the time to record in new events and numbers. If the clock cannot be right, `now` is an
-/// error with the reason, and nothing can be appended.
-pub(super) fn decide(
-    records: &dyn RecordStore,
-    now: Result<EventTime, Refusal>,
-    jobs: Vec<AnyJob>,
-) -> Decided {
-    let mut round = Round::new(records, now, &jobs);
+pub(super) fn decide(records: &dyn RecordStore, times: RoundTimes, jobs: Vec<AnyJob>) -> Decided {
+    let mut round = Round::new(records, times, &jobs);
     let mut replies = Vec::with_capacity(jobs.len());
     for mut job in jobs {
         job.decide(&mut round);
@@ -74,11 +77,11 @@ pub(super) fn decide(
 /// outcome, and all others get `Unknown`.
 pub(super) fn answer_without_writing(
     records: &dyn RecordStore,
-    now: Result<EventTime, Refusal>,
+    times: RoundTimes,
     jobs: Vec<AnyJob>,
     refusal: &RecordError,
 ) {
-    let mut round = Round::new(records, now, &jobs);
+    let mut round = Round::new(records, times, &jobs);
     round.refusal = Some(refusal.clone());
     for mut job in jobs {
         job.decide(&mut round);
@@ -139,7 +142,7 @@ pub(super) struct Round<'a> {
     /// The earlier requests with the same keys as the requests of this round, or `None` if reading
     /// all of them at once failed.
     known: Option<HashMap<KeyHash, DoneRequest>>,
-    now: Result<EventTime, Refusal>,
+    times: RoundTimes,
     plans: Vec<RecordPlan>,
     /// The last event of each ledger that was looked up so far, as if the planned appends were
     /// already written.
@@ -165,15 +168,11 @@ pub(super) struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(
-        records: &'a dyn RecordStore,
-        now: Result<EventTime, Refusal>,
-        jobs: &[AnyJob],
-    ) -> Round<'a> {
+    fn new(records: &'a dyn RecordStore, times: RoundTimes, jobs: &[AnyJob]) -> Round<'a> {
         Round {
             records,
             known: known_requests(records, jobs),
-            now,
+            times,
             plans: Vec::new(),
             heads: HashMap::new(),
             done: HashMap::new(),
@@ -263,7 +262,7 @@ impl Round<'_> {
         &mut self,
         request: &LedgerRequest,
     ) -> Result<(EventTime, LedgerId), RecordError> {
-        let mut now = self.now.clone().map_err(RecordError::Clock)?;
+        let mut now = self.times.event.clone().map_err(RecordError::Clock)?;
         loop {
             let ledger = request.ledger_at(now);
             if !request.ledger_depends_on_time() || self.head(ledger)?.is_none() {
@@ -356,7 +355,7 @@ impl Request for NumberRequest {
                 series: self.series.clone(),
             }));
         }
-        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let head = round.open_series(&self.series)?;
         let plan = match (self.instead_of, head) {
             (Some(wrong), Some(head)) => {
@@ -436,7 +435,7 @@ impl Request for ResumeRequest {
     /// Plans to skip all numbers below the number with which the series continues after a restore.
     /// The caller ends the hold on the series once the plan is durable.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
-        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let SeriesState { head, closed } = round.series_state(&self.series)?;
         let next = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
         if let Some(closed) = closed.filter(|_| self.from > next) {
@@ -480,7 +479,7 @@ impl Request for VoidRequest {
                 stored,
             });
         }
-        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let form = read(round.records.form_at(&self.series, self.number))?;
         let given = found.as_ref().map(|found| &found.given);
         let plan = VoidPlan::make(self, given, now).map_err(RecordError::Void)?;
@@ -514,7 +513,7 @@ impl Request for CloseRequest {
                 series: self.series.clone(),
             }));
         }
-        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let plan = ClosePlan::make(self, head, now);
         let stored = plan.closed.clone();
         round.closed.insert(stored.series.clone(), stored.clone());
