@@ -22,8 +22,7 @@ use crate::embedded::horizon::CommitMark;
 
 /// The table that stores the number of one commit. All commits up to this number are synced in the
 /// tables. Later commits may be synced, too.
-const COMMITS: TableDefinition<'_, (), u64> =
-    TableDefinition::new("commits");
+const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
 /// The names of all tables that this version or an earlier one of the program writes.
 const TABLES: [&str; 14] = [
