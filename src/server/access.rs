@@ -3,6 +3,7 @@
 //!
 //! The files are read at the start, and again when the process receives SIGHUP.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -17,7 +18,7 @@ use tracing::{error, info};
 use super::expiries::expiries_in;
 use super::run::RunError;
 use crate::server::config::{Config, TlsConfig};
-use idmint_http::{ClientCertificates, ClientCertificatesError, Guard, Rate, Tokens, TokensError};
+use idmint_http::{ClientCertificates, Guard, Rate, Tokens, TokensError};
 use idmint_net::Tls;
 use idmint_service::{Expiry, ExpiryKind, IdSource, ServedFormat, Service};
 use idmint_storage::WithCauses;
@@ -215,39 +216,28 @@ pub enum TlsError {
         #[source]
         cause: io::Error,
     },
-    /// A TLS file is not PEM, or lacks an item of the required kind, such as a private key.
-    #[error("{key}: the file {} has no {what} in PEM format", .path.display())]
-    NotPem {
-        /// The setting.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The missing item, such as `certificate`.
-        what: &'static str,
-        /// The cause.
-        #[source]
-        cause: pem::Error,
-    },
-    /// The server certificate or its private key cannot be used, or the two do not belong together.
-    #[error("http.tls: the certificate {} cannot be used with the key {}", .certificate.display(), .key.display())]
+    /// A TLS file is not PEM or lacks an item of the required kind, such as a private key. Or the
+    /// certificate, its key or the certificate authorities for clients cannot be used.
+    #[error("{problem}")]
     Unusable {
-        /// The certificate file.
-        certificate: PathBuf,
-        /// The key file.
-        key: PathBuf,
+        /// The problem, with the setting and the file.
+        problem: String,
         /// The cause.
         #[source]
-        cause: rustls::Error,
+        cause: Box<dyn Error + Send + Sync>,
     },
-    /// The certificate authorities for clients cannot be used.
-    #[error("http.tls.client_ca: the certificates in {} cannot be used", .path.display())]
-    Clients {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        cause: ClientCertificatesError,
-    },
+}
+
+impl TlsError {
+    fn no_pem(key: &str, path: &Path, what: &str, cause: pem::Error) -> TlsError {
+        TlsError::Unusable {
+            problem: format!(
+                "{key}: the file {} has no {what} in PEM format",
+                path.display()
+            ),
+            cause: cause.into(),
+        }
+    }
 }
 
 impl TlsFiles {
@@ -267,10 +257,13 @@ impl TlsFiles {
             .transpose()?;
         let chain = read_chain(certificate, &mut expiries)?;
         let secret = read_key(key)?;
-        let unusable = |cause| TlsError::Unusable {
-            certificate: certificate.clone(),
-            key: key.clone(),
-            cause,
+        let unusable = |cause: rustls::Error| TlsError::Unusable {
+            problem: format!(
+                "http.tls: the certificate {} cannot be used with the key {}",
+                certificate.display(),
+                key.display()
+            ),
+            cause: cause.into(),
         };
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder
@@ -307,11 +300,13 @@ fn read_clients(
     const KEY: &str = "http.tls.client_ca";
     let text = read(KEY, path)?;
     expiries.extend(expiries_in(&text, ExpiryKind::Authority, KEY));
-    let unusable = |cause| TlsError::Clients {
-        path: path.to_owned(),
-        cause,
-    };
-    ClientCertificates::new(&text, &tls.client_scopes).map_err(unusable)
+    ClientCertificates::new(&text, &tls.client_scopes).map_err(|cause| TlsError::Unusable {
+        problem: format!(
+            "{KEY}: the certificates in {} cannot be used",
+            path.display()
+        ),
+        cause: cause.into(),
+    })
 }
 
 fn read_chain(
@@ -322,14 +317,9 @@ fn read_chain(
     let text = read(KEY, path)?;
     expiries.extend(expiries_in(&text, ExpiryKind::Certificate, KEY));
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let not_pem = |cause| TlsError::NotPem {
-        key: KEY,
-        path: path.to_owned(),
-        what: "certificate",
-        cause,
-    };
-    match chain.map_err(not_pem)? {
-        chain if chain.is_empty() => Err(not_pem(pem::Error::NoItemsFound)),
+    let no_pem = |cause| TlsError::no_pem(KEY, path, "certificate", cause);
+    match chain.map_err(no_pem)? {
+        chain if chain.is_empty() => Err(no_pem(pem::Error::NoItemsFound)),
         chain => Ok(chain),
     }
 }
@@ -337,12 +327,8 @@ fn read_chain(
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     const KEY: &str = "http.tls.key";
     let text = read(KEY, path)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|cause| TlsError::NotPem {
-        key: KEY,
-        path: path.to_owned(),
-        what: "private key",
-        cause,
-    })
+    PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|cause| TlsError::no_pem(KEY, path, "private key", cause))
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -10,7 +10,7 @@ use prometheus::Registry;
 
 use super::catalog::{Catalog, CatalogError};
 use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine};
-use idmint_core::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
+use idmint_core::id::{Decoder, DomainHash, Format, OwnNumbers, Rule};
 use idmint_core::minting::{
     LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes,
 };
@@ -44,70 +44,10 @@ pub enum AssemblyError {
     /// The configured worker numbers do not fit into a format.
     #[error(transparent)]
     Lanes(#[from] LaneError),
-    /// The tick of a format for conjunctions is too long. Two conjunctions of the same pair of
-    /// objects, more than a second apart, could get the same id.
-    #[error(
-        "format `{format}` has a tick of {tick}, but with conjunction.mode = \"grouped\" a grouped format may have \
-         ticks of at most 1s; use \"pure\", or a finer tick"
-    )]
-    CoarseTick {
-        /// The format.
-        format: String,
-        /// The tick of the format.
-        tick: Tick,
-    },
-    /// After a crash, the horizon (the end of the reserved time) could be further ahead of the
-    /// clock than a start accepts. All formats would then wait until the clock has caught up.
-    #[error(
-        "{what} is above clock.max_ahead = {}, so after a crash every format would wait until the clock has \
-         caught up; set clock.max_ahead to at least \"{needed}\", or {advice}", format_duration(*.max_ahead)
-    )]
-    BeyondMaxAhead {
-        /// The setting and its value.
-        what: String,
-        /// The configured `clock.max_ahead`.
-        max_ahead: Duration,
-        /// The smallest sufficient `clock.max_ahead`.
-        needed: String,
-        /// An alternative remedy.
-        advice: &'static str,
-    },
-    /// In some formats, a node with the last slot would have no worker number.
-    #[error(
-        "worker.slots = {slots}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once \
-         ids were minted, or disable these formats in formats.enabled", .slots - 1, .formats.join(", ")
-    )]
-    Slots {
-        /// The configured number of slots.
-        slots: u32,
-        /// The formats that have room for fewer slots, each with the number of slots for which it
-        /// has room.
-        formats: Vec<String>,
-    },
-    /// Two formats can write different ids as the same text, and the data directory is new.
-    #[error("{pair}; a new data directory must begin with only one of them")]
-    EqualTexts {
-        /// The two formats, and the settings to change.
-        pair: String,
-    },
-    /// A configured domain cannot be hashed.
-    #[error(
-        "siq.domains: `{domain}` is not a domain ({cause}): write it in ASCII, in its xn-- form"
-    )]
-    Domain {
-        /// The domain as configured.
-        domain: String,
-        /// The reason why the domain is invalid.
-        cause: Rejection,
-    },
-    /// The default type is not a type of SIQ.
-    #[error("siq.type = `{given}` is not a type of SIQ; choose from {}", .known.join(", "))]
-    Type {
-        /// The type as configured.
-        given: String,
-        /// The existing types.
-        known: Vec<String>,
-    },
+    /// A setting is invalid for another reason. The message names the setting, its value and the
+    /// remedy.
+    #[error("{0}")]
+    Setting(String),
     /// Two metrics have the same name, which is a bug in this build.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -229,24 +169,26 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
 /// whole `storage.window` ahead.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
+    let beyond = |what: &str, needed: &str, advice: &str| {
+        AssemblyError::Setting(format!(
+            "{what} is above clock.max_ahead = {}, so after a crash every format would wait until the clock has \
+             caught up; set clock.max_ahead to at least \"{needed}\", or {advice}",
+            format_duration(max_ahead)
+        ))
+    };
     // Fleets are exempt from this check, because a starting node of a fleet takes a slot whose
     // horizon the clock has already passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
         let needed = format_duration(window);
-        return Err(AssemblyError::BeyondMaxAhead {
-            what: format!("storage.window = {needed}"),
-            max_ahead,
-            needed,
-            advice: "set a shorter storage.window",
-        });
+        let what = format!("storage.window = {needed}");
+        return Err(beyond(&what, &needed, "set a shorter storage.window"));
     }
     match coarse_format(catalog, Rule::Sequenced, max_ahead) {
-        Some((format, tick)) => Err(AssemblyError::BeyondMaxAhead {
-            what: format!("format `{}`: tick = {tick}", format.name),
-            max_ahead,
-            needed: tick.to_string(),
-            advice: "give the format a shorter tick",
-        }),
+        Some((format, tick)) => {
+            let what = format!("format `{}`: tick = {tick}", format.name);
+            let needed = tick.to_string();
+            Err(beyond(&what, &needed, "give the format a shorter tick"))
+        }
         None => Ok(()),
     }
 }
@@ -268,10 +210,11 @@ fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Form
 /// service then kept. That id has a different tick from the ids of the pair's other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     match coarse_format(catalog, Rule::Grouped, GROUPED_TICK_MAX) {
-        Some((format, tick)) => Err(AssemblyError::CoarseTick {
-            format: format.name.clone(),
-            tick,
-        }),
+        Some((format, tick)) => Err(AssemblyError::Setting(format!(
+            "format `{}` has a tick of {tick}, but with conjunction.mode = \"grouped\" a grouped format may have \
+             ticks of at most 1s; use \"pure\", or a finer tick",
+            format.name
+        ))),
         None => Ok(()),
     }
 }
@@ -310,7 +253,7 @@ pub fn lane_rule(config: &Config) -> LaneRule {
 /// function before the first mint, because `worker.slots` cannot change after the first mint.
 ///
 /// # Errors
-/// Returns [`AssemblyError::Slots`] if a format has too few worker numbers.
+/// Returns [`AssemblyError::Setting`] if a format has too few worker numbers.
 pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), AssemblyError> {
     let rule = lane_rule(config);
     let last_slot = LaneRule {
@@ -341,10 +284,13 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     if formats.is_empty() {
         Ok(())
     } else {
-        Err(AssemblyError::Slots {
-            slots: rule.slots,
-            formats,
-        })
+        Err(AssemblyError::Setting(format!(
+            "worker.slots = {}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once \
+             ids were minted, or disable these formats in formats.enabled",
+            rule.slots,
+            last_slot.slot,
+            formats.join(", ")
+        )))
     }
 }
 
@@ -424,10 +370,10 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
             .filter_map(|variant| variant.name.clone())
             .collect();
         if !known.is_empty() && siq().all(|format| format.type_named(given).is_err()) {
-            return Err(AssemblyError::Type {
-                given: given.clone(),
-                known,
-            });
+            return Err(AssemblyError::Setting(format!(
+                "siq.type = `{given}` is not a type of SIQ; choose from {}",
+                known.join(", ")
+            )));
         }
     }
     let hashes = domain_hashes(config)?;
@@ -442,7 +388,7 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
 /// the result to name the domain.
 ///
 /// # Errors
-/// Returns [`AssemblyError::Domain`] if a domain cannot be hashed.
+/// Returns [`AssemblyError::Setting`] if a domain cannot be hashed.
 pub fn known_domains(config: &Config) -> Result<KnownDomains, AssemblyError> {
     Ok(domain_hashes(config)?
         .into_iter()
@@ -453,10 +399,9 @@ pub fn known_domains(config: &Config) -> Result<KnownDomains, AssemblyError> {
 fn domain_hashes(config: &Config) -> Result<Vec<(String, DomainHash)>, AssemblyError> {
     let hash = |domain: &String| match DomainHash::of(domain, config.siq.local_id) {
         Ok(hash) => Ok((domain.clone(), hash)),
-        Err(cause) => Err(AssemblyError::Domain {
-            domain: domain.clone(),
-            cause,
-        }),
+        Err(cause) => Err(AssemblyError::Setting(format!(
+            "siq.domains: `{domain}` is not a domain ({cause}): write it in ASCII, in its xn-- form"
+        ))),
     };
     config.siq.domains.iter().map(hash).collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::server::config::{Config, FormatsConfig, Origin, Origins};
-use idmint_core::id::{Format, FormatAlias, FormatDefinition, FormatError, PRESETS, Salt, nearest};
+use idmint_core::id::{Format, FormatAlias, FormatDefinition, PRESETS, Salt, nearest};
 
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
@@ -27,81 +27,16 @@ pub struct Catalog {
 
 /// An error in the format settings.
 #[derive(Debug, thiserror::Error)]
-pub enum CatalogError {
-    /// A format definition is invalid.
-    #[error("{}{error}\ndocs/CUSTOM-FORMATS.md describes every key.", prefix(.place))]
-    Format {
-        /// The line or variable that sets the invalid key, or `None` if the format is built in.
-        place: Option<Origin>,
-        /// The error in the definition.
-        error: FormatError,
-    },
-    /// The definition of a built-in format is not valid TOML, which is a bug in this build.
-    #[error("the built-in format `{name}` is broken: {problem}")]
-    Preset {
-        /// The format.
-        name: &'static str,
-        /// The parse error.
-        problem: String,
-    },
-    /// `like` names a format that does not exist.
-    #[error("{}format `{format}`: like = `{like}` is not a format; {}", prefix(.place), choice(.like, .known))]
-    LikeUnknown {
-        /// The place of `like`.
-        place: Option<Origin>,
-        /// The format.
-        format: String,
-        /// The value of `like`.
-        like: String,
-        /// The existing formats.
-        known: Vec<String>,
-    },
-    /// A format refers back to itself through a chain of `like` keys, each of which names the base
-    /// format.
-    #[error(
-        "{}format `{format}`: its `like` refers back to itself; base it on another format", prefix(.place)
-    )]
-    LikeCircle {
-        /// The place of `like`.
-        place: Option<Origin>,
-        /// The format.
-        format: String,
-    },
-    /// The configuration uses a former name of a format. The table with the former name sets a key
-    /// that cannot be changed, such as `fields`, or sets a key to another value than the table with
-    /// the current name.
-    #[error(
-        "formats.{name}.{key}: `{name}` is a former name of `{format}`, which has another {key}; write the keys of this \
-         table in [formats.{format}], or give a format of your own another name"
-    )]
-    FormerName {
-        /// The former name.
-        name: &'static str,
-        /// The current name.
-        format: &'static str,
-        /// The key.
-        key: String,
-    },
-    /// A setting names a format that does not exist or that is disabled.
-    #[error("{key} names `{name}`, which is not an enabled format; {}", choice(.name, .known))]
-    NameUnknown {
-        /// The setting.
-        key: &'static str,
-        /// The name as configured.
-        name: String,
-        /// The existing formats.
-        known: Vec<String>,
-    },
+#[error("{0}")]
+pub struct CatalogError(String);
+
+fn prefix(place: Option<Origin>) -> String {
+    place.map_or_else(String::new, |place| format!("{place}: "))
 }
 
-fn prefix(place: &Option<Origin>) -> String {
-    place
-        .as_ref()
-        .map_or_else(String::new, |place| format!("{place}: "))
-}
-
-fn choice(given: &str, known: &[String]) -> String {
-    match nearest(given, known.iter().map(String::as_str)) {
+fn choice<'a>(given: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<_> = known.map(String::as_str).collect();
+    match nearest(given, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("choose from {}", known.join(", ")),
     }
@@ -142,9 +77,11 @@ impl Catalog {
             }
             let compiled = FormatDefinition::from_table(&name, table)
                 .and_then(|written| written.read_salts(&name, read_salt)?.compile(&name));
-            let format = compiled.map_err(|error| CatalogError::Format {
-                place: config.origins.of_format(&name, error.key()),
-                error,
+            let format = compiled.map_err(|error| {
+                CatalogError(format!(
+                    "{}{error}\ndocs/CUSTOM-FORMATS.md describes every key.",
+                    prefix(config.origins.of_format(&name, error.key()))
+                ))
             })?;
             let is_on = settings
                 .enabled
@@ -161,11 +98,10 @@ impl Catalog {
             if on.iter().any(|on| on == name) {
                 return Ok(());
             }
-            Err(CatalogError::NameUnknown {
-                key,
-                name: name.to_owned(),
-                known: known.cloned().collect(),
-            })
+            Err(CatalogError(format!(
+                "{key} names `{name}`, which is not an enabled format; {}",
+                choice(name, known)
+            )))
         };
         for name in settings.enabled.iter().flatten() {
             check("formats.enabled", name, &mut tables.keys())?;
@@ -212,11 +148,11 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
-                    return Err(CatalogError::FormerName {
-                        name: alias.name,
-                        format: alias.format,
-                        key,
-                    });
+                    let (name, format) = (alias.name, alias.format);
+                    return Err(CatalogError(format!(
+                        "formats.{name}.{key}: `{name}` is a former name of `{format}`, which has another {key}; write \
+                         the keys of this table in [formats.{format}], or give a format of your own another name"
+                    )));
                 }
                 _ => _ = own.insert(key, value),
             }
@@ -285,11 +221,9 @@ fn preset_table(name: &str) -> Result<toml::Table, CatalogError> {
 }
 
 fn built_in(name: &'static str, text: &str) -> Result<toml::Table, CatalogError> {
-    text.parse()
-        .map_err(|error: toml::de::Error| CatalogError::Preset {
-            name,
-            problem: error.to_string(),
-        })
+    text.parse().map_err(|problem: toml::de::Error| {
+        CatalogError(format!("the built-in format `{name}` is broken: {problem}"))
+    })
 }
 
 /// Returns the definition of every format by name. The configured tables are merged over the
@@ -332,7 +266,7 @@ fn resolved(
     tables: &BTreeMap<String, toml::Table>,
     origins: &Origins,
 ) -> Result<toml::Table, CatalogError> {
-    let place = || origins.of_format(name, "like");
+    let place = || prefix(origins.of_format(name, "like"));
     let mut table = tables[name].clone();
     for _ in 0..LIKE_MAX {
         let Some(like) = table.remove("like") else {
@@ -340,13 +274,11 @@ fn resolved(
         };
         let like = like.as_str().unwrap_or_default().to_owned();
         let Some(base) = tables.get(&like) else {
-            let known = tables.keys().cloned().collect();
-            return Err(CatalogError::LikeUnknown {
-                place: place(),
-                format: name.to_owned(),
-                like,
-                known,
-            });
+            return Err(CatalogError(format!(
+                "{}format `{name}`: like = `{like}` is not a format; {}",
+                place(),
+                choice(&like, tables.keys())
+            )));
         };
         let mut base = base.clone();
         // A format does not inherit `enabled` and `mint`. The base format may be disabled or
@@ -359,10 +291,10 @@ fn resolved(
         base.remove("exclude");
         table = laid_over(base, &table);
     }
-    Err(CatalogError::LikeCircle {
-        place: place(),
-        format: name.to_owned(),
-    })
+    Err(CatalogError(format!(
+        "{}format `{name}`: its `like` refers back to itself; base it on another format",
+        place()
+    )))
 }
 
 /// Reads a salt from a file that has one line.

@@ -18,34 +18,9 @@ use idmint_service::Service;
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
     /// The time in the setting `start_after` is further ahead of the clock than a start is willing
-    /// to wait.
-    #[error(
-        "formats.{format}.start_after = `{id}`: minting would begin at {starts}, but the clock shows {now}; a start \
-         waits at most clock.max_ahead = {}. Check this clock, the clock that minted that id, and the id itself",
-        format_duration(*.max_ahead)
-    )]
-    StartAfter {
-        /// The format.
-        format: String,
-        /// The id as configured.
-        id: String,
-        /// The time at which the format would begin to mint.
-        starts: UnixTime,
-        /// The current time of the clock.
-        now: UnixNanos,
-        /// The configured `clock.max_ahead`.
-        max_ahead: Duration,
-    },
-    /// A line of the file with excluded ids is not an id, or the lines are out of order.
-    #[error("formats.{format}.exclude: {}, {cause}", .path.display())]
-    Line {
-        /// The format.
-        format: String,
-        /// The file.
-        path: PathBuf,
-        /// The number of the line and the cause.
-        cause: ExclusionError,
-    },
+    /// to wait, a line of the file with excluded ids is not an id, or the lines are out of order.
+    #[error("{0}")]
+    Refused(String),
     /// The file cannot be read.
     #[error("formats.{format}.exclude: {} cannot be read", .path.display())]
     NotReadable {
@@ -63,8 +38,7 @@ pub enum OtherGeneratorError {
 /// `start_after` must not be minted.
 ///
 /// # Errors
-/// Returns [`OtherGeneratorError::StartAfter`] with the time at which the format would begin to
-/// mint.
+/// Returns [`OtherGeneratorError::Refused`] with the time at which the format would begin to mint.
 pub(super) fn check_start_after(
     service: &Service,
     max_ahead: Duration,
@@ -77,14 +51,14 @@ pub(super) fn check_start_after(
             continue;
         };
         if starts > latest {
-            let (format, id) = (format.name.clone(), id.id.clone());
-            return Err(OtherGeneratorError::StartAfter {
-                format,
-                id,
-                starts,
-                now,
-                max_ahead,
-            });
+            return Err(OtherGeneratorError::Refused(format!(
+                "formats.{}.start_after = `{}`: minting would begin at {starts}, but the clock shows {now}; a start \
+                 waits at most clock.max_ahead = {}. Check this clock, the clock that minted that id, and the id \
+                 itself",
+                format.name,
+                id.id,
+                format_duration(max_ahead)
+            )));
         }
     }
     Ok(())
@@ -190,10 +164,9 @@ fn read_excluded(minter: &Minter, from: UnixNanos) -> Result<ExcludedTicks, Othe
     let mut line = String::new();
     while file.read_line(&mut line).map_err(not_readable)? > 0 {
         let text = line.trim_end_matches(['\n', '\r']);
-        let refused = |cause| OtherGeneratorError::Line {
-            format: format.name.clone(),
-            path: path.to_owned(),
-            cause,
+        let refused = |cause: ExclusionError| {
+            let (format, path) = (&format.name, path.display());
+            OtherGeneratorError::Refused(format!("formats.{format}.exclude: {path}, {cause}"))
         };
         ids.read_line(text).map_err(refused)?;
         line.clear();

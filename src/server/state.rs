@@ -55,9 +55,8 @@ impl State {
     /// state unchanged.
     ///
     /// # Errors
-    /// Returns [`AssemblyError::Slots`] if nothing was minted yet and a format has too few worker
-    /// numbers. Returns [`AssemblyError::EqualTexts`] if the data directory is new and two formats
-    /// can write the same text.
+    /// Returns [`AssemblyError::Setting`] if nothing was minted yet and a format has too few worker
+    /// numbers, or if the data directory is new and two formats can write the same text.
     pub(super) fn before_first_mint(
         self,
         config: &Config,
@@ -72,7 +71,9 @@ impl State {
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {
-                return Err(AssemblyError::EqualTexts { pair });
+                return Err(AssemblyError::Setting(format!(
+                    "{pair}; a new data directory must begin with only one of them"
+                )));
             }
         }
         Ok(self)

@@ -88,35 +88,11 @@ pub enum TokensError {
         #[source]
         cause: io::Error,
     },
-    /// The file is not a valid token file.
-    #[error("http.tokens: {}: line {line}: {reason}", .path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The reason why the line is invalid. The text does not quote the line, because the line
-        /// may contain a token.
-        reason: String,
-    },
-    /// One of the tokens is invalid.
-    #[error("http.tokens: {}: token `{name}`: {reason}", .path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// The name of the token.
-        name: String,
-        /// The reason, with the bound that the token breaks.
-        reason: String,
-    },
-    /// The file has no tokens, or too many.
-    #[error("http.tokens: {} has {count} tokens, but must have 1 to {TOKENS_MAX}", .path.display())]
-    Count {
-        /// The file.
-        path: PathBuf,
-        /// The number of tokens.
-        count: usize,
-    },
+    /// The file is not a valid token file, one of its tokens is invalid, or it has no tokens or too
+    /// many. The text names the file, and the line or the token. It does not quote the line, because
+    /// the line may contain a token.
+    #[error("http.tokens: {0}")]
+    Invalid(String),
 }
 
 impl TokenEntry {
@@ -217,37 +193,33 @@ impl Tokens {
     }
 
     fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
+        let file = path.display();
         let malformed = |error: toml::de::Error| {
             let before = error
                 .span()
                 .and_then(|span| text.get(..span.start))
                 .unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
             let reason = without_tokens(&error.message().replace('\n', "; "));
-            TokensError::Malformed {
-                path: path.to_owned(),
-                line: before.matches('\n').count() + 1,
-                reason,
-            }
+            TokensError::Invalid(format!("{file}: line {line}: {reason}"))
         };
         let TokenFile { token: entries } = toml::from_str(text).map_err(malformed)?;
         let count = entries.len();
         if !(1..=TOKENS_MAX).contains(&count) {
-            return Err(TokensError::Count {
-                path: path.to_owned(),
-                count,
-            });
+            return Err(TokensError::Invalid(format!(
+                "{file} has {count} tokens, but must have 1 to {TOKENS_MAX}"
+            )));
         }
         let mut tokens = Tokens::default();
         for entry in &entries {
-            let wrong = |reason: String| TokensError::Token {
-                path: path.to_owned(),
-                name: without_tokens(&entry.name),
-                reason: without_tokens(&reason),
+            let wrong = |reason: &str| {
+                let (name, reason) = (without_tokens(&entry.name), without_tokens(reason));
+                TokensError::Invalid(format!("{file}: token `{name}`: {reason}"))
             };
-            let permit = entry.permit(formats).map_err(wrong)?;
+            let permit = entry.permit(formats).map_err(|reason| wrong(&reason))?;
             if tokens.permit(&entry.sha256).is_some() {
                 return Err(wrong(
-                    "the same sha256 is listed for another token; remove one of the two".to_owned(),
+                    "the same sha256 is listed for another token; remove one of the two",
                 ));
             }
             tokens.expiries.extend(permit.expires.map(|at| Expiry {
