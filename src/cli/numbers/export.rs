@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{Lines, write_pages};
+use crate::cli::print::{Lines, json, write_pages};
 use crate::cli::running_service::{RetryArgs, block_on};
 use idmint_client::Client;
 use idmint_records::ledger::SeriesName;
@@ -76,7 +76,7 @@ async fn export(
                     series: name.as_str(),
                     number,
                 };
-                serde_json::to_string(&exported).expect("texts and numbers always serialize")
+                json(&exported)
             };
             write_pages(lines, page, line).await?;
         }

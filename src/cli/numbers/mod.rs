@@ -1,23 +1,17 @@
 //! The commands `idmint numbers` for series of numbers without gaps, which a running service issues
 //! and stores.
 
-mod close;
+mod change;
 mod export;
-mod import;
 mod list;
-mod next;
 mod resume;
-mod void;
 
 use clap::{Args, Subcommand};
 
-use self::close::Close;
+use self::change::{Close, Import, Next, Void};
 use self::export::Export;
-use self::import::Import;
 use self::list::List;
-use self::next::Next;
 use self::resume::Resume;
-use self::void::Void;
 use crate::cli::exit::Failure;
 
 /// Work with numbers without gaps.
