@@ -53,9 +53,7 @@ impl From<UnknownReading> for Problem {
     fn from(unknown: UnknownReading) -> Problem {
         match unknown {
             UnknownReading::Format(unknown) => Problem::from(unknown),
-            UnknownReading::Encoding(_) => {
-                Problem::new(Slug::InvalidParameter, unknown.to_string()).reason("encoding")
-            }
+            UnknownReading::Encoding(_) => Problem::parameter("encoding", unknown.to_string()),
         }
     }
 }

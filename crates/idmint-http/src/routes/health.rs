@@ -68,8 +68,7 @@ fn is_for_records(query: &str) -> Result<bool, Problem> {
         Some("records") => Ok(true),
         Some(other) => {
             let detail = format!("for is {other:?}, but must be ids or records");
-            Err(Problem::new(Slug::InvalidParameter, detail)
-                .reason("for")
+            Err(Problem::parameter("for", detail)
                 .limit("ids, records")
                 .example("GET /health/ready?for=records"))
         }

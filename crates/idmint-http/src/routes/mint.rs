@@ -472,12 +472,12 @@ fn batch_request(
                 "{} has no domains, so domain {given:?} is invalid",
                 format.name
             );
-            return Err(Problem::new(Slug::InvalidParameter, detail).reason("domain"));
+            return Err(Problem::parameter("domain", detail));
         }
         (None, true) => siq.default_domain.unwrap_or(DomainHash::DEVELOPMENT),
         (Some(given), true) => *siq.domains.get(given).ok_or_else(|| {
             let detail = format!("domain {given:?} is not configured (siq.domains)");
-            Problem::new(Slug::InvalidParameter, detail).reason("domain")
+            Problem::parameter("domain", detail)
         })?,
     };
     let label = (domain == DomainHash::DEVELOPMENT).then_some("development");

@@ -12,7 +12,8 @@ use axum::http::{HeaderValue, Response};
 
 use crate::access::{DurableWork, Permit, Scope, permit_of};
 use crate::answer::{
-    IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate,
+    Answer, IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body,
+    negotiate,
 };
 use crate::request::{
     Object, Query, bulk_of, idempotency_key, key_required, no_query, page_limit, path_params,
@@ -53,16 +54,13 @@ const LIST_EXAMPLE: &str = "GET /numbers";
 /// # Errors
 /// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, no
 /// number was issued.
-pub(crate) async fn give(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn give(State(service): State<Arc<Service>>, request: Request) -> Answer {
     give_next(&service, request)
         .await
         .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
 }
 
-async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
     let query = strict_query(
@@ -80,7 +78,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         let detail = format!(
             "instead_of={wrong} also needs the parameter first, with the right first number"
         );
-        return Err(Problem::new(Slug::InvalidParameter, detail).reason("first"));
+        return Err(Problem::parameter("first", detail));
     }
     if let (Some(_), Some(permit)) = (first, permit_of(&parts.extensions)) {
         permit.check_scope(Scope::Import)?;
@@ -89,13 +87,8 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         .and_then(|count| u32::try_from(count).ok());
     let count = count.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
     let key = idempotency_key(&parts.headers)?;
-    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
-        .await?
-        .is_empty()
-    {
-        let detail = "a request for numbers must have no body; set the count with ?count=";
-        return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
-    }
+    let detail = "a request for numbers must have no body; set the count with ?count=";
+    no_body(body, service, detail).await?;
     let admitted = service.number_rules().admit(&series);
     let key = match (service.number_rules().kind(&series), key) {
         (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
@@ -137,6 +130,16 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     DurableWork::of(&parts, &service.load().requests, give).await
 }
 
+/// Checks that a request has no body. If it has one, `detail` describes the problem.
+async fn no_body(body: Body, service: &Service, detail: &str) -> Result<(), Problem> {
+    let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
+    if body.is_empty() {
+        Ok(())
+    } else {
+        Err(Problem::new(Slug::MalformedRequest, detail).reason("body"))
+    }
+}
+
 /// Issues numbers from a reserved block of numbers, which the service keeps in memory.
 async fn give_block(
     service: &Arc<Service>,
@@ -144,7 +147,7 @@ async fn give_block(
     series: SeriesName,
     count: NonZeroU32,
     reserve: NonZeroU32,
-) -> Result<Response<Body>, Problem> {
+) -> Answer {
     let of_service = Arc::clone(service);
     let give = async move {
         let first = of_service.give_block(&series, count, reserve).await?;
@@ -194,12 +197,8 @@ fn given(service: &Service, numbered: &Numbered<GivenNumbers>) -> Response<Body>
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The request may be repeated safely.
-pub(crate) async fn resume(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn resume(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
-    let or_example = |problem: Problem| problem.or_example(|| RESUME_EXAMPLE.to_owned());
     negotiate(&parts.headers, &[MediaType::Json])?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["from"])?;
     let [series] = path_params(RESUME_ROUTE, &parts.uri)?;
@@ -207,27 +206,18 @@ pub(crate) async fn resume(
         .get("from")
         .map(|text| read_number("from", text))
         .transpose()?;
-    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
-        .await?
-        .is_empty()
-    {
-        let detail = "a request to resume a series must have no body";
-        return Err(or_example(
-            Problem::new(Slug::MalformedRequest, detail).reason("body"),
-        ));
-    }
+    let detail = "a request to resume a series must have no body";
+    no_body(body, &service, detail).await?;
     let request = match (&*series, from) {
         ("*", None) => None,
         ("*", Some(_)) => {
             let detail = "from is only for a single series, because all series continue at their stored numbers; leave \
                           it out";
-            let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
-            return Err(problem.or_example(|| "POST /numbers/*/resume".to_owned()));
+            return Err(Problem::parameter("from", detail).example("POST /numbers/*/resume"));
         }
         (_, None) => {
             let detail = "from is missing; set it to the highest number of the series in your own records, plus one";
-            let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
-            return Err(or_example(problem));
+            return Err(Problem::parameter("from", detail).example(RESUME_EXAMPLE));
         }
         (series, Some(from)) => {
             let series = SeriesName::from_text(series).map_err(Problem::from)?;
@@ -269,10 +259,7 @@ pub(crate) async fn resume(
 /// # Errors
 /// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, the
 /// number was not voided.
-pub(crate) async fn make_void(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn make_void(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     let example = || {
         format!(
@@ -289,9 +276,7 @@ pub(crate) async fn make_void(
         let detail = format!(
             "{series} is a series of blocks, which has gaps, so its numbers cannot be void"
         );
-        return Err(Problem::new(Slug::InvalidParameter, detail)
-            .reason("series")
-            .or_example(|| EXAMPLE.to_owned()));
+        return Err(Problem::parameter("series", detail).example(EXAMPLE));
     }
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
@@ -346,24 +331,14 @@ fn voided(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The request may be repeated safely.
-pub(crate) async fn close(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn close(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
     no_query(&parts.uri)?;
     let [series] = path_params(CLOSE_ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
-    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
-        .await?
-        .is_empty()
-    {
-        let detail = "a request to close a series must have no body";
-        return Err(Problem::new(Slug::MalformedRequest, detail)
-            .reason("body")
-            .or_example(|| format!("POST /numbers/{series}/close")));
-    }
+    let detail = "a request to close a series must have no body";
+    no_body(body, &service, detail).await?;
     let request = CloseRequest {
         series,
         by: caller_of(&parts).map(str::to_owned),
@@ -390,10 +365,7 @@ pub(crate) async fn close(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the series cannot be read.
-pub(crate) async fn list_series(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list_series(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let after = query.get("after").map(SeriesName::from_text).transpose();
@@ -422,10 +394,7 @@ pub(crate) async fn list_series(
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the numbers cannot be read.
-pub(crate) async fn list(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) -> Answer {
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = query_of(request.uri(), &["after", "limit"])?;
     let [series] = path_params(ROUTE, request.uri())?;
@@ -476,10 +445,9 @@ fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
         let detail = format!(
             "{name} is {text:?}, but must be a whole number from 0 to {NUMBER_MAX}, as it is listed"
         );
-        let problem = Problem::new(Slug::InvalidParameter, detail)
-            .reason(name)
-            .limit(NUMBER_MAX.to_string());
-        problem.or_example(|| LIST_EXAMPLE.to_owned())
+        Problem::parameter(name, detail)
+            .limit(NUMBER_MAX.to_string())
+            .example(LIST_EXAMPLE)
     })
 }
 
@@ -547,7 +515,6 @@ fn close_info(closed: &ClosedSeries) -> CloseInfo {
 
 impl From<SeriesNameError> for Problem {
     fn from(error: SeriesNameError) -> Problem {
-        let problem = Problem::new(Slug::InvalidParameter, error.to_string()).reason("series");
-        problem.or_example(|| EXAMPLE.to_owned())
+        Problem::parameter("series", error.to_string()).example(EXAMPLE)
     }
 }
