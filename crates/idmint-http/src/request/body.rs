@@ -145,6 +145,18 @@ pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     service.load().requests.bulk_of(sender)
 }
 
+/// Runs a part of a request's work. Long work runs on another thread through the handle `aside`. If
+/// `aside` is `None`, the work is short and runs at once.
+pub(crate) async fn work_on<T: Send + 'static>(
+    aside: Option<&PeerBulk>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    match aside {
+        None => work(),
+        Some(bulk) => bulk.work_aside(work).await,
+    }
+}
+
 /// Returns the sender on whose quota a request counts: the token or certificate of `permit`, or the
 /// address of `owner` if there is no permit.
 pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use super::decode::{decode_filter, outcome_of};
 use super::decode_many::{MEDIA_TYPES, NANOS_TO_READ_A_BYTE, Tried, nanos, read_texts};
 use crate::answer::{Answer, MediaType, json_bytes, media_type_of_body, negotiate, no_store};
-use crate::request::{DecodeInput, bulk_of, owner_of, query_of};
+use crate::request::{DecodeInput, bulk_of, owner_of, query_of, work_on};
 use idmint_core::id::{Fingerprint, IdColumn};
 use idmint_core::time::UnixNanos;
 use idmint_service::{MemoryReservation, PeerBulk, Service};
@@ -62,11 +62,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let now = service.clock().now();
     // Hold the permit for long work until the verdict is known.
     let aside = pass.is_some().then_some(&bulk);
-    let read = move || DecodeInput::read(body, media_of_body);
-    let input = match aside {
-        None => read()?,
-        Some(bulk) => bulk.work_aside(read).await?,
-    };
+    let input = work_on(aside, move || DecodeInput::read(body, media_of_body)).await?;
     let service = Arc::clone(service);
     let inspection = Inspection::new(service, input, tried, now, reserved_lines);
     let judged = inspection.judge(aside).await;

@@ -224,33 +224,9 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the thread for the work under these permits.
-    pub(super) fn way(&self) -> Way {
-        match &self.bulk {
-            Some(pass) => Way::Aside(pass.peer().clone()),
-            None => Way::AtOnce,
-        }
-    }
-}
-
-/// The thread that works on the reports of a request.
-pub(super) enum Way {
-    /// The connection's thread, for short work.
-    AtOnce,
-    /// Another thread, for long work.
-    Aside(PeerBulk),
-}
-
-impl Way {
-    /// Runs a part of the work on this thread.
-    pub(super) async fn work<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        match self {
-            Way::AtOnce => work(),
-            Way::Aside(bulk) => bulk.work_aside(work).await,
-        }
+    /// Returns the handle that runs long work on another thread, or `None` if the work is short.
+    pub(super) fn aside(&self) -> Option<PeerBulk> {
+        self.bulk.as_ref().map(|pass| pass.peer().clone())
     }
 }
 

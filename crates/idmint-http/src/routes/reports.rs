@@ -19,17 +19,17 @@ use super::report_answers::{
     check_len, count_of, detail_len, detailed, details, partial, refused_len, warned, warnings_len,
     with_warnings,
 };
-use super::report_request::{ReportBody, ReportOrder, Wanted, Way};
+use super::report_request::{ReportBody, ReportOrder, Wanted};
 use crate::access::DurableWork;
 use crate::answer::{Answer, AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
-use crate::request::read_reports;
+use crate::request::{read_reports, work_on};
 use idmint_core::id::Format;
 use idmint_core::minting::Batch;
 use idmint_core::time::UnixTime;
 use idmint_records::conjunction::{
     ExternalId, GroupedMinter, NotedRule, ReadRule, Report, Reports, SentReport, SortedReports,
 };
-use idmint_service::{Conjunctions, GroupFailure, GroupedReports, ServedFormat, Service};
+use idmint_service::{Conjunctions, GroupFailure, GroupedReports, PeerBulk, ServedFormat, Service};
 use idmint_wire::ReportRequest;
 
 /// The maximum number of reports in a request with `partial=true`, where each invalid report gets
@@ -72,7 +72,7 @@ pub(crate) async fn mint_reports(
         permits,
     } = ReportBody::read(service, &parts, body).await?;
     let requests = &service.load().requests;
-    let way = permits.way();
+    let aside = permits.aside();
     let is_partial = order.wanted == Wanted::IdsOrProblems;
     let batch_max = service.limits().batch_max;
     let count_max = if is_partial {
@@ -100,7 +100,7 @@ pub(crate) async fn mint_reports(
         served,
         minter,
         order,
-        way,
+        aside,
         analysis_reach: analysis_reach.unwrap_or_default(),
     };
     if is_partial {
@@ -150,7 +150,8 @@ struct Grouping {
     served: Arc<ServedFormat>,
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
-    way: Way,
+    /// The handle that runs long work on another thread, or `None` if the work is short.
+    aside: Option<PeerBulk>,
     /// The maximum difference in time at which an analysis still joins the conjunction that its
     /// `event_id` names.
     analysis_reach: Duration,
@@ -205,7 +206,7 @@ impl Grouping {
                 warnings,
             })
         };
-        let all = self.way.work(look).await?;
+        let all = work_on(self.aside.as_ref(), look).await?;
         if wanted == Wanted::Ids && media == MediaType::Json {
             let of_ids = all
                 .sent_reports
@@ -233,7 +234,7 @@ impl Grouping {
                 warnings: reports.warnings(),
             })
         };
-        let each = self.way.work(look).await?;
+        let each = work_on(self.aside.as_ref(), look).await?;
         let of_refused: usize = each
             .sorted
             .refused
@@ -313,7 +314,7 @@ impl Grouping {
                 }
             }
         };
-        Ok(self.way.work(write).await)
+        Ok(work_on(self.aside.as_ref(), write).await)
     }
 
     /// Assigns each accepted report to its conjunction, and writes the result of every report.
@@ -359,7 +360,7 @@ impl Grouping {
             let body = partial(&format, with_warnings(details, warnings), refused);
             minted(media, &format, count_of(&found.grouped), body)
         };
-        Ok(self.way.work(write).await)
+        Ok(work_on(self.aside.as_ref(), write).await)
     }
 
     async fn group(
