@@ -241,14 +241,9 @@ impl ServedFormat {
 }
 
 impl Service {
-    /// Returns the description of a format on this node. The description includes the node's worker
-    /// numbers and the maximum number of ids in one request.
-    pub fn format_info(&self, served: &ServedFormat) -> FormatInfo {
-        FormatInfo::new(served.format(), &served.workers(), self.count_max(served))
-    }
-
-    /// Returns the description of a format on this node as JSON. The JSON is cached and rebuilt
-    /// only when the description changes.
+    /// Returns the description of a format on this node as JSON. The description includes the
+    /// node's worker numbers and the maximum number of ids in one request. The JSON is cached and
+    /// rebuilt only when the description changes.
     pub fn format_json(&self, served: &ServedFormat) -> Arc<str> {
         let (workers, count_max) = (served.workers(), self.count_max(served));
         let mut told = served.told();

@@ -111,15 +111,12 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
     let form = form_of_new(service.number_rules(), &series);
     let request = NumberRequest {
         form,
+        instead_of: wrong,
+        refused: admitted.err(),
         ..NumberRequest::new(series, count, bounds, key, caller_of(&parts))
     };
-    let request = request.if_admitted(admitted);
     let request = match first {
         Some(first) => request.beginning_with(first),
-        None => request,
-    };
-    let request = match wrong {
-        Some(wrong) => request.instead_of(wrong),
         None => request,
     };
     let of_service = Arc::clone(service);

@@ -57,9 +57,11 @@ pub struct NumberRequest {
     pub by: Option<String>,
     /// `true` if the request is valid only as the first request of its series.
     pub must_begin: bool,
-    /// The wrong first number that this request replaces, or `None` if it replaces none.
+    /// The wrong first number that this request replaces, or `None` if it replaces none. The request
+    /// must begin the series, and the wrong number must be the only number of the series so far.
     pub instead_of: Option<u64>,
-    /// The reason why the series gives no new numbers, or `None` if it may give some.
+    /// The reason why the series gives no new numbers, or `None` if it may give some. An idempotency
+    /// key that already got numbers gets the same numbers again.
     pub refused: Option<SeriesRefusal>,
     /// The form in which the numbers are written, or `None` for numbers without text, such as the
     /// numbers of a series that reserves blocks of numbers.
@@ -102,16 +104,6 @@ impl NumberRequest {
         }
     }
 
-    /// Makes the request get no new numbers if the rules do not admit the series. An idempotency
-    /// key that already got numbers gets the same numbers again.
-    #[must_use]
-    pub fn if_admitted(self, admitted: Result<(), SeriesRefusal>) -> NumberRequest {
-        NumberRequest {
-            refused: admitted.err(),
-            ..self
-        }
-    }
-
     /// Adds the condition that this request is the first request of its series. The series then
     /// begins at `first`.
     #[must_use]
@@ -128,16 +120,6 @@ impl NumberRequest {
             bounds,
             mark,
             must_begin: true,
-            ..self
-        }
-    }
-
-    /// Makes this request replace the first number `wrong` of the series. The request must begin
-    /// the series, and `wrong` must be the only number of the series so far.
-    #[must_use]
-    pub fn instead_of(self, wrong: u64) -> NumberRequest {
-        NumberRequest {
-            instead_of: Some(wrong),
             ..self
         }
     }
@@ -658,7 +640,10 @@ mod tests {
     fn a_wrong_first_number_is_replaced_while_it_is_the_only_one() {
         let begin = |key, first| request(key, 1, NumberBounds::default()).beginning_with(first);
         let wrong = plan(&begin("import", 47_110), None, 50).given;
-        let right = begin("right", 4_711).instead_of(47_110);
+        let right = NumberRequest {
+            instead_of: Some(47_110),
+            ..begin("right", 4_711)
+        };
         let correct = |wrong, head, found| NumberPlan::correct(&right, wrong, head, found, at(40));
 
         let plan_of = |head, found| correct(47_110, head, found);
