@@ -68,9 +68,7 @@ impl Service {
             .expect("a ledger begins with an event")
             .id
             .ledger();
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         let summary = writer
             .read_aside(move |records| records.ledger(ledger))
             .await;
@@ -102,9 +100,7 @@ impl Service {
     }
 
     async fn append_durably(&self, request: LedgerRequest) -> Result<Appended, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         let outcome = writer.append(request).await;
         self.counters().count_append(&outcome);
         Ok(outcome?)
@@ -232,9 +228,15 @@ impl Service {
     }
 
     pub(super) fn records(&self) -> Result<&dyn RecordStore, ServiceError> {
-        self.record_writer_handle()
-            .map(RecordWriterHandle::records)
-            .ok_or_else(|| self.not_begun())
+        self.writer().map(RecordWriterHandle::records)
+    }
+
+    /// Returns the handle of the writer thread of the records.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError`] if this node does not serve records yet.
+    pub(super) fn writer(&self) -> Result<&RecordWriterHandle, ServiceError> {
+        self.record_writer_handle().ok_or_else(|| self.not_begun())
     }
 
     /// Returns the error for a request that needs stored records while this node does not serve

@@ -59,9 +59,7 @@ impl Service {
         &self,
         request: NumberRequest,
     ) -> Result<Numbered<GivenNumbers>, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         let outcome = writer.give(request).await;
         self.counters().count_numbers(&outcome);
         Ok(outcome?)
@@ -83,9 +81,7 @@ impl Service {
         count: NonZeroU32,
         reserve: NonZeroU32,
     ) -> Result<u64, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         writer.can_issue_numbers()?;
         let session = self.session().ok();
         let bounds = self.number_rules().bounds(series);
@@ -116,9 +112,7 @@ impl Service {
         &self,
         request: ResumeRequest,
     ) -> Result<Option<GivenNumbers>, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         Ok(writer.resume(request).await?)
     }
 
@@ -129,9 +123,7 @@ impl Service {
     /// # Errors
     /// Returns [`ServiceError`] if some series may not have been resumed. The call may be repeated.
     pub async fn resume_all_series(&self) -> Result<(), ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         Ok(writer.end_hold(None).await?)
     }
 
@@ -144,9 +136,7 @@ impl Service {
         &self,
         request: VoidRequest,
     ) -> Result<Numbered<VoidedNumber>, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         let outcome = writer.make_void(request).await;
         self.counters().count_void(&outcome);
         Ok(outcome?)
@@ -162,9 +152,7 @@ impl Service {
         &self,
         request: CloseRequest,
     ) -> Result<Numbered<ClosedSeries>, ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         let series = request.series.clone();
         let outcome = writer.close(request).await;
         self.counters().count_close(&outcome);

@@ -79,9 +79,7 @@ impl Service {
     }
 
     fn can_append(&self) -> Result<(), ServiceError> {
-        let writer = self
-            .record_writer_handle()
-            .ok_or_else(|| self.not_begun())?;
+        let writer = self.writer()?;
         writer.can_append().map_err(ServiceError::Records)
     }
 }
