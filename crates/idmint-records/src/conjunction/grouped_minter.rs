@@ -145,14 +145,14 @@ impl GroupedMinter {
 
     /// Returns the objects of a report, ordered as the [`PairOrder`] demands.
     pub fn pair_of(&self, report: &Report) -> Pair {
-        let (primary, secondary) = (report.primary(), report.secondary());
+        let pair = Pair {
+            primary: report.primary(),
+            secondary: report.secondary(),
+        };
         if self.is_swapped(report) {
-            Pair {
-                primary: secondary,
-                secondary: primary,
-            }
+            pair.swapped()
         } else {
-            Pair { primary, secondary }
+            pair
         }
     }
 

@@ -58,13 +58,9 @@ impl CdmError {
         reason: &'static str,
         message: impl fmt::Display,
     ) -> CdmError {
-        let keyword = Some(cut(keyword));
         CdmError {
-            line,
-            keyword,
-            reason,
-            limit: None,
-            message: message.to_string(),
+            keyword: Some(cut(keyword)),
+            ..CdmError::at(line, reason, message)
         }
     }
 }

@@ -58,30 +58,13 @@ impl Insertion {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();
         match self {
-            Insertion::Line {
-                note: NoteForm::Comment,
-                line_end,
-                ..
-            } => {
-                append(
-                    out,
-                    &[b"COMMENT ", key, b" = ", id.as_bytes(), part(line_end)],
-                );
-            }
-            Insertion::Line {
-                note: NoteForm::ConjunctionId,
-                line_end,
-                ..
-            } => {
-                append(
-                    out,
-                    &[
-                        CONJUNCTION_ID_KEY.as_bytes(),
-                        b" = ",
-                        id.as_bytes(),
-                        part(line_end),
-                    ],
-                );
+            Insertion::Line { note, line_end, .. } => {
+                let keyword = match note {
+                    NoteForm::Comment => &[b"COMMENT ", key][..],
+                    NoteForm::ConjunctionId => &[CONJUNCTION_ID_KEY.as_bytes()],
+                };
+                append(out, keyword);
+                append(out, &[b" = ", id.as_bytes(), part(line_end)]);
             }
             Insertion::Element {
                 note, gap, prefix, ..

@@ -116,11 +116,8 @@ impl CanonicalJson {
         if !scanner.eat(b']') {
             loop {
                 self.value(scanner, depth, out)?;
-                if scanner.eat(b']') {
+                if scanner.is_last_item(b']', "`,` or `]`")? {
                     break;
-                }
-                if !scanner.eat(b',') {
-                    return Err(scanner.unexpected("`,` or `]`"));
                 }
                 out.push(b',');
             }
@@ -160,11 +157,8 @@ impl CanonicalJson {
                 self.value(scanner, depth, out)?;
                 member.end = out.len();
                 self.members.push(member);
-                if scanner.eat(b'}') {
+                if scanner.is_last_item(b'}', "`,` or `}`")? {
                     break;
-                }
-                if !scanner.eat(b',') {
-                    return Err(scanner.unexpected("`,` or `}`"));
                 }
                 out.push(b',');
             }

@@ -50,6 +50,22 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
+    /// Reads the byte after an item of an array or object. Returns `true` if this byte is `close`, so
+    /// the item is the last one, and `false` if it is a comma. `wanted` names both in errors.
+    pub(in crate::ledger) fn is_last_item(
+        &mut self,
+        close: u8,
+        wanted: &str,
+    ) -> Result<bool, EventError> {
+        if self.eat(close) {
+            Ok(true)
+        } else if self.eat(b',') {
+            Ok(false)
+        } else {
+            Err(self.unexpected(wanted))
+        }
+    }
+
     /// Reads `word`, such as `true`. The caller has already looked at its first letter.
     pub(in crate::ledger) fn word(&mut self, word: &str) -> Result<(), EventError> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {

@@ -52,11 +52,8 @@ impl EventParts {
                     return Err(EventError::new(Rejection::DuplicateKey, detail));
                 }
                 self.read_member(member, &mut scanner)?;
-                if scanner.eat(b'}') {
+                if scanner.is_last_item(b'}', "`,` or `}`")? {
                     break;
-                }
-                if !scanner.eat(b',') {
-                    return Err(scanner.unexpected("`,` or `}`"));
                 }
             }
         }
