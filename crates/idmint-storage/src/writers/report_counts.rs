@@ -185,7 +185,7 @@ mod tests {
 
     impl OneCount {
         fn add(&self, counts: &[(AnchorKey, ReportCount)]) {
-            let mut stored = self.0.lock().unwrap();
+            let mut stored = self.0.lock().expect("no panic");
             for (_, later) in counts {
                 *stored = Some(stored.map_or(*later, |earlier| earlier.followed_by(*later)));
             }
@@ -198,7 +198,7 @@ mod tests {
                     tca: Tca(7),
                     rank: 0,
                 },
-                report_count: *self.0.lock().unwrap(),
+                report_count: *self.0.lock().expect("no panic"),
             }
         }
     }
@@ -221,7 +221,7 @@ mod tests {
                     store.add(counts);
                     Ok(())
                 })
-                .unwrap();
+                .expect("the store works");
             completed(&tallies, row)
         });
         assert_eq!((count, reads), (1, 2));
@@ -238,16 +238,16 @@ mod tests {
                 let written = tallies.write(|counts| {
                     store.add(counts);
                     reader = Some(scope.spawn(|| {
-                        begun.send(()).unwrap();
+                        begun.send(()).expect("it waits");
                         tallies.read_between_writes(|| completed(&tallies, store.row()))
                     }));
                     // The reader now reads while the counts are both stored and being written.
-                    has_begun.recv().unwrap();
+                    has_begun.recv().expect("the reader has begun");
                     (0..100).for_each(|_| thread::yield_now());
                     Ok(())
                 });
-                written.unwrap();
-                assert_eq!(reader.unwrap().join().unwrap(), 1);
+                written.expect("the store works");
+                assert_eq!(reader.expect("it began").join().expect("no panic"), 1);
             });
         }
     }
