@@ -113,8 +113,8 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::logged::Engine;
     use super::*;
+    use crate::embedded::tables::logged::Engine;
 
     fn commit(database: &Database) {
         let rows = database.attempt(|engine| engine.begin_write()?.commit_as(3));
