@@ -164,12 +164,12 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     }
     facts.push(format!("**Order**: {}", info.order));
     if let Some(odds) = &info.collision_odds {
-        let within = odds
-            .within
-            .as_ref()
-            .map_or_else(|| "in all".to_owned(), |tick| format!("within {tick}"));
+        let within = odds.within.as_ref().map_or_else(
+            || "in all".to_owned(),
+            |tick| format!("in a tick of {tick}"),
+        );
         facts.push(format!(
-            "**Collisions**: {} random bits. With {} ids {within}, the chance of any collision is one in a million; with {} ids it is one half.",
+            "**Collisions**: {} random bits. If {} ids are minted {within}, the chance that two are equal is one in a million. With {} ids, the chance is one half.",
             odds.random_bits,
             grouped(&odds.one_in_a_million.to_string()),
             grouped(&odds.even.to_string())

@@ -29,7 +29,9 @@ impl Format {
                 )
             }
             (Rule::Grouped, Some(tick)) => {
-                format!("By the time in the id, in ticks of {tick}, whichever was minted first.")
+                format!(
+                    "By the time in the id, in ticks of {tick}, and not by the time of minting."
+                )
             }
             (Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
         }
@@ -177,7 +179,7 @@ mod tests {
             (
                 "grouped",
                 &[TIME, OBJECT, OTHER],
-                "By the time in the id, in ticks of 1s, whichever was minted first.",
+                "By the time in the id, in ticks of 1s, and not by the time of minting.",
             ),
         ] {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");

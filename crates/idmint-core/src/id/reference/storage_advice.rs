@@ -187,18 +187,18 @@ impl StorageAdvice<'_> {
         let (Stored::Text(encoding) | Stored::ShortText(encoding)) = self.stored else {
             return None;
         };
-        let sorts = if encoding.is_sortable() {
-            "Texts sort in the order of the ids".to_owned()
+        let name = encoding.name();
+        Some(if encoding.is_sortable() {
+            format!(
+                "The {name} texts sort in the order of the ids only under a collation that compares bytes, such as \
+                 SQLite's default BINARY. Other collations ignore case or use another order."
+            )
         } else {
             format!(
-                "Texts in the encoding {} do not sort in the order of the ids. Texts of different ids are never equal",
-                encoding.name()
+                "The {name} texts do not sort in the order of the ids. Use a collation that compares bytes, such as \
+                 SQLite's default BINARY. Other collations can treat the texts of two different ids as equal."
             )
-        };
-        Some(format!(
-            "{sorts} only under a collation that compares bytes, such as SQLite's default BINARY. Other collations \
-             ignore case or use another order."
-        ))
+        })
     }
 
     fn note_on_uuid(&self) -> Option<String> {
@@ -214,13 +214,13 @@ impl StorageAdvice<'_> {
         let name = self.format.encodings.iter().find(writes_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
-                "SQL Server: uniqueidentifier stores the text of the encoding {name}, but sorts by the last group of digits \
+                "In SQL Server, a uniqueidentifier takes the {name} text. SQL Server sorts by the last group of digits \
                  first. A Guid in .NET stores the bytes of the first three groups in another order."
             )),
             Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(
-                "MariaDB: use the type uuid only for UUIDs of versions 6 and 7. It sorts UUIDs of lower versions by their \
-                 last group of digits first, and refuses some UUIDs of higher versions."
+                "In MariaDB, use the type uuid only for UUIDs of versions 6 and 7. MariaDB sorts UUIDs of lower versions by \
+                 their last group of digits first, and refuses some UUIDs of higher versions."
                     .to_owned(),
             ),
             Database::PostgreSql | Database::Sqlite => None,
@@ -240,8 +240,8 @@ impl StorageAdvice<'_> {
             |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Bytes16Hex);
         let name = self.format.encodings.iter().find(is_wide)?.name();
         Some(format!(
-            "Programs that store ids as SUOU does use varbinary(16) with {} leading zero bytes: bind UNHEX of the \
-             encoding {name} there. Both sort alike; do not mix them in one column.",
+            "Programs that store ids as SUOU does use varbinary(16) with {} leading zero bytes. Bind UNHEX of the {name} \
+             text there. Columns of both kinds sort alike, but one column must not mix them.",
             16 - bytes
         ))
     }
@@ -254,23 +254,19 @@ impl StorageAdvice<'_> {
         }
         // In a column for another encoding, new ids may go to the end of the index, so the note
         // names the encoding of this column.
-        let (subject, sentence_start) = match self.stored {
+        let subject = match self.stored {
             Stored::Text(encoding) | Stored::ShortText(encoding) if leads_with_time => {
-                let name = encoding.name();
-                (
-                    format!("new ids in the encoding {name}"),
-                    format!("New ids in the encoding {name}"),
-                )
+                format!("New {} texts", encoding.name())
             }
-            _ => ("new ids".to_owned(), "New ids".to_owned()),
+            _ => "New ids".to_owned(),
         };
         match self.database {
             Database::MySql | Database::MariaDb | Database::SqlServer => format!(
-                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so {subject} go to \
-                 random places in it: give the table a primary key that counts up, and the id a unique index."
+                "MySQL, MariaDB and SQL Server keep the rows of a table in the order of its primary key. {subject} go to \
+                 random places, so give the table a primary key that counts up, and the id a unique index."
             ),
             Database::PostgreSql | Database::Sqlite => format!(
-                "{sentence_start} go to random places in the index: keep the index in memory, or expect a disk read for each \
+                "{subject} go to random places in the index. Keep the index in memory, or expect a disk read for each \
                  insert."
             ),
         }
