@@ -22,7 +22,8 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes the text of an id in quotes. `number` is the number of `encoding`.
+    /// Writes the text of an id in quotes. `number` is the number that
+    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns together with `encoding`.
     pub(super) fn write(
         &mut self,
         number: usize,

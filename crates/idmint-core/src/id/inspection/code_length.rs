@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The number of bits that name the code that is used, because there are several codes for the same
-/// numbers.
+/// The number of bits that say which of several codes (ways to write the same numbers) was used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
