@@ -155,7 +155,7 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
     one.kill();
     let one = node(&homes[0], &etcd, SLOTS);
     minters[0].turn_to(&one);
-    let slot_before = slot_of(&two).unwrap();
+    let slot_before = slot_when_ready(&two);
     two.send(Signal::STOP);
     let stopped = Instant::now();
     let (four, five) = (
@@ -338,7 +338,7 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
         let region = number / 2;
         let node = Service::start(command(number, region, SHARES[region]));
         node.wait_until_ready();
-        let slot = slot_of(&node).expect("it is ready");
+        let slot = slot_when_ready(&node);
         assert_eq!(
             slot / 4,
             u64::try_from(region).unwrap(),
@@ -356,10 +356,9 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     until_within(LEASE, "a node of the lost region has stopped", || {
         slot_of(&nodes[0]).is_none().then_some(())
     });
-    assert_eq!(
-        [slot_of(&nodes[2]).is_some(), slot_of(&nodes[3]).is_some()],
-        [true, true]
-    );
+    for node in &nodes[2..] {
+        slot_when_ready(node);
+    }
     etcds[0].restart(0);
     until_within(LEASE, "it mints again", || slot_of(&nodes[0]));
     let wanted = short_or_whole(100_000, 10_000_000);
@@ -384,6 +383,12 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
         "{} ids of two regions, none twice",
         assert_all_different([one, two, three, four])
     );
+}
+
+/// Returns the slot of a node. On a busy machine, a node that was ready can need a moment to reserve
+/// more time.
+pub(super) fn slot_when_ready(node: &Service) -> u64 {
+    until("a node is ready", || slot_of(node))
 }
 
 pub(super) fn slot_of(node: &Service) -> Option<u64> {

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
-use super::nodes::{Minted, assert_all_different, serve, slot_of};
+use super::nodes::{Minted, assert_all_different, serve, slot_when_ready};
 use crate::appending::{Appender, Place, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, request};
 use idmint_testing::numbering::Callers;
@@ -243,7 +243,7 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
             let place = restart % homes.len();
             let before = balancer.minted.load(Ordering::Relaxed);
             let ended = nodes.remove(place);
-            slots.push(slot_of(&ended).expect("it has a slot"));
+            slots.push(slot_when_ready(&ended));
             ended.send(Signal::TERM);
             ended.wait().assert(0, &[]);
             assert!(
