@@ -367,7 +367,7 @@ mod tests {
             .collect();
         assert_eq!(told.len(), 2, "for MySQL and MariaDB");
         assert!(
-            told[0].contains("UNHEX of the encoding bytes16_hex"),
+            told[0].contains("UNHEX of the bytes16_hex text"),
             "{told:?}"
         );
     }
