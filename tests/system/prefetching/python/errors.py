@@ -154,6 +154,30 @@ with Ids(f"http://127.0.0.1:{busy.server_port}", "snowflake") as ids:
     assert ids.mint(2) == ["1", "2"] and len(asked_at) == 2 and asked_at[1] - asked_at[0] >= 0.7, asked_at
 busy.shutdown()
 
+# While one address is down, a large refill asks the busy one for fewer ids at once.
+counts = []
+
+
+class BusyForMany(Busy):
+    def do_POST(self):
+        counts.append(int(self.path.split("count=")[1]))
+        count = counts[-1]
+        rows = {"format": "snowflake", "count": count, "rows": [{"first": "7", "step": "1", "count": count}]}
+        body = json.dumps({"type": "/problems/overloaded", "retry_after_ms": 0} if count > 1024 else rows).encode()
+        self.send_response(503 if count > 1024 else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+busy = http.server.HTTPServer(("127.0.0.1", 0), BusyForMany)
+threading.Thread(target=busy.serve_forever, daemon=True).start()
+with socket.create_server(("127.0.0.1", 0)) as free:
+    down = f"http://127.0.0.1:{free.getsockname()[1]}"
+with Ids([down, f"http://127.0.0.1:{busy.server_port}"], "snowflake", prefetch_count=10_000) as ids:
+    assert ids.next() == 7 and counts == [10_000, 1024], counts
+busy.shutdown()
+
 closed = Ids(url, "snowflake", token=token)
 closed.next()
 closed.close()
