@@ -242,7 +242,7 @@ problems! {
     ClockBehind = 503 "clock-behind": "The clock is behind ids already minted",
         cause: "At the start, time more than 5 s ahead of the clock is already reserved: the clock went back, or was \
             ahead in an earlier run. Or the clock is more than clock.skew_max behind the fleet.",
-        safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins once it has caught up. Ledgers and conjunctions are served meanwhile. More than an hour behind the fleet, nothing is appended.",
+        safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins once it has caught up. Ledgers and conjunctions are served meanwhile. While the clock is more than an hour behind the fleet, appends are refused.",
         dangerous_action: "Deleting or lowering the horizon, or restoring an old copy of it: the reserved ids would be \
             minted a second time.";
     ClockJumped = 503 "clock-jumped": "The clock cannot be trusted",
