@@ -36,8 +36,8 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// The folder in which the node keeps what it knows about the fleet. The second value locks the
-    /// folder, so that no other process uses it.
+    /// The data folder, which contains the high-water file and the journal of the node. The second
+    /// value locks the folder, so that no other process uses it.
     data_dir: Option<(PathBuf, FleetFolder)>,
     /// The assumed size limit, in bytes, of an etcd member that does not report its own limit.
     quota: u64,

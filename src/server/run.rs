@@ -220,8 +220,8 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
 /// already contains the address of the socket.
 ///
 /// # Errors
-/// Returns [`RunError`] if a step fails. Of the steps before the failure, nothing remains but the
-/// data folder and the audit trail.
+/// Returns [`RunError`] if a step fails. After an error, only the data folder and the audit trail
+/// remain.
 pub async fn open(
     config: &Config,
     options: RunOptions,

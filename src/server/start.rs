@@ -299,8 +299,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     let clock = service.clock();
     let mut said = None;
     loop {
-        // Here the clock estimate may follow the wall clock backwards, because nothing was minted
-        // yet.
+        // Set the clock estimate to the wall clock, even if it moves backwards, because nothing was
+        // minted yet.
         clock.anchor_to_wall();
         let Some(refusal) = obstacle(clock, &rule, found) else {
             return;

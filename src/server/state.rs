@@ -66,8 +66,8 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
-            // A store in memory is new at every start. Its first start could follow an upgrade,
-            // which must not refuse a configuration that worked before.
+            // A store in memory is new at every start, so a start after an upgrade looks like a
+            // first start. An upgrade must not refuse a configuration that worked before.
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {

@@ -280,9 +280,9 @@ async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a
             .unwrap();
         assert_eq!(head, *b"HTTP/1.1 200 OK", "{to}");
     }
-    // This response is so long that the service computes its length before sending it, but short
-    // enough to be accepted.
-    // The requests above count as long work until the service notices that their callers have left.
+    // This response is so long that the service computes its length first, but short enough to be
+    // accepted. Retry, because the requests above count as long work until the service notices that
+    // their callers have left.
     let told = within(LONG, async {
         loop {
             let told = service

@@ -20,7 +20,7 @@ use idmint_testing::generated::assert_generated;
 const IDS: usize = 20_000;
 const NOW_NANOS: u64 = 1_800_000_000_000_000_000;
 const NOW: UnixNanos = UnixNanos::new(NOW_NANOS);
-/// The earliest time of drawn ids, five years before `NOW`.
+/// The earliest time of generated ids, five years before `NOW`.
 const SINCE: u64 = NOW_NANOS - 5 * 365 * 86_400 * 1_000_000_000;
 
 /// A single node with the default configuration, which knows the worker numbers that it mints with.

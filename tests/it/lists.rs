@@ -1,4 +1,4 @@
-//! The parameters `limit` and `after`, which every list has, and the short list of formats.
+//! Checks the parameters `limit` and `after`, which every list has, and the short list of formats.
 
 use serde_json::{Value, json};
 

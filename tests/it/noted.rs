@@ -467,7 +467,7 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
     numbered["event_id"] = json!(4_711);
     bodies.push(numbered);
     // As floating-point numbers, the first two would be equal. The third one is the id of this pair in
-    // decimal, so it is not foreign.
+    // decimal, so it is not an id of another originator.
     let written = json!(bodies).to_string();
     let mut written = written.trim_end_matches(']').to_owned();
     for id in [
@@ -484,7 +484,7 @@ async fn a_foreign_event_id_is_kept_as_external_and_refuses_no_report() {
     }
     let many = send(&service, "", "application/json", &format!("{written}]")).await;
     assert_eq!(many.json()["ids"], json!(vec![FIRST; 11]), "{many:?}");
-    // The id of this service for other objects is foreign to this pair.
+    // An id of this service for other objects counts as an id of another originator.
     let swapped = analysis(FIRST, tca, &other).to_string();
     for query in ["", "?noted=keep", "?partial=true"] {
         let swapped = send(&service, query, "application/json", &swapped).await;

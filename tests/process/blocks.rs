@@ -41,7 +41,7 @@ fn no_number_of_a_block_is_doubled_and_a_kill_loses_no_more_than_what_is_reserve
     });
     let (numbers, lost) = callers.check();
     println!("{lost} lost by {KILLS} kills");
-    // In addition, each kill may lose one response for each caller, with up to 300 numbers.
+    // In addition, each kill may lose one response of each caller, with up to 300 numbers.
     let unheard = KILLS * (CALLERS * 300) as u64;
     assert!(
         numbers > 100_000 && lost <= KILLS * RESERVE + unheard,

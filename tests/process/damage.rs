@@ -1,5 +1,5 @@
-//! Damages, truncates or removes state files. The service must start with a warning as long as
-//! other data proves what was minted. Otherwise it must refuse to start.
+//! Damages, truncates or removes state files. If other data still proves which ids were minted, the
+//! service must start with a warning. Otherwise, the service must refuse to start.
 
 use std::fs;
 use std::path::PathBuf;

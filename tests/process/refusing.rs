@@ -299,7 +299,7 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
         service.wait_until_ready();
         service.kill();
     }
-    // This variable is not a setting but a permission for `serve`, and other commands ignore it.
+    // This variable is a permission for `serve` and not a setting, so other commands ignore it.
     let mut check = idmint(&["check"]);
     check.env("IDMINT_INSECURE_PUBLIC", "1");
     run(check).assert(0, &[]);

@@ -169,7 +169,8 @@ fn assert_texts_kept(home: &Home, kept: &Value) {
     let Some(rules) = kept["rules"].as_str() else {
         return;
     };
-    // The second change tells the first templates of the folder from the last ones.
+    // Change the templates twice, because after one change the first templates of the folder are
+    // still its previous ones.
     for before in ["new-", "newer-"] {
         let changed = rules.replace("text = \"", &format!("text = \"{before}"));
         let service = Service::start(home.serve_with(&changed));
@@ -289,8 +290,8 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     }
     fs::write(&database, &whole).unwrap();
 
-    // Both copies of the horizon say that they are of a later version. Earlier versions must stay
-    // readable forever.
+    // Write a later version into both copies of the horizon, which must be refused. An earlier
+    // version must always stay readable.
     let sound = fs::read(&horizon).unwrap();
     let with_version = |version: u32| {
         let mut copies = sound.clone();
@@ -387,8 +388,8 @@ fn a_log_row_of_a_later_version_exits_78_and_a_flipped_bit_exits_65() {
     assert_eq!(give(&service), (200, json!("1")));
 }
 
-/// Returns the end of `idmint check`, and of a start with a new folder, for a configuration of an
-/// earlier version. The configuration names the address.
+/// Runs `idmint check` and `idmint serve` with a configuration of an earlier version and a new
+/// folder. Returns how each of them ended.
 fn check_and_start(home: &Home, toml: &str) -> [Ended; 2] {
     let file = home.path("old.toml");
     // Another process may listen at the default port.

@@ -1,5 +1,5 @@
-//! The rules in `deploy/`: each is well formed. Each alert fires and has its page in the runbook, and
-//! each service-level indicator is computed.
+//! Checks the Prometheus rules in `deploy/`. They must be well formed. Each alert must fire and
+//! must have a section in the runbook, and each service-level indicator must have a value.
 
 use std::fs;
 use std::path::Path;

@@ -77,7 +77,7 @@ impl Reporter<'_> {
                 is_repeated = true;
                 continue;
             };
-            // A disk that needs more than 10 s for a sync leaves open what was written.
+            // If a sync takes more than 10 s, the service cannot say whether the report was stored.
             if answer.status == 504 {
                 is_repeated = true;
                 continue;
@@ -124,8 +124,8 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
                 for first in (0..groups).step_by(BLOCK_LEN) {
                     let mut groups: Vec<usize> = (first..first + BLOCK_LEN).collect();
                     groups.shuffle(&mut random);
-                    // All begin a block together. A barrier would wait forever for a reporter that
-                    // has failed.
+                    // Let all reporters begin a block together. Do not use a barrier, which would
+                    // wait forever for a reporter that has failed.
                     until("all reported the blocks before", || {
                         let before = u64::try_from(first * REPORTERS).unwrap();
                         (granted.load(Ordering::Relaxed) >= before).then_some(())

@@ -176,7 +176,7 @@ fn while_a_disk_is_full_all_that_needs_no_new_record_is_answered_and_each_answer
 
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // This caller's requests need space for new records.
+        // The requests of this caller need space for new records.
         scope.spawn(|| {
             for key in 0.. {
                 if is_over.load(Ordering::Relaxed) {

@@ -31,7 +31,7 @@ struct Node {
     wall: WallClock,
     /// The beginning of the current minute, in seconds since 1970.
     minute_s: i64,
-    /// The ids that were minted of `minutes`, and then those of `snowflake`.
+    /// The minted ids of the format `minutes`, and then those of `snowflake`.
     minted: [Vec<u128>; 2],
 }
 

@@ -67,7 +67,7 @@ fn a_service_that_runs_out_of_memory_repeats_no_id_afterwards() {
             "it ended for want of memory: {log}"
         );
         let minted = load.join();
-        // The service may have turned a caller away before it ended.
+        // Before it ended, the service may have closed the connection of a caller.
         let has_ended = |end| [End::Cut, End::Closed].contains(&end);
         assert!(minted.iter().all(|caller| has_ended(caller.end)));
         callers = into_received(minted);

@@ -1,5 +1,5 @@
-//! The figures of `docs/READINESS.md`: disk space of a record, memory of a connection, and the time
-//! of a backup and a restore.
+//! Measures the figures of `docs/READINESS.md`: the disk space of a record, the memory of a
+//! connection, and the duration of a backup and of a restore.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,13 +13,14 @@ use idmint_records::ledger::EventTime;
 use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::service::{Home, Service, idmint, run, serve_from};
 
-/// The number of records of each kind. `SIZING` overrides it; the documented figures are of 100 000.
+/// The default number of records of each kind. `SIZING` sets another number, and the documented
+/// figures were measured with 100 000.
 const RECORDS: usize = 10_000;
 /// The number of requests that are sent together, so that they share one sync.
 const CONNECTIONS: usize = 256;
 const IDLE_CONNECTIONS: usize = 2_000;
 
-/// The most that a record may take on disk. With few records, unused pages count more.
+/// The maximum disk space of a record. With few records, unused pages have a larger share.
 const RECORD_MAX_BYTES: u64 = 1_000;
 const CONNECTION_MAX_KIB: u64 = 64;
 
@@ -27,7 +28,8 @@ fn records() -> usize {
     std::env::var("SIZING").map_or(RECORDS, |text| text.parse().expect("a number of records"))
 }
 
-/// Returns the bytes that the database occupies on disk. Its file has holes.
+/// Returns the number of bytes that the database occupies on disk. The file is sparse, so it
+/// occupies less than its length.
 fn database_len(home: &Home) -> u64 {
     let file = fs::metadata(home.data_dir().join("idmint.redb")).unwrap();
     file.blocks() * 512

@@ -74,7 +74,7 @@ impl Bare {
     }
 }
 
-/// Runs a server if the arguments of this program demand one. Does not return in that case.
+/// Runs a server if the arguments of this program name one. Does not return in that case.
 pub(crate) fn serve_if_asked() {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

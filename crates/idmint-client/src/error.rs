@@ -14,7 +14,8 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request and would refuse it again. Nothing was done.
+    /// The service refused the request and would refuse it again, and nothing was done. Or the
+    /// service failed with the status 500, and the request may have taken effect.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that its outcome is unknown. A later

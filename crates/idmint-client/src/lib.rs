@@ -1,13 +1,13 @@
 //! A client for a running idmint service, which can prefetch a stock of ids.
 //!
 //! ```text
-//! prefetching              ids without a request each, from several addresses
+//! prefetching              a stock of ids, refilled in advance from several addresses
 //!          │
 //! ids, ledgers, health     the API, one method per endpoint
 //!          │
 //!        client            the address of the service
 //!          │
-//!        request           sends, and retries after temporary errors if repeating is safe
+//!        request           sends one request, and retries it if it is safe to repeat
 //!          │
 //!      retry, error        the backoff, and the problem documents
 //! ```

@@ -31,10 +31,10 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Begins a series that was numbered elsewhere until now. `first` is the last number that was
-    /// assigned there, so the service issues the number after it next. Repeating the request
-    /// changes nothing. To correct the number of an earlier call, pass the wrong number as
-    /// `instead_of`. The wrong number must still be the only number of the series.
+    /// Continues a series whose numbers another program has issued until now. `first` is the last
+    /// number that the other program issued, so the service issues the number after it next.
+    /// Repeating the request changes nothing. To correct the number of an earlier call, pass the
+    /// wrong number as `instead_of`. The wrong number must still be the only number of the series.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

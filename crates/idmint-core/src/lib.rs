@@ -35,10 +35,12 @@
 //! let lanes = Lanes::of(&format, &LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(1), shard: 0 })?;
 //! let minter = mint.add_sequenced(Arc::clone(&format), lanes);
 //!
-//! // A session begins above every id of earlier ones: at the horizon that is on disk, or at the clock if that shows more.
+//! // A session begins above every id of earlier sessions: at the horizon on disk or at the clock,
+//! // whichever is later.
 //! let session = mint.prepare(SessionStart::at(clock.now()));
 //! let plan = session.plan_extension(clock.now(), clock.now());
-//! // A program writes the plan to a disk here, and syncs it. Nothing can be minted above what is durable.
+//! // A real program writes the plan to disk and syncs it here. No id above the horizon on disk can
+//! // be minted.
 //! let horizon = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?;
 //! session.raise(&horizon, clock.now());
 //! mint.begin(session);

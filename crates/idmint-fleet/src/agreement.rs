@@ -39,8 +39,8 @@ pub(super) struct Agreed {
     /// their records). A fence never sets a floor below this instant. `None` if no adoption has set
     /// this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the last fence (the operation after a restore) found that records are missing.
-    /// Until the next fence, nodes neither read nor write records.
+    /// `true` if the last fence (an operator's command after a restore) found that records are
+    /// missing. Until the next fence, nodes neither read nor write records.
     pub(super) lacks_records: bool,
 }
 
@@ -70,8 +70,8 @@ pub(super) enum Agreement {
     /// The fleet's agreement includes everything that this node mints.
     Agreed(Agreed),
     /// This node cannot mint before the agreement is changed. The value is the transaction that
-    /// changes the agreement. It is needed if the fleet lacks some of this node's formats, if the
-    /// fleet's floor is too low, or if the fleet does not exist yet.
+    /// changes the agreement. The change is needed if the fleet lacks some of this node's formats,
+    /// if the fleet's floor is too low, or if the fleet does not exist yet.
     ToWrite(Transaction),
 }
 

@@ -8,8 +8,8 @@
 //! after 5 s:
 //!
 //! ```text
-//! look at   5 s   10 s   15 s   20 s
-//! shown     -     A      A      B = 18.0 s     made after 5 s, so its clock shows 18.0 s to 33.0 s now
+//! read at     5 s   10 s   15 s   20 s
+//! returned    -     A      A      B = 18.0 s  written 0 to 15 s ago: now the clock shows 18 to 33 s
 //! ```
 //!
 //! A process that loses a slot takes another one, and the horizon of the lost slot keeps an old
@@ -18,8 +18,9 @@
 //!
 //! From the records, a node computes a lower and an upper bound for the current reading of every
 //! other node's clock. The bounds show either that the node's own clock certainly differs from the
-//! median of all clocks, or that its clock may be right. One wrong clock of three is outvoted, so
-//! it cannot stop the other nodes. With fewer than three clocks there is no majority.
+//! median of all clocks, or that its clock may be right. If one clock of three is wrong, the other
+//! two are the majority, so the wrong clock cannot stop the other nodes. With fewer than three
+//! clocks there is no majority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

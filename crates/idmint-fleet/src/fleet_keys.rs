@@ -32,7 +32,8 @@ impl FleetKeys {
     }
 
     /// Returns the key that stops all series of numbers: while it exists, no series issues a
-    /// number. A fence (the operation after a restore) writes this key if numbers may be lost.
+    /// number. A fence (an operator's command after a restore) writes this key if numbers may be
+    /// lost.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
@@ -76,8 +77,8 @@ impl FleetKeys {
     }
 
     /// Returns the key ranges that a node reads before it creates a new fleet. The first one is the
-    /// key of the fleet's agreement, which exists if another node was faster. The other one has the
-    /// announcements of all nodes that want to create the fleet.
+    /// key of the fleet's agreement, which exists if another node has already created the fleet.
+    /// The other one has the announcements of all nodes that want to create the fleet.
     pub(super) fn founding(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }

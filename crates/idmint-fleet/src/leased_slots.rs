@@ -36,8 +36,7 @@ pub(super) struct LeasedSlots {
     /// `true` once this process has taken a slot. From then on the clock must not move back,
     /// because the process may have minted ids.
     pub(super) has_minted: bool,
-    /// This node's knowledge of the fleet. The reads and writes of records use and extend this
-    /// knowledge.
+    /// This node's knowledge of the fleet, which is shared with the record store.
     pub(super) known: Arc<KnownFleet>,
     /// The value of [`KnownFleet::doubts`], the number of inconsistent responses, when the last
     /// request was sent.
@@ -156,9 +155,8 @@ impl LeasedSlots {
         event
     }
 
-    /// Passes the result of the last response on to the readers and writers of records: the agreed
-    /// state of the fleet, or the loss of acknowledged data. A response that shows neither is not
-    /// passed on.
+    /// Reports the last response to the record store, if the response confirmed the agreed state of
+    /// the fleet or showed the loss of acknowledged data.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -261,8 +259,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers while the session is not open yet, which is while the slot's reserved time
-    /// ends before the session starts. The refusal says when to retry.
+    /// Refuses callers while the session is not open yet. A session opens once the slot's reserved
+    /// time extends beyond the start of the session. The refusal says when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;

@@ -29,8 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// thread logs a warning. With a correct clock, nobody founds or fences a fleet so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
-/// A thread that leases a slot. It begins and ends the sessions of the mint, the periods in which
-/// the mint makes ids with the worker numbers of that slot.
+/// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period
+/// in which the mint uses the worker numbers of that slot.
 pub struct SlotKeeper {
     shared: Arc<Shared>,
     state: watch::Receiver<State>,
@@ -226,7 +226,7 @@ impl Shared {
         self.wanted.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until callers want something other than `known`, or until the duration `most` has
+    /// Waits until the needs of callers differ from `known`, or until the duration `most` has
     /// passed.
     fn wait(&self, known: Wanted, most: Duration) {
         let is_known = |wanted: &mut Wanted| {

@@ -251,7 +251,8 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
 }
 
 /// Returns the response to a request that is refused before it reaches the edge. `headers` are the
-/// headers of the request or of its response. Their request id is reused, or a new one is made.
+/// headers of the request or of its response. If they contain a valid request id, the returned
+/// response has the same one.
 pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
     let request_id = request_id(headers);
     let mut response = Problem::from(shed).into_answer();

@@ -33,7 +33,7 @@ const STATUSES: [u16; 22] = [
 ];
 
 /// The upper bounds of the duration buckets, in seconds. They range from 50 µs, about the duration
-/// of a mint, to 10 s, which is longer than any response may take.
+/// of a mint, to 10 s, which is longer than any response takes by default.
 const DURATION_BUCKETS_SECONDS: [f64; 14] = [
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 250e-3, 1.0, 2.5, 10.0,
 ];
@@ -63,7 +63,7 @@ impl HttpMetrics {
     /// Registers the metrics. For each of these routes, creates the time series of successful
     /// requests with the value 0. `routes` must be the routes of the route table.
     ///
-    /// A route is written as in the table: `/ids/{format}`.
+    /// Each path has the form that it has in the route table, such as `/ids/{format}`.
     ///
     /// # Errors
     /// Returns an error if the registry already has metrics of these names.

@@ -3,15 +3,15 @@
 //! ```text
 //! edge           the layer around all routes: limits, request ids and admission;
 //!                `Api` passes mints directly to their handler
-//! host_policy    the hosts this service answers for, and the pages that may write to it
-//! access/        tokens, client certificates and rates: who may do what
+//! host_policy    the hosts for which requests are accepted, and the web pages that may write
+//! access/        tokens, client certificates, permissions and rate limits
 //! route_table    the list of all routes
 //! route          looks up the route of a request
 //! http_metrics   the metrics of each route
 //! routes/        the handlers, one file for each resource
 //! request/       parsing: the head and the body of a request
-//! answer/        writing: ids, JSON, problems
-//! page/          the page that people use
+//! answer/        writing responses: ids, JSON, problems
+//! page/          the web page for decoding and minting in a browser
 //! ```
 //!
 //! Nothing in this crate opens a socket. Start reading at [`Edge`], then at `routes/mint.rs`.

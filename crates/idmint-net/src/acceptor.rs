@@ -40,8 +40,8 @@ pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream, IpAddr),
     /// A connection that was accepted with the spare file descriptor, only to be refused. The
-    /// refusal is already written. The caller of `next` closes the connection at once to free the
-    /// descriptor.
+    /// refusal is already written. The caller of `next` must close the connection at once to free
+    /// the descriptor.
     Refused(std::net::TcpStream),
 }
 

@@ -46,6 +46,7 @@ struct Shared {
     peer_count: Arc<AtomicUsize>,
     /// The peers that have tasks waiting for a turn.
     waiting: Mutex<Vec<Arc<Peer>>>,
+    /// Notified when a peer is added to `waiting`, so that the next round begins.
     is_wanted: Notify,
 }
 
@@ -187,8 +188,9 @@ impl Seat {
 
 /// Waits until every task that is now in this thread's queue has been polled.
 ///
-/// A task that wakes itself goes to the end of that queue. `yield_now` would instead wait until the
-/// sockets are polled next, which may be before or after those tasks are polled.
+/// A task that wakes itself goes to the end of that queue. `yield_now` would instead resume the
+/// task after the runtime has polled its sockets, which may happen before the queued tasks are
+/// polled.
 async fn pass_through_queue() {
     let mut has_passed = false;
     poll_fn(|context| {

@@ -11,18 +11,19 @@ pub(crate) const CONNECTION_LEN: usize = 8 * 1024;
 
 /// The limits of one connection, and of all connections together.
 ///
-/// The default timeouts soon close a connection that is idle or stalls in a request head. They do
-/// not cut off a slow but honest caller.
+/// By default, a connection is closed after 75 s without progress, or if a request head takes
+/// longer than 5 s. A slow but honest caller stays within these limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The maximum number of open connections. A further connection is answered with 503 and
-    /// closed. Keep this value well below the file descriptor limit.
+    /// The maximum number of open connections. A further connection replaces the one that has been
+    /// idle longest, or is refused if none is idle. Keep this value well below the file descriptor
+    /// limit.
     pub connections_max: usize,
     /// The maximum number of open connections of one peer. Loopback addresses and trusted proxies
     /// are exempt.
     pub connections_per_peer: usize,
     /// The age after which a connection is closed with its next response, or `None` for no limit.
-    /// For each connection, the age is changed at random by up to 10 %.
+    /// Each connection gets a random jitter of up to ±10 %.
     pub connection_age_max: Option<Duration>,
     /// The maximum time from the first byte of a request to the end of its head. For the first head
     /// the time starts when the connection is accepted.
@@ -45,8 +46,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the number of idle connections that fit into the part of `memory_max` bytes that can
-    /// be reserved, but at least 6 000 and at most 10 000.
+    /// Returns a `connections_max` for a process with `memory_max` bytes of memory: the number of
+    /// idle connections that fit into the reservable part of the memory, but at least 6 000 and at
+    /// most 10 000.
     ///
     /// With less memory than 6 000 connections need, new connections are refused for lack of memory
     /// before their number reaches the limit.

@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// A table whose gauge is not registered.
+/// A table whose gauge belongs to no metrics registry.
 impl Default for OpenConnections {
     fn default() -> Self {
         Self::shown_by(IntGauge::new("open", "Open connections.").expect("a valid name"))
@@ -98,7 +98,7 @@ impl OpenConnections {
     }
 
     /// Adds a connection, which stays in the table until the guard is dropped. If the table is
-    /// full, stops the connection that has been idle longest. The limit per peer does not apply to
+    /// full, evicts the connection that has been idle longest. The limit per peer does not apply to
     /// an exempt peer.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl OpenConnections {
         })
     }
 
-    /// Stops the connection that has been idle longest, to free its descriptor for a new
+    /// Evicts the connection that has been idle longest, to free its descriptor for a new
     /// connection. Does nothing if no connection has been idle for [`SPARED`].
     pub(super) fn give_up_idle_longest(&self) {
         self.table().give_one_up(SPARED);
@@ -152,8 +152,8 @@ impl OpenConnections {
 }
 
 impl Table {
-    /// Stops the connection that has been idle longest, if it has been idle for at least
-    /// `idle_min`. Returns `true` if a connection was stopped.
+    /// Evicts the connection that has been idle longest, if it has been idle for at least
+    /// `idle_min`. Returns `true` if a connection was evicted.
     fn give_one_up(&mut self, idle_min: Duration) -> bool {
         if self.leaving == LEAVING_MAX {
             return false;

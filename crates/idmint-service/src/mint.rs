@@ -41,8 +41,8 @@ impl Service {
 
     /// Waits for at most 5 s until the first reservation of time after a start is durable. Returns
     /// at once if the start waits for something else, such as a correct clock, or if waiting mints
-    /// already take half of the allowed requests in flight. Such a mint is then refused with the
-    /// reason.
+    /// already take half of the allowed requests in flight. A mint that is attempted before minting
+    /// has begun is then refused with the reason.
     pub async fn wait_for_start(&self) {
         let most = self.load().requests.in_flight_max() / 2;
         let waiting = StartWaiter::count(&self.waiting_for_start);

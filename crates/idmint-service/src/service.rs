@@ -284,7 +284,7 @@ impl Service {
         self.parts.note
     }
 
-    /// Returns the rules that map designators in reports to objects.
+    /// Returns the rules that map the names of objects in reports to object numbers.
     pub fn object_rules(&self) -> Arc<ObjectRules> {
         Arc::clone(
             &self

@@ -4,7 +4,7 @@
 //! ```text
 //! failure, files/               errors of every engine, and files outside the engines
 //! kept_formats, records/        the stored data
-//! start                         the order of a start, enforced by types
+//! start                         the steps of a start, whose order is enforced by types
 //! reserver                      the trait that reserves time for minting, as the service sees it
 //! embedded/                     a folder: a lock, the horizon file, a commit log and redb tables
 //! memory_engine                 the same tables over redb's in-memory backend

@@ -309,7 +309,8 @@ fn group_by_keeper(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Groupe
     all
 }
 
-/// Splits the groups with an analysis, so that its requests arrive one after the other.
+/// Splits each group that contains an analysis (a request with a reach), so that the requests of
+/// the group arrive one after the other.
 ///
 /// The writer thread may answer an analysis from the stored conjunctions alone, as if the analysis
 /// had arrived before the other requests of its group.
@@ -388,8 +389,8 @@ proptest! {
     #[test]
     fn reports_that_arrive_again_in_any_order_keep_their_ids(arrivals in arrivals(), again in any::<prop::sample::Index>()) {
         // Send each report in a separate request, so that each is repeated exactly as it first
-        // arrived.
-        // A repeated analysis may join a later conjunction within a second, so no request has a reach.
+        // arrived. Set the reach to 0, because a repeated request with a reach (an analysis) may
+        // join a later conjunction within a second.
         let of_one = |order: &Order| order.reports.iter()
             .map(|sent| Order { keep: order.keep, reach: 0, reports: vec![*sent] })
             .collect::<Vec<_>>();

@@ -182,7 +182,7 @@ impl Minted {
                 self.ahead_ms = self.ahead_ms.max(SEQUENCED[format].ahead_ms(last));
             }
         } else {
-            // A connection that the service turns away gets a refusal without a body.
+            // If the service refuses a whole connection, its response has no body.
             let problem = match answer.body.is_empty() {
                 true => "turned away".to_owned(),
                 false => answer.json()["type"]

@@ -151,8 +151,8 @@ impl Callers {
         }
     }
 
-    /// Checks the numbers that the service lists against what the callers have received. Returns
-    /// the count of listed numbers.
+    /// Compares the numbers that the service lists with the numbers that the callers have received.
+    /// Returns the count of listed numbers.
     ///
     /// There must be no gap and no duplicate. Each key must still have the numbers that it got
     /// first, and each void number its reason.
@@ -426,8 +426,8 @@ impl BlockCallers {
         }
     }
 
-    /// Asserts that no number was given twice. Returns how many numbers were given, and how many
-    /// numbers below the last one were given to nobody.
+    /// Asserts that no number was issued twice. Returns the count of issued numbers, and the count
+    /// of numbers below the last one that no caller has received.
     pub fn check(self) -> (u64, u64) {
         let mut told = self.told.into_inner().unwrap();
         told.sort_unstable();

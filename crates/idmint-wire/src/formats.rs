@@ -103,8 +103,8 @@ pub struct FormatInfo {
     /// that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
-    /// The types of which ids are minted, for formats whose texts begin with a type. The list is
-    /// empty if every valid type is minted.
+    /// The types that can be minted, for formats with a type at the start of each text. The list is
+    /// empty if every valid type can be minted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub types_minted: Option<Vec<String>>,
     /// The possible values of the query parameter `prefix`.

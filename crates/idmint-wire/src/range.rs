@@ -23,13 +23,14 @@ pub struct RangeAnswer {
     pub greatest: SortedEncodings,
 }
 
-/// An id as a number, and as text in every encoding whose texts sort like the ids.
+/// An id as a number, and as text in every sortable encoding. The texts of such an encoding sort
+/// like the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
     /// The id as a number in decimal digits. Compare it as a number: as text, `10` sorts before
     /// `9`.
     pub value: String,
-    /// The id in every encoding whose texts sort like the ids.
+    /// The id in every sortable encoding.
     pub encodings: BTreeMap<String, String>,
 }
 

@@ -21,8 +21,8 @@ pub struct ReportRequest<'a> {
     /// The catalogue number of the other object.
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
-    /// The id that the sender attached to the report, if any. An earlier response gave this id to
-    /// the conjunction.
+    /// The id that the sender attached to the report, if any: the id of the conjunction from an
+    /// earlier response.
     #[serde(
         rename = "CONJUNCTION_EVENT_ID",
         borrow,
@@ -35,8 +35,8 @@ pub struct ReportRequest<'a> {
 /// A report of a close approach from the file of an analyst. The file may have many more members,
 /// which are ignored.
 ///
-/// An object is given as a JSON object, `{"primary_object":{"norad_id":25544}}`, or as a table
-/// column whose name contains a dot, `"primary_object.norad_id"`.
+/// An object is a JSON object, `{"primary_object":{"norad_id":25544}}`, or in the export of a table
+/// a member with a dot in its name, `{"primary_object.norad_id":25544}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
     /// The id that this service or another one gave to this conjunction, if any. It may be a number.
@@ -142,9 +142,8 @@ pub struct ReportDetail {
     /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// The id of another conjunction of the same two objects whose time is nearer to the time of
-    /// the analysis. Absent if there is no such conjunction, or if the report is not an analysis
-    /// that joined the conjunction of its `event_id`.
+    /// If an analysis joined the conjunction of its `event_id`: the id of another conjunction of
+    /// the same two objects whose time is nearer to the time of the analysis. Otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of

@@ -197,8 +197,8 @@ pub(super) fn records_of(readiness: &Readiness) -> String {
 }
 
 /// Returns the failure to report if a node is not ready for this `reason`. `what` says what the
-/// node cannot do. If the node itself gave advice (`detail`), this replaces the general advice,
-/// because the node may know the cause more exactly.
+/// node cannot do. If the response of the node contains advice (`detail`), that advice replaces the
+/// general advice, because the node may know the cause more exactly.
 fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {
         Some(Advice {

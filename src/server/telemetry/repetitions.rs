@@ -15,7 +15,7 @@ use tracing_subscriber::layer::Context;
 const SUMMARY: &str = "idmint::repetitions";
 
 /// The maximum number of different lines that are remembered per second. Lines beyond this number
-/// are not deduplicated, and only the length of the queue limits them.
+/// are not deduplicated. Only the length of the output queue limits their number.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// A filter for log lines. Each line passes only once between two calls of [`Repetitions::sum_up`],

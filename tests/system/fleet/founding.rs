@@ -25,8 +25,9 @@ const LONG: Duration = Duration::from_secs(240);
 
 const DAYS_400: i64 = 400 * 86_400;
 
-/// Returns a command that starts a node without any state. It knows only what etcd contains. The
-/// operator has not said that the fleet is new.
+/// Returns a command that starts a node without any state, so the node knows only what etcd
+/// contains. The command has no `--new-fleet`, so the operator does not confirm that the fleet is
+/// new.
 fn serve_unsaid(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
     let endpoints = etcd.endpoints();
     let text = format!(

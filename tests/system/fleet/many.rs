@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// The first and the last id of consecutive ids.
 type Run = (u64, u64);
 
-/// A client that mints at one node until it is told to stop.
+/// A client that mints at one node until [`Taker::stop`].
 struct Taker {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,

@@ -45,7 +45,7 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         "etcd.quota = '16MiB'",
     ));
     let disk = SmallDisk::empty(1);
-    // This call is only needed because it writes the configuration file.
+    // Drop this command, because only the configuration file that `serve` writes is needed.
     drop(serve(&homes[7], &lost.endpoints(), 8, ""));
     let mut on_disk = serve_from(&disk.path().join("data"));
     on_disk

@@ -1,4 +1,4 @@
-//! Checks what a node tells callers and operators about its readiness for records, while the fleet
+//! Checks the readiness for records that a node reports to callers and operators while the fleet
 //! cannot store records.
 
 use std::fs;

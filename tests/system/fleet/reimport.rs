@@ -264,8 +264,8 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }
 
-/// The new fleet of the stranger begins above all ids that the nodes may have minted. So the ids
-/// alone do not prevent the nodes from joining it.
+/// A stranger is a node that knows nothing of the earlier fleet. Its new fleet begins above all ids
+/// that the nodes may have minted, so the ids alone do not prevent the nodes from joining it.
 #[test]
 fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_of_ledgers_in_it() {
     let mut etcd = EtcdCluster::start(1);

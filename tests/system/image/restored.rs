@@ -1,5 +1,5 @@
-//! A backup of a container under load, restored to the volume of a new container. The image has no
-//! shell and no `tar`, and its root file system is read-only.
+//! Backs up a container under load, and restores it to the volume of a new container. The image has
+//! no shell and no `tar`, and its root file system is read-only.
 
 use std::fs::File;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The formats that the callers mint: all built-in sequenced formats but one, and seven custom formats with
-//! other shapes.
+//! The formats that the callers mint: all built-in sequenced formats except `payment-wide`, and
+//! seven custom formats with other shapes.
 
 use idmint_testing::http1::request;
 

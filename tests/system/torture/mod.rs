@@ -1,5 +1,5 @@
-//! Mints ids of all sequenced formats, and of six custom formats, while the node suffers every kind
-//! of fault. Every id is compared with every other one.
+//! Mints ids of all built-in sequenced formats except one, and of seven custom formats, while every
+//! kind of fault happens to the node. Every id is compared with every other one.
 //!
 //! The node is killed, its disk fails, and its wall clock is set back and ahead. Its folder is lost
 //! or restored as documented, and its lanes and formats change. Meanwhile, four callers mint ids as

@@ -5,11 +5,11 @@
 //!   │
 //! owner            the resources of one process: stocks, connections, the refill thread
 //!   │
-//! stock, piece     ids of one response, and the queue of pieces after them
+//! stock, piece     a queue of pieces, each of which has ids of one response
 //!   │
 //! asking           the requests to the service
 //!   │
-//! addresses        failover to other addresses, which respects the wait each one asks for
+//! addresses        failover between addresses, which waits as long as each one asks for
 //!   │
 //! number_text, options, error
 //! ```

@@ -23,7 +23,7 @@ impl DomainHash {
     /// The hash 0, which marks ids that were minted during development and not for a real domain.
     pub const DEVELOPMENT: DomainHash = DomainHash(0);
 
-    /// Hashes the bytes of `domain` as given, without changing its letter case, for example. If
+    /// Hashes the bytes of `domain` unchanged, so upper and lower case give different hashes. If
     /// `local_id` is given, it must be 1 to 256, and `local_id` modulo 256 replaces the top byte of
     /// the hash.
     ///

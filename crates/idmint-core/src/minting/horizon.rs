@@ -18,7 +18,7 @@ pub struct HorizonPlan {
     /// The instant at which this process must stop minting even if the horizon is later. From then
     /// on, other nodes may assume that this process has ended. `None` if the slot is not leased.
     pub(super) deadline: Option<UnixNanos>,
-    /// The clock time at which a session made the plan. The duration of the write is counted from
+    /// The clock time at which a session made the plan. The duration of the write is measured from
     /// this time. `None` if no session made the plan.
     pub(super) planned_at: Option<UnixNanos>,
 }
@@ -89,7 +89,7 @@ impl HorizonPlan {
 ///
 /// ```text
 ///   planned               durable
-///   |-------- took --------|-- size --|       never more than the window in all
+///   |-------- took --------|-- size --|       took + size is at most the window
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
@@ -104,8 +104,8 @@ impl Reservation {
     /// The length of the first reservation after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservation for the first extension in a new session. Neither the first
-    /// extension nor a later one reserves more than `window`.
+    /// Creates the reservation for a new session. No extension of the horizon reserves more than
+    /// `window`.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),
@@ -120,8 +120,8 @@ impl Reservation {
         self.size
     }
 
-    /// Returns how far ahead the next horizon is set. The result is counted from the latest time in
-    /// an id, or from the clock if the clock is later.
+    /// Returns the time from the latest id, or from the clock if the clock is later, to the next
+    /// horizon.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

@@ -114,10 +114,11 @@ impl Minter {
             .in_session(|minter| minter.count_max(variant))
     }
 
-    /// Returns the maximum number of long requests that can make progress at the same time. Returns
-    /// `None` for a random format, whose requests never wait.
+    /// Returns the maximum number of large requests that can be filled at the same time. Each of
+    /// them occupies at least one lane (worker number). Returns `None` for a random format, whose
+    /// requests never wait.
     ///
-    /// The result is 1 if a single request can use every lane (worker number) of the node.
+    /// The result is 1 if a single request can use every lane of the node.
     pub fn long_requests_max(&self) -> Option<usize> {
         let lanes = self.most_lanes()?;
         Some(if lanes.share_a_batch(self.format()) {

@@ -116,7 +116,8 @@ impl Session {
             .fold(self.start, UnixNanos::max)
     }
 
-    /// `true` if less than half of the time that was last reserved is left for any sequencer.
+    /// `true` if at least one sequencer has less than half of the last reservation left. The caller
+    /// should then extend the horizon.
     pub fn is_running_low(&self) -> bool {
         self.sequencers().any(Sequencer::is_running_low)
     }

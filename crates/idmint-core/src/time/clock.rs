@@ -242,8 +242,8 @@ impl Clock {
     /// clock has made a step since the last observation.
     ///
     /// If the wall clock is ahead, the estimate follows only if the difference is at most
-    /// `ahead_max`. If the wall clock is behind, the estimate follows whatever the difference is,
-    /// because following only makes the estimate run slower.
+    /// `ahead_max`. If the wall clock is behind, the estimate follows for any difference, because
+    /// it then only runs slower.
     pub fn observe(&self, ahead_max: Duration) -> Observation {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
         let found = Watched::read(&self.source);

@@ -30,7 +30,7 @@ impl UnixTime {
     ///
     /// A text without an offset is in UTC, because the CCSDS forms are always in UTC and have no
     /// offset. Up to 16 fraction digits are accepted, and digits below a nanosecond are dropped.
-    /// Second 60 is read as the second after 59, because a leap second has no instant of its own.
+    /// Second 60 is read as the second after 59, because instants do not count leap seconds.
     ///
     /// The year must be 0 to 9999, because [`UnixTime::to_text`] cannot write other years.
     ///

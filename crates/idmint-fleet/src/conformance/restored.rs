@@ -153,8 +153,8 @@ impl Bench {
         self.records.head(self.last.ledger())
     }
 
-    /// Makes the node agree with its fleet again, although it has received inconsistent responses.
-    /// In production the thread that renews the slot does this.
+    /// Makes the node agree with its fleet again after it has received inconsistent responses. In
+    /// production, the thread that renews the slot does this.
     fn look_anew(&self) {
         self.known.agree(
             AgreedMeta::default(),

@@ -68,7 +68,7 @@ impl EtcdCoordinator {
     fn wait_for<T: Send + 'static>(&self, asking: impl Future<Output = T> + Send + 'static) -> T {
         let (answer, answered) = mpsc::sync_channel(1);
         let asking = async move {
-            // Sending fails if the caller no longer waits, which is fine.
+            // Ignore a failed send, because the caller then no longer waits for the response.
             drop(answer.send(asking.await));
         };
         self.runtime

@@ -1,8 +1,8 @@
 //! A coordinator whose data is in etcd.
 //!
 //! ```text
-//! failure             the meaning of an etcd error: certainly not done, or perhaps done
-//! members             the members of etcd, asked in turn
+//! failure             whether a failed request was certainly not done, or may have been done
+//! members             the members of etcd, which are tried in turn
 //! transactions        translates transactions to etcd's types, and responses back
 //! etcd_coordinator    the blocking client
 //! ```

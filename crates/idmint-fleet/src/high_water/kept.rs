@@ -226,8 +226,8 @@ mod tests {
         kept.check_version().expect("a damaged file is replaced");
     }
 
-    /// Guards the format of the file, because a single node parses it with code of its own, without
-    /// [`KeptHighWater`].
+    /// Tests the format of the file, because a single node parses the file with separate code and
+    /// not with [`KeptHighWater`].
     #[test]
     fn a_single_node_that_finds_it_begins_above_all_that_it_says() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -204,7 +204,7 @@ impl FleetWatch {
 }
 
 /// `true` if the slot is still held by an earlier process of a node that now renews another slot.
-/// No operator has to act, because the lease of the old slot runs out.
+/// No operator has to act, because the lease of the old slot will expire.
 fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     let SlotState::Held(holder) = &slot.state else {
         return false;

@@ -7,9 +7,9 @@
 //! previous renewal was stored:
 //!
 //! ```text
-//! look asked at   0 s   1.0 s   ...   5.0 s   6.0 s   ...   10.0 s   11.0 s, answered at 11.4 s
-//! shown           A     A       A     A       B       B     B        C = 08.0 s
-//!                                     B was not there yet, so C was made after 5.0 s
+//! read sent at   0 s   1.0 s   ...   5.0 s   6.0 s   ...   10.0 s   11.0 s, answered at 11.4 s
+//! returned       A     A       A     A       B       B     B        C = 08.0 s
+//!                                    B was not stored yet, so C was written after 5.0 s
 //! ```
 //!
 //! So the clock showed 08.0 s at some instant between 5.0 s and 11.4 s. The clock is therefore at

@@ -1,5 +1,5 @@
-//! The fence: the command that an operator runs after a restore, so that the fleet can use a
-//! coordinator that has lost acknowledged data. The fleet then mints above all earlier ids.
+//! The fence: the command that an operator runs after a restore of the coordinator, which has then
+//! lost acknowledged data. After the fence, the fleet mints above all earlier ids.
 //!
 //! After a restore it is unknown which slots were used since the backup, and up to which time. So
 //! all slots begin anew above two bounds. The first bound is the highest known horizon. The second
@@ -13,10 +13,10 @@
 //!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
 //! ```
 //!
-//! A horizon far above those bounds comes from a wrong clock. Such a horizon stays with its slot,
-//! so that no other slot has to wait until then. The fence gives the fleet a new name, by which
-//! nodes know that the fence was done. If a node minted above the new floor, and the stored horizon
-//! of its slot is below that time, the node does not join the fleet and reports an error.
+//! A horizon far above those bounds comes from a wrong clock. Only the slot with such a horizon has
+//! to wait until then. The fence gives the fleet a new name, from which nodes learn that the fleet
+//! was fenced. If a node minted above the new floor, and the stored horizon of its slot is below
+//! that time, the node does not join the fleet and reports an error.
 //!
 //! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
 //! every clock reading in the store, the journals and the high waters of nodes.
@@ -39,9 +39,8 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The number of attempts after which the fence command gives up. It limits how often a transaction
-/// without a response is sent, and how often the fence is planned anew because another write came
-/// first.
+/// The maximum number of attempts of the fence command. It limits how often a transaction without a
+/// response is sent, and how often the fence is planned again because another process wrote first.
 const SENT_MAX: u32 = 10;
 
 /// A slot's horizon is attributed to a wrong clock if it is at least this far above the highest
@@ -416,7 +415,7 @@ impl Found {
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
         let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
-        // If the last fence found that records are missing, an operator gives these records up by
+        // If the last fence found that records are missing, an operator accepts their loss by
         // running another fence without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);

@@ -237,8 +237,8 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers. A fence (the operation after a restore) sets the
-    /// hold, and no series issues numbers until an operator ends it.
+    /// Returns the key of the hold on numbers. A fence (an operator's command after a restore) sets
+    /// the hold, and no series issues numbers until an operator ends it.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }

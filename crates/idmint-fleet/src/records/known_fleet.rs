@@ -2,8 +2,8 @@
 //! the coordinator has returned so far.
 //!
 //! Two parts of a node send separate requests to the coordinator: the thread that renews the slot,
-//! and the record store. If the coordinator was restored from a backup, the first of the two that
-//! gets a response detects the restore. From then on both refuse all work:
+//! and the record store. If the coordinator was restored from a backup, the first response to
+//! either part reveals the restore. From then on both parts refuse all work:
 //!
 //! ```text
 //! highest revision seen when a request is sent   20          a response of 20 or later is consistent
@@ -24,8 +24,8 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// An era of a fleet: the time from one fence (the operation after a restore) to the next. Of two
-/// eras of one fleet, the later one compares as greater.
+/// An era of a fleet: the time from one fence (an operator's command after a restore) to the next.
+/// Of two eras of one fleet, the later one compares as greater.
 ///
 /// Eras compare by their count of fences first. A later era may have a lower floor, because a fence
 /// lowers a floor that a clock far ahead has set. Earlier versions of this program did not count
@@ -63,8 +63,8 @@ pub(crate) struct AgreedMeta {
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// `true` if the last fence (the operation after a restore) found that records are missing.
-    /// Until the next fence, nodes neither read nor write records.
+    /// `true` if the last fence (an operator's command after a restore) found that records are
+    /// missing. Until the next fence, nodes neither read nor write records.
     pub(crate) lacks_records: bool,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! keys  rows                 keys and bytes of rows
-//! known_fleet                what the fleet has agreed on, and the consistency of responses
+//! known_fleet                the fleet's agreement, and the check that responses are consistent
 //! room                       whether the coordinator has space for more records
 //! shared_store               reads and writes, and the meaning of their errors
 //! ledgers  requests  conjunctions  numbers/    reads and sweeps

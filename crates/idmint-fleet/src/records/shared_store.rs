@@ -89,8 +89,8 @@ pub(super) struct SharedStore {
 /// issued until an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HoldSeen {
-    /// The fleet's era in which the hold was read. Only a fence (the operation after a restore)
-    /// sets a hold, and each fence begins a new era.
+    /// The fleet's era in which the hold was read. Only a fence (an operator's command after a
+    /// restore) sets a hold, and each fence begins a new era.
     pub(super) era: FleetEra,
     /// `true` if there was a hold on numbers that no operator had ended for all series at once.
     pub(super) is_held: bool,

@@ -233,8 +233,8 @@ impl Ledgers {
     }
 
     /// Reads a ledger and appends to it at one node. `is_carried` is `true` if the coordinator has
-    /// lost data, but later writes have raised its revision to the revision that the node had seen.
-    /// No read by the node can detect such a loss.
+    /// lost data, but later writes have raised its revision to the revision that the node had seen,
+    /// so that no read by the node can detect the loss.
     ///
     /// # Errors
     /// Returns an error if the response contradicts an acknowledged append.

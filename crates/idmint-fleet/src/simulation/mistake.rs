@@ -1,5 +1,5 @@
-//! Mistakes that are easy to make when implementing this protocol. The simulation injects them
-//! between a node and the network.
+//! Mistakes that are easy to make when implementing the protocols of a fleet. The simulation
+//! injects them between a node and the network.
 
 use crate::fleet_keys::FleetKeys;
 use crate::nonce::Nonce;

@@ -20,7 +20,7 @@ use idmint_storage::SlotShare;
 /// The maximum time for which a fence may stop nodes whose clocks are right.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
-/// A planned restore of the coordinator, and how far it has come. All times are true times.
+/// A planned restore of the coordinator, and its progress. All times are true times.
 pub(super) enum Restore {
     /// No restore is planned.
     None,

@@ -182,7 +182,7 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
     Ok(tally)
 }
 
-/// Runs one coordinator with its nodes. Returns the minted ids.
+/// Runs the nodes of one coordinator, and returns the ids that they minted.
 ///
 /// # Errors
 /// Returns an error if a node minted an id that an adopted node had minted.
@@ -556,8 +556,8 @@ impl World {
         .expect("few")
     }
 
-    /// Adopts a single node, whose lanes use the worker numbers of all slots. Before that, the node
-    /// has minted every possible id for some seconds.
+    /// Adopts a single node, whose lanes use the worker numbers of all slots. The simulated node
+    /// has minted for some seconds, and has used every id that was possible in this time.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);

@@ -109,7 +109,7 @@ pub(crate) enum Change {
     /// This node may not mint in this fleet, because the slots or formats in its configuration
     /// differ from the fleet's.
     Disagrees(FormatsError),
-    /// This node has given up its slot. If the coordinator did not acknowledge the release, the
+    /// This node no longer uses its slot. If the coordinator did not acknowledge the release, the
     /// slot stays leased until its lease expires.
     Released,
 }

@@ -1,5 +1,5 @@
 //! A slot that this node holds and renews regularly. If only the slot's lease has ended, this node
-//! reclaims the slot. If another node has taken the slot, this node gives it up.
+//! reclaims the slot. If another node has taken the slot, this node stops using it.
 
 use std::time::Duration;
 

@@ -68,9 +68,9 @@ impl SlotLease {
             };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
-        // This node may have sent a transaction that founds the fleet, and got no response. If the
-        // stored value is exactly the value in that transaction, this node wrote it, because a
-        // fleet's name is random.
+        // If this node tried to found the fleet and got no response, it does not know whether its
+        // transaction succeeded. The stored value tells: it contains the random name of the fleet,
+        // so only this node can have written the same value.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }

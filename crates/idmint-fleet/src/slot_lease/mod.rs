@@ -4,7 +4,7 @@
 //! ```text
 //! Looking ──► Announcing ──► Asking ──► Agreeing ──► Looking     if there is no fleet
 //! Looking ──► Agreeing ──► Looking ──► Claiming ──► Acquiring ──► Holding ──► Releasing ──► Released
-//!    ▲  what the fleet kept            a free slot     compare      │  extend, reclaim: compare, or recognize
+//!    ▲  read meta and slots            a free slot     compare      │  extend, reclaim: compare, or recognize
 //!    └──────────────────────────────── refused ◄────────┘           │  the own write by its attempt
 //!    └────────────────────────── fenced: another node has it ◄──────┘
 //! ```

@@ -65,7 +65,7 @@ pub(crate) struct SlotLease {
 
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
-    /// Reads the fleet's agreement and all slots.
+    /// This node reads the fleet's agreement and all slots.
     Looking,
     /// This node announces its clock reading to other nodes that want to found the fleet. There was
     /// no fleet at `missing_at`.
@@ -84,22 +84,22 @@ pub(super) enum Phase {
     },
     /// This node rewrites its own key, because it has to wait for a slot.
     Waiting { transaction: Transaction },
-    /// Has chosen a slot, and asks for a lease.
+    /// This node has chosen a slot, and asks for a lease.
     Claiming {
         free: FreeSlot,
         agreed: Agreed,
         lease: Option<Lease>,
     },
-    /// Takes the chosen slot.
+    /// This node takes the chosen slot.
     Acquiring { claim: Claim, pending: Pending },
-    /// Holds the slot.
+    /// This node holds the slot.
     Holding(Holding),
     /// Releases the slot.
     Releasing {
         transaction: Transaction,
         tries: u32,
     },
-    /// Holds no slot, and will not take another one.
+    /// This node holds no slot, and will not take another one.
     Released,
 }
 
@@ -300,7 +300,7 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // The transaction that changes the agreement reserves no time, so it can be given up.
+            // The transaction that changes the agreement reserves no time, so it can be abandoned.
             // Start again with a read, because the lease of this node's announcement may have ended
             // in the meantime.
             Phase::Agreeing {

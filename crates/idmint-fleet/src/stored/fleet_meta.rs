@@ -38,8 +38,8 @@ pub(crate) struct FleetMeta {
     /// slots from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<SlotRange>,
-    /// The number of fences (operations after a restore) so far. Fences by earlier versions of this
-    /// program were not counted.
+    /// The number of fences (operator's commands after a restore) so far. Fences by earlier
+    /// versions of this program were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
     /// The floor: no slot is used below this instant, even if its horizon is lower. A whole number
@@ -82,8 +82,8 @@ impl FleetMeta {
         }
     }
 
-    /// Returns the fleet's first name, which identifies the fleet. A fence (the operation after a
-    /// restore) changes only the current name.
+    /// Returns the fleet's first name, which identifies the fleet. A fence (an operator's command
+    /// after a restore) changes only the current name.
     pub(crate) fn origin(&self) -> Nonce {
         self.former.first().copied().unwrap_or(self.fleet)
     }

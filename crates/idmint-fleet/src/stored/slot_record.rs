@@ -9,7 +9,7 @@ use idmint_core::time::UnixNanos;
 /// The name of the row that stores the hold on numbers.
 pub(crate) const HOLD_ROW: &str = "number-hold";
 
-/// The name by which a process announces that it can read the row of a closed series of numbers.
+/// The name of the row that stores a closed series of numbers.
 pub(crate) const CLOSED_ROW: &str = "number-closed";
 
 /// The names of the rows that this version can read but some earlier versions cannot, separated by

@@ -225,8 +225,8 @@ impl AuditedRequest {
     }
 }
 
-/// Returns the path of a request with `{id}` instead of the id that it ends with. Callers may also
-/// have put a token there by mistake.
+/// Replaces the id at the end of a request's path with `{id}`. A caller may have put a token there
+/// by mistake, which must not appear in the audit trail.
 fn without_id(path: &str) -> Cow<'_, str> {
     let id_begin = if path.starts_with("/ledgers/") {
         path.find("/ids/").map(|at| at + "/ids/".len())

@@ -117,8 +117,7 @@ impl Guard {
             .collect()
     }
 
-    /// Returns a function that admits a request if this guard finds that the caller has the
-    /// permission that the route needs.
+    /// Returns the [`Admission`] function that applies this guard to every request.
     pub fn admission(self: Arc<Self>) -> Admission {
         Arc::new(move |route, request| self.admit(route.need, route.template, request))
     }

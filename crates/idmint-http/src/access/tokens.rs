@@ -35,7 +35,7 @@ struct TokenFile {
 }
 
 /// One token of the file, with its owner and its permissions. Two tokens may have the same name, so
-/// that the owner can switch from one to the other.
+/// that an owner can use the old and the new token while replacing one with the other.
 ///
 /// ```
 /// use idmint_http::{Scope, TokenDigest, TokenEntry};
@@ -104,11 +104,11 @@ impl TokenEntry {
         )
     }
 
-    /// Checks that a service with these formats accepts the token. One entry that the service
-    /// refuses makes the whole token file invalid.
+    /// Checks that a service with these formats accepts this entry. A single invalid entry makes
+    /// the service refuse the whole token file.
     ///
     /// # Errors
-    /// Returns the reason, with the value and the bound.
+    /// Returns the reason as text, in which tokens are redacted.
     pub fn check(&self, formats: &[String]) -> Result<(), String> {
         self.permit(formats)
             .map(drop)

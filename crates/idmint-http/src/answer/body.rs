@@ -311,7 +311,7 @@ pub(crate) struct IdEncoder {
 #[derive(Debug, Clone, Copy)]
 enum Head {
     Text(&'static str),
-    /// JSON. `list` is the text between the other members and the first id.
+    /// JSON. `list` is the text between the other members and the first id, such as `,"ids":["`.
     Json {
         count: u64,
         label: Option<&'static str>,
@@ -355,7 +355,8 @@ impl Separator {
 impl IdEncoder {
     /// Returns an encoder for ids of `format` in one of the media types of a mint response.
     ///
-    /// `label` is the member `label` of a JSON response.
+    /// `label` is the value of the member `label` of a JSON response, such as `development`. The
+    /// response lacks the member if `label` is `None`.
     pub(crate) fn new(
         media: MediaType,
         format: &Format,

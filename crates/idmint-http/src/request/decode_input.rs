@@ -1,4 +1,5 @@
-//! The texts to decode. The body is checked as a whole, kept in memory once, and read text by text.
+//! The texts in a request to decode. The whole body is checked first. The texts are then read one
+//! by one from the body, which is kept in memory only once.
 
 use std::borrow::Cow;
 use std::fmt;

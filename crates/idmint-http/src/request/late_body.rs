@@ -15,7 +15,8 @@ use idmint_service::{PendingBodies, PendingBody, Sender};
 
 /// A request body that may arrive late. From the first wait until the body is complete, the request
 /// does not count as in flight. Instead, it has a [place](PendingBody) among the waiting requests.
-/// If that place is taken away, the body ends with an [error](idmint_service::Shed) that says why.
+/// If the service gives that place to another request, the body ends with an
+/// [error](idmint_service::Shed).
 pub(crate) struct LateBody<S> {
     body: Body,
     bodies: Arc<PendingBodies>,

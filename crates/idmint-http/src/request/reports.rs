@@ -16,8 +16,8 @@ use idmint_records::conjunction::{
 use idmint_wire::{AnalysisRequest, ReportRequest};
 
 /// Parses one report, or a list of 1 to `rule.count_max` reports. The form of a JSON body is
-/// recognized by the names of its members. `keeps_foreign` is `true` if the ids of other
-/// originators are stored.
+/// recognized by the names of its members. `keeps_foreign` is `true` if the service stores ids that
+/// other organizations gave to the conjunctions.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if

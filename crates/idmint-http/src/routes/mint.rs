@@ -193,8 +193,7 @@ fn mint_many(
     }
     let is_long = count > IDS_AT_ONCE_MAX;
     let owner = owner_of(service, &parts.extensions);
-    // A short response for which memory is free is served at once. It does not wait behind other
-    // requests.
+    // A short response for which memory is free does not wait in the queue of requests for memory.
     if !is_long
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(reserved) = owner.reserve_if_free(price)
@@ -212,8 +211,8 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Count this request as held, which means waiting, now and not when its future is first polled.
-    // An HTTP/2 connection accepts all of its requests before it polls the first future.
+    // Count this request as held (waiting) here and not inside the future, because an HTTP/2
+    // connection accepts all of its requests before it polls the first future.
     //
     // Held requests do not count towards the limit of requests in flight. Thousands of requests may
     // wait here at no cost.
@@ -306,7 +305,8 @@ struct MintQuery {
     media: MediaType,
     /// The index of the encoding among the encodings of the format.
     encoding: usize,
-    /// The member `label` of a JSON response.
+    /// The value of the member `label` of a JSON response: `development` for ids with the
+    /// development domain.
     label: Option<&'static str>,
     /// The prefix of each id.
     prefix: Option<Prefix>,

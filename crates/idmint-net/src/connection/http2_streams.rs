@@ -53,7 +53,7 @@ where
 #[derive(Debug, Clone)]
 pub(super) struct StreamProgress {
     /// The number of response chunks given to the library h2, plus one for the response head. 0
-    /// while there is nothing to send.
+    /// until the response head is ready.
     /// Written by: `record`. Read by: `stalled`. Ordering: `Relaxed`, because the counter guards no
     /// other data.
     /// Tested by: `a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on`.

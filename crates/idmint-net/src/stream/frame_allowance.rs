@@ -1,9 +1,9 @@
-//! Limits the HTTP/2 frames that carry no request. Such frames are all frames except HEADERS,
-//! CONTINUATION, and DATA frames with a body.
+//! Limits the HTTP/2 frames that carry no request: all frames except HEADERS, CONTINUATION, and
+//! DATA frames with a body.
 //!
-//! A caller can send such frames at almost no cost. For each frame this side must send a response,
-//! scan all streams, or at least poll once. hyper and h2 accept any number of them. Frame headers
-//! are therefore also read here, below hyper:
+//! A caller can send such frames at almost no cost, but for each one the server must send a
+//! response, scan all streams, or at least poll the connection. hyper and h2 accept any number of
+//! them. This module therefore reads the frame headers before hyper does:
 //! ```text
 //! | length: 3 bytes | type: 1 | flags: 1 | stream: 4 | as many bytes as length says | length …
 //! ```
@@ -27,9 +27,9 @@ const BYTES_FOR_ONE: usize = 1024;
 /// reset.
 const DATA_FOR_ONE: usize = 64;
 
-/// The flag of a padded DATA frame. The next constant is the maximum number of bytes that padding
-/// adds to a frame.
+/// The flag of a padded DATA frame.
 const PADDED: u8 = 8;
+/// The maximum number of bytes that padding adds to a DATA frame.
 const PADDING_LEN_MAX: usize = 256;
 
 /// The length of the preface that a client sends before its first frame.

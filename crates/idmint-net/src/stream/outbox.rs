@@ -29,7 +29,7 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// responses. It holds the bytes buffered here, short responses in hyper, and the requests that
 /// follow them.
 const UNREAD_LEN: usize = 32 * 1024;
-/// The length, in bytes, above which the memory of a write is already reserved as part of its
+/// For a write of more than this number of bytes, memory is already reserved as part of its
 /// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
@@ -52,7 +52,8 @@ struct Contents<S> {
     buffered: Vec<u8>,
     /// The number of bytes at the start of `buffered` that are already sent.
     sent: usize,
-    /// The number of bytes that may still be written before the connection is polled again.
+    /// The number of bytes of long responses that may still be written before the connection is
+    /// polled again. At most [`LEN_AT_ONCE_MAX`].
     left_at_once: usize,
     /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
     /// bytes are buffered.

@@ -1,5 +1,5 @@
-//! Anchors decide which conjunction (close approach of two space objects) a report belongs to. The
-//! anchor of a conjunction is the time of closest approach in its first report.
+//! Anchors determine to which conjunction (close approach of two space objects) a report belongs.
+//! The anchor of a conjunction is the time of closest approach in its first report.
 //!
 //! ```text
 //! reach of an anchor, inclusive        |<--- 1 s --->|<--- 1 s --->|

@@ -72,8 +72,7 @@ pub struct GroupRequest {
     reports: Vec<Keyed>,
 }
 
-/// A report, together with its two objects and with the times at which its conjunction is looked
-/// up.
+/// A report with its two objects, and with the times around which its conjunction is looked up.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     sent_report: SentReport,

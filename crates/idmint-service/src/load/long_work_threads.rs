@@ -11,9 +11,9 @@ const NICENESS: i32 = 5;
 
 /// Threads that do long work while other threads serve requests.
 ///
-/// The kernel runs a thread that serves requests as soon as it has something to do, even if long
-/// work keeps every core busy. Without the lower priority, a short request waits until the time
-/// slice of the long work ends.
+/// When a request arrives, the kernel interrupts long work to run the thread that serves the
+/// request, even if long work keeps every core busy. With equal priorities, the request could have
+/// to wait until the time slice of the long work ends.
 #[derive(Debug)]
 pub(super) struct LongWorkThreads(Option<Runtime>);
 

@@ -9,8 +9,8 @@
 //! C sends one     A has most, so A's oldest pending request is dropped, and C takes its place
 //! ```
 //!
-//! A single caller may take all places while nobody else needs one. A caller with few places never
-//! has to give way to a caller with many.
+//! A single caller may take all places while no other caller needs one. A request from a caller
+//! with many places never displaces a request from a caller with fewer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -113,8 +113,8 @@ impl Places {
         };
         self.change(&most, |own| {
             if let Some((_, give_up)) = own.pop_first() {
-                // Sending fails only if the pending request has just ended. An ended request does
-                // not need to know that its place is gone.
+                // Sending fails only if the pending request has just ended. Such a request need not
+                // be notified.
                 let _ = give_up.send(());
             }
         });

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The resource that was exhausted when a caller was turned away. The request had no effect, so the
-/// caller may retry.
+/// The reason why a request or connection was refused, usually an exhausted resource. The request
+/// had no effect, so the caller may retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shed {
     /// The memory of `http.memory_max`, or the peer's share of it.
@@ -64,21 +64,21 @@ impl Shed {
 /// The number of refused requests and connections, by reason.
 #[derive(Debug, Default)]
 pub struct ShedCounts {
-    /// The number of callers that were turned away for each reason. The index is the position of
-    /// the reason in [`Shed::ALL`].
+    /// The number of refusals for each reason. The index is the position of the reason in
+    /// [`Shed::ALL`].
     /// Written by: `count`. Read by: metrics.
     /// Ordering: `Relaxed`, because the counts guard no other memory.
     counts: [AtomicU64; Shed::ALL.len()],
 }
 
 impl ShedCounts {
-    /// Counts a caller who was turned away for the reason `shed`, and returns that reason.
+    /// Counts a refusal for the reason `shed`, and returns that reason.
     pub fn count(&self, shed: Shed) -> Shed {
         self.counts[shed as usize].fetch_add(1, Ordering::Relaxed);
         shed
     }
 
-    /// Returns the number of times that callers were turned away for the reason `shed`.
+    /// Returns the number of refusals for the reason `shed`.
     pub fn of(&self, shed: Shed) -> u64 {
         self.counts[shed as usize].load(Ordering::Relaxed)
     }

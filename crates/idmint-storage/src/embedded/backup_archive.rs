@@ -5,8 +5,8 @@
 //! SHA256SUMS    one line for the file before it, as `sha256sum` writes it
 //! ```
 //!
-//! The digest comes last, so that an archive can be written while the copy is read. A reader accepts
-//! these two entries only, so no entry of a forged archive can name another file.
+//! The digest comes last, so that an archive can be written while the copy is read. A reader
+//! accepts only these two entries, so a forged archive cannot make it write any other file.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -20,10 +20,10 @@ const SUMS_NAME: &str = "SHA256SUMS";
 /// blocks.
 const BLOCK: usize = 512;
 
-/// The number of bytes that are copied at once.
+/// The size of the copy buffer, in bytes.
 const PART: usize = 64 * 1024;
 
-/// A field of a header, as its position and length.
+/// The byte range of a field within a tar header.
 type Field = std::ops::Range<usize>;
 
 const NAME: Field = 0..100;
@@ -49,15 +49,14 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// The archive is not a backup, because it has another entry than a backup has at this
-    /// position.
+    /// The archive is not a backup, because an entry is not the expected file.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
     NotABackup {
-        /// The entry in the archive.
+        /// The entry that the archive has instead.
         found: String,
-        /// The entry that a backup has at this position.
+        /// The name of the expected file.
         wanted: &'static str,
     },
     /// The archive cannot be read.

@@ -121,9 +121,8 @@ impl DataDir {
     /// Returns the state files that exist.
     ///
     /// # Errors
-    /// Returns [`DataDirError::NotUsable`] if the file system does not say which files exist. A
-    /// guess would be unsafe: if a used folder was mistaken for a new one, ids could be minted
-    /// twice.
+    /// Returns [`DataDirError::NotUsable`] if the lookup of a file fails. Treating such a file as
+    /// missing would be unsafe, because ids could be minted twice in a used folder.
     pub(crate) fn find(&self) -> Result<FoundFiles, DataDirError> {
         let there = |path: PathBuf| match fs::symlink_metadata(&path) {
             Ok(_) => Ok(true),

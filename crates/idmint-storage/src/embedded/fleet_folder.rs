@@ -1,10 +1,10 @@
-//! Detects that a data folder changes from a single node to a node of a fleet, or the other way
+//! Detects that a node of a fleet starts in the data folder of a single node, or the other way
 //! round.
 //!
 //! A node of one kind cannot tell from the files of the other kind up to which time ids were
 //! issued. So a node does not start in a folder of the other kind until an operator has decided how
-//! to continue: either a fleet adopts the folder, or the operator sets a floor below which nobody
-//! mints.
+//! to continue: either a fleet adopts the folder, or the operator sets a floor, the time below
+//! which no id is minted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -58,7 +58,7 @@ impl FleetFolder {
     /// Returns [`StoreError`] in these cases:
     /// - Another process holds the lock.
     /// - A single node has minted there, and the fleet of this namespace has not adopted it.
-    /// - The file system does not say which files exist.
+    /// - The lookup of a file in the folder fails.
     pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
         let lock = lock(path)?;
         let adopted = find_single_node(path, namespace)?;
@@ -148,8 +148,8 @@ fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>,
     }
 }
 
-/// Returns `true` if something exists at `path`. If the file system does not say, that is an error,
-/// because a wrong guess could cause ids to be minted twice.
+/// Returns `true` if something exists at `path`. Returns an error if the lookup fails, because a
+/// wrong answer could cause ids to be minted twice.
 fn is_there(path: &Path) -> Result<bool, StoreError> {
     use io::ErrorKind::{NotADirectory, NotFound};
     match fs::symlink_metadata(path) {

@@ -172,7 +172,7 @@ impl Folder {
     ///
     /// The floor [for this start](StatedFloor::ForThisStart) is used only in these cases:
     /// - The horizon is missing, damaged, or belongs to another slot.
-    /// - The horizon says that a database exists, but the database is missing or has lost its end.
+    /// - The horizon says that a database exists, but the database or its last commits are missing.
     /// - A fleet node has minted in the folder.
     ///
     /// In these cases a new horizon is written. The new horizon is set to the floor, or to the
@@ -346,8 +346,8 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        // Neither another slot nor a floor makes up for an adoption, because the fleet mints with
-        // the worker numbers of this node.
+        // Check for an adoption first. Another slot or a floor must not make an adopted folder
+        // usable, because the fleet now mints with the worker numbers of this node.
         if is_noted_as_adopted(&path) {
             return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),

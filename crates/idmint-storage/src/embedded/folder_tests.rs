@@ -71,7 +71,7 @@ fn used(dir: &Path, horizon: u64) -> Store {
     )
 }
 
-/// Returns a folder that an ordinary run with this horizon has left.
+/// Returns the folder of a node that ran without faults and reserved time up to this horizon.
 fn used_folder(horizon: u64) -> tempfile::TempDir {
     let root = folder();
     drop(used(root.path(), horizon));

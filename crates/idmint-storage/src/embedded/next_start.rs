@@ -29,7 +29,8 @@ pub enum NextStart {
     /// in it.
     First,
     /// The folder has a horizon, and the configuration fits the stored formats and series. The
-    /// values are the horizon, and the changes to the texts of numbers since the last start.
+    /// values are the horizon, and the series whose numbers are written differently than at the
+    /// last start.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,

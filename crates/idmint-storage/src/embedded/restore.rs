@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A backup has no horizon, so a restored folder has a database, a note and no horizon. The first
-//! start writes a horizon at the stated floor, and then removes the note. If a restore is killed, the
-//! note without a database keeps a start from taking the folder for a new one.
+//! start writes a horizon at the stated floor, and then removes the note. If a restore is killed,
+//! its note remains without a database, and a start is refused instead of treating the folder as
+//! new.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -30,9 +31,8 @@ use idmint_core::time::UnixNanos;
 /// The file name of the note.
 const NOTE_NAME: &str = "restored";
 
-/// The names that do not count as content, so that a folder with only these names is empty: the
-/// lock, the folder `lost+found` of a new ext4 volume, and the files that a killed start or restore
-/// leaves.
+/// The file names that are ignored when a restore checks that the folder is empty: the lock, the
+/// folder `lost+found` of a new ext4 volume, and the files that a killed start or restore leaves.
 const NOT_CONTENT: [&str; 4] = ["lock", "lost+found", "probe", NOTE_NAME];
 
 /// The reason why a backup cannot be restored to a folder, or why a start is refused because of a
@@ -235,13 +235,14 @@ impl RestoreNote {
 
     /// Returns the floor that a start on this folder may use.
     ///
-    /// A floor [of a restore](StatedFloor::OfARestore) stays in the environment. A later start must
-    /// not use it again, because ids were issued above it. So it is used only while the folder has
-    /// a note and no horizon. The start that uses it writes a horizon and removes the note.
+    /// A floor [of a restore](StatedFloor::OfARestore) may stay in the environment for months. A
+    /// later start must not use it again, because ids were issued above it. So it is used only
+    /// while the folder has a note and no horizon. The start that uses it writes a horizon and
+    /// removes the note.
     ///
     /// # Errors
-    /// Returns [`RestoreError`] if the folder was restored and the start has no sufficient floor, if
-    /// the restore has not ended, or if there is a floor of a restore and nothing was restored.
+    /// Returns [`RestoreError`] if the folder was restored and the floor is missing or too low, if
+    /// the restore has not ended, or if a floor of a restore is stated and the folder is empty.
     pub(super) fn floor_of_a_start(
         &self,
         files: FoundFiles,

@@ -14,8 +14,8 @@ const FOLDER: &str = "backup.new";
 /// A copy of the database that exists only as long as this value.
 ///
 /// The copy is made in the data folder, because a container may have no other folder that is
-/// writable. Its name is removed at once, so the space is free again when the value is dropped, even
-/// if the process is killed.
+/// writable. The file is unlinked while it is open, so the operating system frees its space when
+/// the value is dropped or the process is killed.
 #[derive(Debug)]
 pub struct SentBackup {
     /// The numbers of records in the copy.

@@ -142,8 +142,8 @@ impl RecordPlan {
         matches!(self, RecordPlan::Number(plan) if plan.form.is_some())
     }
 
-    /// Returns the wrong first number of a series that this plan replaces, or `None` if it replaces
-    /// no number.
+    /// Returns the mistaken first number of a series that this plan corrects, or `None` if it
+    /// corrects no number.
     pub fn replaces(&self) -> Option<&GivenNumbers> {
         match self {
             RecordPlan::Number(plan) => plan.replaces.as_ref(),

@@ -28,7 +28,7 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// An anchor and its report count. The task that deletes old anchors decides with them.
+/// The key and the report count of an anchor, from which a sweep decides whether the anchor is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

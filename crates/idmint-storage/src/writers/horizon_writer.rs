@@ -187,8 +187,8 @@ impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
             if needed <= self.session.horizon() && !self.session.is_running_low() {
-                // Once less than half of the reserved time is left, every mint requests more. Such
-                // a request may arrive during a raise. It then needs no raise of its own.
+                // Once less than half of the reserved time is left, every mint requests more. A
+                // request that arrived during the previous raise needs no further raise.
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);

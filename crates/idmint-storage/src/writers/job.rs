@@ -16,8 +16,8 @@ pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
 
-    /// Returns the number of events, reports or ids in the request. The requests of one round are
-    /// written together, and the total of these numbers is limited.
+    /// Returns the number of events, reports or ids in the request. The sum over the requests of
+    /// one round, which are written together, is limited.
     fn item_count(&self) -> usize {
         1
     }

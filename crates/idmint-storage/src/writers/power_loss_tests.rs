@@ -1,4 +1,4 @@
-//! Tests with power losses, lying disks and full disks. Every acknowledged record must be stored,
+//! Tests with power losses, disk errors and full disks. Every acknowledged record must be stored,
 //! and no record may be stored twice.
 //!
 //! The record writer runs on a simulated disk that loses, tears and reorders writes that were not

@@ -69,8 +69,7 @@ pub(super) fn log_unwritten(error: &StoreError) -> RecordError {
 }
 
 impl From<Obstacle> for RecordError {
-    /// Converts the obstacle that kept the store from doing a request into the error for the
-    /// caller.
+    /// Converts the reason why the store has not done a request to the error for the caller.
     fn from(obstacle: Obstacle) -> RecordError {
         match obstacle.failure_kind() {
             FailureKind::Unreachable => RecordError::Unreachable(obstacle),

@@ -217,7 +217,8 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// Draws one reading in detail.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
-    /// The note that marks one encoding in the drawing: the encoding in which the text was read.
+    /// The words that mark the encoding in which the text was read, such as `as given`. Empty for
+    /// no mark.
     mark: &'static str,
     style: Style,
 }

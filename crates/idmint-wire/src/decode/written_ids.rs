@@ -6,15 +6,15 @@ use std::ops::Range;
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// For each encoding, the id that was written last. The index is the number of the encoding, which
-/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns.
+/// For each group of encodings, the id that was written last.
+/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of the group.
 ///
-/// Encodings of several formats have the same number if they write each id as the same text.
+/// Encodings in one group write each id as the same text, even if their formats differ.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The id that was last written in one encoding, and the position of its text in the response. The
-/// position includes the quotes around the text.
+/// The id that was last written in one group of encodings, and the position of its text in the
+/// response. The position includes the quotes around the text.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
@@ -22,8 +22,8 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes the text of an id in quotes. `number` is the number that
-    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns together with `encoding`.
+    /// Writes the text of an id in quotes. `number` is the index of the group of `encoding`.
+    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns both.
     pub(super) fn write(
         &mut self,
         number: usize,

@@ -61,9 +61,9 @@ pub(super) struct Fleet {
     pub(super) numbers: Arc<Callers>,
     /// The lines that the fence printed about events that it could not recover.
     pub(super) lost: Vec<String>,
-    /// Single nodes that moved in.
+    /// The single nodes that were adopted into the fleet.
     pub(super) guests: Vec<Guest>,
-    /// The number of fences after which the guests had to move in again.
+    /// The number of fences after which the guests had to be adopted again.
     pub(super) adopted_again: u64,
     operator: Home,
     /// The clock of the machine on which the operator works.

@@ -1,4 +1,5 @@
-//! Single nodes that move into the fleet during the campaign, with all their records.
+//! Guests: single nodes that are adopted into the fleet during the campaign, with all their
+//! records.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,9 +16,9 @@ use idmint_testing::service::{Home, Service, Signal, idmint, until};
 /// The number of events and of numbers of a single node.
 const RECORDS: usize = 12;
 
-/// The clock of the first single node is this far behind, and the clock of each further one by
-/// [`APART_S`] more. No node of the fleet has minted at these times. They are less than three days
-/// ago, so their request keys are still remembered.
+/// The clock of the first guest is behind by this time, and the clock of each further guest by
+/// [`APART_S`] more. No node of the fleet has minted at these times. The times are less than three
+/// days ago, so the idempotency keys of the guests are still stored.
 const BEHIND_S: i64 = 86_400;
 const APART_S: i64 = 600;
 

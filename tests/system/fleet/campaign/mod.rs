@@ -1,12 +1,14 @@
-//! A campaign of failures in a fleet, while callers mint, append and take numbers without a pause.
-//! Etcd, clocks, folders and links fail. At the end, every id is compared with every other one.
-//! Every acknowledged append and number is compared with the chains and lists of the fleet.
+//! A campaign causes random failures of etcd, clocks, folders and links in a fleet. Meanwhile,
+//! callers mint, append and take numbers. At the end, the test compares every id with every other
+//! one, and every acknowledged append and number with the chains and lists of the fleet.
 //!
 //! Four nodes with separate clocks and links to etcd are killed, stopped and cut off. Responses are
-//! dropped after the commit; requests arrive late and twice. etcd is restored and wiped under the
-//! nodes, founded anew by strangers with wrong clocks, and fenced as docs/FLEET.md prescribes. Before
-//! some fences the operator makes a mistake: the clock of the machine is wrong, or the journals are
-//! missing. In each round a single node moves in, and moves in again if etcd has lost it.
+//! dropped after etcd has committed, and requests arrive late and twice. Etcd is restored or wiped
+//! while the nodes run. Sometimes a node that does not belong to the fleet then creates a new fleet
+//! with a wrong clock. The operator then fences the fleet or creates a new one, as docs/FLEET.md
+//! prescribes. Before some fences, the operator makes a mistake: the clock of the operator's
+//! machine is wrong, or the journals are missing. In each round, a single node is adopted into the
+//! fleet, and is adopted again if etcd has lost its records.
 //!
 //! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes). Without it, the campaign
 //! ends as soon as every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the
@@ -62,7 +64,7 @@ struct Campaign<'a> {
     /// The number of lost events that journals have brought back.
     came_back: u64,
     rounds: u64,
-    /// The ids of the single nodes that moved in.
+    /// The ids of the single nodes that were adopted.
     minted: Minted,
 }
 

@@ -1,4 +1,4 @@
-//! A server that misbehaves in many ways. Each row of the table below is one way.
+//! A server that misbehaves in many ways. Each case below is one way.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
@@ -24,7 +24,8 @@ pub(crate) enum Act {
     /// Sends the first bytes once, and then the second bytes over and over. Pauses before each
     /// repetition.
     Repeat(Vec<u8>, Vec<u8>, Duration),
-    /// Sends the first bytes of a good response, one byte more for each request, and resets the connection.
+    /// Sends the beginning of a good response, and resets the connection. Each request gets a
+    /// beginning of another length.
     Reset,
     /// Sends a response that depends on the number of ids and the number of the request.
     Answer(fn(count: u64, request: u64) -> Vec<u8>),
@@ -71,7 +72,8 @@ fn good(count: u64, request: u64) -> Vec<u8> {
     rows(&first, "\"1\"", &count.to_string())
 }
 
-/// Cases of [`Act::Reset`]. Together their clients send more requests than a response has bytes.
+/// The cases of [`Act::Reset`]. Together, their clients send more requests than a response has
+/// bytes.
 const RESETS: [&str; 24] = [
     "reset_a", "reset_b", "reset_c", "reset_d", "reset_e", "reset_f", "reset_g", "reset_h",
     "reset_i", "reset_j", "reset_k", "reset_l", "reset_m", "reset_n", "reset_o", "reset_p",
@@ -396,7 +398,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         add(name, Broken, true, Act::Close(bytes.to_vec()));
     }
 
-    // Not HTTP, with the token, which libraries quote in their errors.
+    // Invalid HTTP that contains the token. Libraries quote such bytes in their errors.
     for (name, response) in [
         ("token_as_version", "TOKEN 200 OK\r\n\r\n"),
         ("token_as_status", "HTTP/1.1 TOKEN OK\r\n\r\n"),
@@ -438,7 +440,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         add(name, Broken, true, Act::Close(bytes));
     }
 
-    // A good response that is cut short.
+    // A good response that ends after some of its bytes.
     let whole = good(100, 0);
     let names = [
         "cut_0", "cut_1", "cut_9", "cut_12", "cut_16", "cut_17", "cut_25", "cut_50", "cut_73",
@@ -454,7 +456,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         add(name, Broken, true, Act::Reset);
     }
 
-    // Now and then it answers.
+    // Some requests get a good response.
     add(
         "bulk",
         Ids,
@@ -488,7 +490,7 @@ pub(crate) struct Hostile {
     /// The number of requests for ids in each case. The requests of the case `trap` have followed a
     /// redirect.
     pub(crate) asked: Arc<Mutex<HashMap<String, u64>>>,
-    /// The connections that were reset.
+    /// The number of connections that were reset.
     pub(crate) resets: Arc<AtomicUsize>,
 }
 
@@ -531,9 +533,10 @@ impl Hostile {
 /// Sends the first bytes of a response. The request is not read, so closing resets the connection.
 fn reset(mut stream: &TcpStream, number: usize) {
     let whole = good(100, 0);
-    // A client that gives up resets the connection.
+    // Ignore an error, because a client that gives up resets the connection.
     let _ = stream.peek(&mut [0]);
-    // Few resets are spread over the whole response, and many come to each byte.
+    // The step of 89 bytes spreads a few resets over the whole response. Many resets together reach
+    // every length.
     let _ = stream.write_all(&whole[..number * 89 % whole.len()]);
 }
 
@@ -554,7 +557,8 @@ fn serve(
         let number = {
             let mut asked = asked.lock().unwrap();
             let key = match acts.contains_key(case) {
-                // Clients of other tests may ask at a port that they had before.
+                // A client of another test may send requests to a port that its service used
+                // before.
                 false => case.split('?').next().unwrap_or_default().to_owned(),
                 true if rest.starts_with("ids/") => case.to_owned(),
                 true => format!("{case} append"),

@@ -94,8 +94,8 @@ fn forks() -> usize {
     std::env::var("FORKS").map_or(100, |forks| forks.parse().expect("FORKS is a number"))
 }
 
-/// Forks children in every phase of an exchange, of clients with and without TLS. None hangs, and no
-/// id comes twice.
+/// Forks children in every phase of an HTTP exchange, with clients with and without TLS. Asserts
+/// that no child hangs and no id occurs twice.
 fn assert_children_share_nothing(way: &str, children: usize) {
     let secured = Secured::start();
     let home = Home::new();
@@ -122,7 +122,7 @@ fn children_of_a_pool_are_forked_while_the_stock_is_filled() {
     assert_children_share_nothing("pool", forks());
 }
 
-/// Fewer children, because gunicorn pauses after each fork.
+/// Forks fewer children than the other tests, because gunicorn pauses after each fork.
 #[test]
 fn workers_of_a_preloading_gunicorn_are_forked_while_the_stock_is_filled() {
     assert_children_share_nothing("gunicorn", forks() / 5);
@@ -139,7 +139,7 @@ fn tool(path: &str) -> PathBuf {
     tool
 }
 
-/// Runs with Debian's Node and the settings of `clients/python/pyproject.toml`.
+/// Runs basedpyright with Debian's Node.js and the settings of `clients/python/pyproject.toml`.
 #[test]
 fn basedpyright_finds_nothing() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -151,7 +151,7 @@ fn basedpyright_finds_nothing() {
     assert!(found.starts_with("0 errors, 0 warnings"), "{found}");
 }
 
-/// The client, and a caller of it, with the types of the client alone.
+/// Checks the client, and a program that is checked against the annotations of the client.
 #[test]
 fn mypy_finds_nothing() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));

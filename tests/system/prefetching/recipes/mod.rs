@@ -1,5 +1,5 @@
-//! Runs the recipes of docs/CLIENTS.md. Each recipe is used without changes by a program of this
-//! folder.
+//! Runs the recipes of docs/CLIENTS.md. A program of this folder uses each recipe, in which only
+//! the address of the service is replaced.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -21,8 +21,9 @@ use crate::time::UnixNanos;
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
 /// The lead in evidence, in bits, that the best reading needs over another plausible reading whose
-/// encoding is equally usual or more usual. Only the evidence then favors the best reading, so the
-/// lead is greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in 2^17 is read wrongly.
+/// encoding is equally usual or more usual. In this case only the evidence favors the best
+/// reading, so the lead must be greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in
+/// 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts of unknown format by trying every format and encoding.
@@ -52,8 +53,7 @@ pub struct Decoder {
     pub(super) formats: Vec<Arc<Format>>,
     pub(super) groups: EncodingGroups,
     weights: Vec<Weights>,
-    /// For each format, a list that says for each of its encodings how usual it is to write ids in
-    /// that encoding.
+    /// For each format, one entry for each of its encodings that says how common the encoding is.
     spellings: Vec<Vec<Spelling>>,
     /// The way in which each format stores time, or `None` for a format whose ids have no time.
     times: Vec<Option<TimeRule>>,
@@ -106,8 +106,7 @@ pub struct Match<'a> {
     bits_min: f64,
     is_plausible: bool,
     is_usual: bool,
-    /// `true` if the evidence that the text is this id is so weak that the text may be random
-    /// instead.
+    /// `true` if the evidence for this reading is so weak that the text may be random instead.
     pub(super) is_weak: bool,
 }
 

@@ -42,11 +42,12 @@ pub(super) struct GroupOfLen {
     pub(super) numbers: RangeInclusive<u128>,
 }
 
-/// An encoding of a format. The field `format` is an index into the formats of the decoder, and
-/// `encoding` is an index into the encodings of that format.
+/// An encoding of one of the decoder's formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {
+    /// The index of the format in the decoder's formats.
     pub(super) format: usize,
+    /// The index of the encoding in the format's encodings.
     pub(super) encoding: usize,
 }
 

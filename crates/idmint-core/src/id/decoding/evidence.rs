@@ -5,7 +5,8 @@
 //! compared with texts, the stronger the evidence that the text is an id. The unit is bits:
 //!
 //! ```text
-//! evidence = log2(texts of this length over these letters) - log2(ids that the format would have here and now)
+//! evidence = log2(texts of this length over these letters)
+//!          - log2(ids that the format could have minted)
 //! ```
 //!
 //! In other words, evidence is the binary logarithm of how much likelier the text is as an id of
@@ -49,8 +50,8 @@ const BITS_MIN_OF_OTHER_EVERYDAY: f64 = -9.0;
 /// short.
 const BITS_MIN_OF_RARE: f64 = -4.0;
 
-/// The number of decimal digits that a 64-bit id has at least, except on the first day after the
-/// epoch of its format.
+/// The minimum number of decimal digits in a 64-bit id, except for ids of the first day after the
+/// epoch of their format.
 const USUAL_LEN_MIN: usize = 15;
 
 /// The minimum evidence, in bits, for a canonical reading of a text that cannot be a word or an
@@ -113,8 +114,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// The weights with which the fields of an id count as evidence against the id, for each layout of
-/// a format. [`TimeWeight`] weighs the time field separately.
+/// For each layout of a format, the evidence against an id that the values of its fields give.
+/// [`TimeWeight`] does the same for the time field.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -123,8 +124,8 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The evidence against every id of this layout, in bits, from the fields for which this
-    /// service knows no likely values. The rarity of the format is included.
+    /// The evidence against every id of this layout, in bits: the rarity of the format, and the
+    /// evidence from the fields for which this service knows no likely values.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -136,8 +137,8 @@ struct NumberWeight {
     place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
-    /// An exclusive upper bound for values that are likelier than greater ones, such as the
-    /// sequence numbers at which a tick may start. A bound of 1 has no effect.
+    /// Values below this bound are likelier than greater ones, such as the sequence numbers at
+    /// which a tick may start. A bound of 1 has no effect.
     spread: u128,
     bits_of_spread: f64,
     bits_of_other: f64,

@@ -6,12 +6,12 @@ use crate::id::encoding::{Encoding, LetterSet};
 use crate::id::format::Format;
 use crate::id::rejection::Rejection;
 
-/// A text to decode, with the properties that all formats need. The field `bits` is the number of
-/// bits of information in a random text of the same length and alphabet.
+/// A text to decode, with the properties that all formats need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GivenText<'a> {
     pub(super) text: &'a str,
     pub(super) letters: LetterSet,
+    /// The information in a random text of the same length and alphabet, in bits.
     pub(super) bits: f64,
     pub(super) is_everyday: bool,
     /// `true` if the caller named the format.
@@ -19,9 +19,9 @@ pub(super) struct GivenText<'a> {
     /// `true` if the caller named the format or the encoding.
     pub(super) is_pinned: bool,
     /// The length in bytes of the prefix at the start of `text`, such as 4 for `inv_`, or 0 if
-    /// `text` is read without a prefix. The next field, `prefix_bits`, is the information in the
-    /// prefix, in bits.
+    /// `text` is read without a prefix.
     pub(super) prefix_len: usize,
+    /// The information in the prefix, in bits.
     pub(super) prefix_bits: f64,
 }
 

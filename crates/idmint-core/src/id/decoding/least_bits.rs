@@ -23,7 +23,7 @@ pub(super) struct LeastBits {
     plausible_from: u128,
     /// The smallest id with a recent time.
     recent_from: u128,
-    /// The smallest id whose time is too late to be plausible, because it is too far in the future.
+    /// The smallest id with a time too far in the future to be plausible.
     implausible_from: u128,
     constants: Constants,
 }

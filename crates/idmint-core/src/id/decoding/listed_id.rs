@@ -12,9 +12,8 @@ use crate::time::UnixNanos;
 pub(crate) enum ListedId {
     /// An id.
     Id(u128),
-    /// An id whose letters have another case than the texts of the encoding, such as `1i9zc1000`
-    /// for `1I9ZC1000`. If the list is in another encoding that has letters of both cases, the line
-    /// may be a different id.
+    /// An id in the wrong letter case, such as `1i9zc1000` for `1I9ZC1000`. If the list is in
+    /// another encoding, with letters of both cases, the line may be a different id.
     OtherCase(u128),
     /// The encoding can read the line as a number, but the number is not an id of the format.
     Outside,

@@ -24,10 +24,10 @@ pub const KSUID: &str = "ksuid";
 /// so comparing two texts byte by byte compares their numbers.
 const KSUID_MAX: &str = "aWgEPTl1tmebfsQzFP4bxwgy80V";
 
-/// A format whose ids a text looks like.
+/// A format that a text resembles. The text looks like an id of the format, but is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape<'a> {
-    /// The name of the format whose ids the text looks like.
+    /// The name of the format, or [`KSUID`].
     pub name: &'a str,
     /// `true` if the text may be an id that was made with another salt than the configured one.
     pub has_salt: bool,
@@ -128,9 +128,9 @@ impl<'a> DecoderAt<'a> {
     }
 }
 
-/// Returns the ids, each as text and number, that result from adding a letter to `text` or removing
-/// one. Returns no ids unless `text` has both letters and digits and the encoding has a fixed
-/// length.
+/// Returns the ids, each as text and number, that result from removing one letter of `text`, or
+/// from inserting a placeholder letter at any position. Returns no ids unless `text` has both
+/// letters and digits and the encoding has a fixed length.
 fn ids_a_letter_off(text: &str, encoding: &Encoding) -> Vec<(String, u128)> {
     let has_both = text.bytes().any(|letter| letter.is_ascii_digit())
         && text.bytes().any(|letter| letter.is_ascii_alphabetic());

@@ -44,8 +44,7 @@ const TIME_SHIFT: u32 = 80;
 const VERSION_SHIFT: u32 = 76;
 const VARIANT_SHIFT: u32 = 62;
 
-/// Properties of one encoding of a format that show how usual it is to write an id in this
-/// encoding.
+/// Properties of one encoding of a format, which show how common ids in this encoding are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling {
     is_canonical: bool,
@@ -91,7 +90,7 @@ impl Spelling {
         self.is_usual
     }
 
-    /// Returns the evidence, in bits, that a text in this encoding is not meant as the id `id`.
+    /// Returns the evidence, in bits, against reading a text in this encoding as the id `id`.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0

@@ -32,7 +32,7 @@ pub(super) enum Codec {
     Sqids(Sqids),
 }
 
-/// Does the same with whichever codec this is.
+/// Evaluates `$result` with `$codec` bound to the codec that `$self` holds, whatever its kind.
 macro_rules! each {
     ($self:ident, $codec:ident => $result:expr) => {
         match $self {

@@ -32,10 +32,10 @@ pub(super) struct Hashids {
     /// Entry `n` is the shuffled alphabet in which the first number of a text is written, if the
     /// text begins with the letter `digits[n]`.
     shuffled: Vec<Letters>,
-    /// `first_places` maps the first letter of a text to its position in `digits`. Entry `n` of
-    /// `places` maps a letter to its position in `shuffled[n]`, which is the digit that the letter
-    /// stands for.
+    /// Maps the first letter of a text to its position in `digits`.
     first_places: Places,
+    /// Entry `n` maps a letter to its position in `shuffled[n]`, which is the digit that the letter
+    /// stands for.
     places: Vec<Places>,
     radix: Radix,
     len_min: usize,

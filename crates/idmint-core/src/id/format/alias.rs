@@ -21,8 +21,7 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name that this encoding had in earlier versions, in which the alias was a format of its
-    /// own.
+    /// The name of this encoding in earlier versions, in which `name` was a separate format.
     former_encoding: &'static str,
     /// The encodings that the format had under its former name, as TOML. The first of them is the
     /// encoding that the former name stands for today.

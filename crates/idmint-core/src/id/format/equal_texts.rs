@@ -9,11 +9,11 @@ use crate::id::layout::{Field, FieldKind};
 impl Format {
     /// Returns `true` if both formats could mint the same text in the same tick.
     ///
-    /// This is so if the formats have the same tick, epoch and stride of the time, and the same
-    /// canonical encoding with texts of one length. In addition, the ids that both formats could
-    /// mint in tick 0, which depend on the range of worker numbers, must overlap. Formats with
-    /// equal fields, such as a copy that was made with `like`, do not count, because both read the
-    /// text as the same field values.
+    /// The formats must have the same tick, epoch and stride of the time, and the same canonical
+    /// encoding with texts of a fixed length. In addition, the ids that both formats could mint in
+    /// tick 0, which depend on the range of worker numbers, must overlap. Formats with equal
+    /// fields, such as a copy that was made with `like`, do not count, because both read the text
+    /// as the same field values.
     ///
     /// ```
     /// use idmint_core::id::Format;

@@ -140,8 +140,8 @@ fn shown(found: Unexpected<'_>) -> String {
     }
 }
 
-/// Returns the word that was probably meant by `given`: the most similar one, if about a third of
-/// its letters differ or fewer.
+/// Returns the word that is most similar to the misspelled word `given`. Returns `None` if more
+/// than about a third of the letters differ in every word.
 ///
 /// ```
 /// use idmint_core::id::nearest;

@@ -135,7 +135,8 @@ pub struct Field {
     /// stride is not a power of two.
     pub(in crate::id) shift: Option<u32>,
     /// Fields of the same name together hold one number. The scale is the amount that one unit of
-    /// this field adds to that number. A field whose name is unique has scale 1.
+    /// this field adds to that number. In formats that mint, only random and constant fields can
+    /// have a scale other than 1.
     pub scale: u128,
     /// The only value that the field can have, or `None` if the field is not constant.
     pub constant: Option<u128>,

@@ -7,9 +7,11 @@ use crate::sync::{AtomicU64, Ordering};
 /// and a later response gets a later part.
 ///
 /// Unit: parts of a tick. A tick has [`Monotonic::PARTS_OF_TICK`] parts. Parts are counted from the
-/// tick in which the process began.
+/// tick of 1970, or from the epoch of the format if it is later. They are not counted from the tick
+/// in which the process began, because the clock can be wrong at that time and corrected later.
 ///
-/// Bounds: 64 bits suffice for more than 500 years, because a part lasts at least one nanosecond.
+/// Bounds: 64 bits suffice up to the year 2554, where the clock ends, because a part lasts at least
+/// one nanosecond.
 #[derive(Debug)]
 pub(super) struct TickParts {
     /// The tick that contains part 0, in ticks since the epoch.

@@ -16,8 +16,9 @@ use crate::time::UnixNanos;
 ///
 /// A line that cannot be an id of the format is skipped and counted: a number outside the layout,
 /// or a text with letters that the format does not use. Blanks, quotes and commas around an id are
-/// ignored. The tick of an id whose letters have another case is excluded as well. Such an id need
-/// not be in order, because a list that is sorted as base 62 has lower-case texts in another place.
+/// ignored. The tick of a text in the wrong letter case, such as `1i9zc1000`, is excluded as well.
+/// Such a text need not be in order, because a list in base 62 sorts lower-case letters after
+/// upper-case letters.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,8 +29,8 @@ use crate::time::UnixNanos;
 /// let payment = Arc::new(Format::built_in("payment").expect("a built-in format"));
 /// let from = UnixNanos::from_seconds(1_750_000_000);
 /// let mut ids = ExcludedIds::of(payment, Some(vec![0, 1]), from);
-/// // Two of one second, one of the next, and one of a worker number that this node does not have.
-/// // The last line is not an id of the format.
+/// // Two ids of one second, one id of the next second, and one id with a worker number that this
+/// // node does not have. The last line is not an id of the format.
 /// for line in ["1I9ZC1000", "1I9ZC1002", "1I9ZC2100", "1I9ZC5300", "1nvoJDIi0"] {
 ///     ids.read_line(line)?;
 /// }
@@ -187,8 +188,8 @@ impl ExcludedIds {
         let is_outside =
             |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
         if self.readings.iter().any(is_outside) {
-            // Only some encodings can read the line, as a number outside the layout. The list must
-            // therefore be in one of these encodings.
+            // Some encodings read the line as a number outside the layout. The list must be in one
+            // of these encodings, because the others cannot read the line at all.
             self.readings.retain(is_outside);
         } else if self.format.can_have_letters_of(text) {
             return Err(ExclusionError::NoId {
@@ -402,7 +403,8 @@ mod tests {
 
     #[test]
     fn a_line_that_the_format_cannot_have_is_skipped_and_counted() {
-        // A sorted list of base 62, and what a query tool writes around its lines.
+        // A list that is sorted as base 62, with the heading, quotes and commas that a query tool
+        // adds.
         let list = [
             "\u{feff}id",
             "\"03nvoJDIi\",",

@@ -22,7 +22,7 @@ pub(super) struct Exclusion {
 /// sequencer is the smaller of the two.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The first stamp whose time is not reserved by a horizon on disk.
+    /// The first stamp that the horizon on disk does not cover.
     pub(super) horizon: u64,
     /// The first stamp of the next excluded tick, at which the sequencer must stop.
     pub(super) barrier: u64,

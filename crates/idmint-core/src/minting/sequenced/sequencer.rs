@@ -252,7 +252,7 @@ impl Sequencer {
     ///
     /// ```text
     ///   next -----|excluded tick|-- count --|--------|excluded tick|
-    ///           ceiling                       then the ceiling, once next is behind the run
+    ///             ^ ceiling before                   ^ ceiling after the reservation
     /// ```
     #[cold]
     fn reserve_around(
@@ -479,8 +479,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the first stamp whose id must not be sent at this moment. `tick` is the tick that
-    /// contains `moment.now`.
+    /// Returns the exclusive upper bound of the stamps whose ids may be sent at this moment. `tick`
+    /// is the tick that contains `moment.now`.
     ///
     /// As soon as the clock reaches a tick, all stamps of that tick and of the lead after the tick
     /// are free. Before the clock reaches the start, no stamps are free. There is one exception:

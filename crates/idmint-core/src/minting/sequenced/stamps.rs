@@ -195,7 +195,7 @@ fn divided(number: u128, divisor: u64) -> (u128, u128) {
 /// turn a stamp into an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::minting) struct Shape {
-    /// The amount that the fields with the same value in every id add to an id. These are the
+    /// The amount that all fields with a fixed value together add to every id. These fields are the
     /// constants, the qualifier and the shard.
     pub(in crate::minting) fixed: u128,
     pub(in crate::minting) worker_stride: u128,

@@ -1,5 +1,5 @@
-//! Checks that the verdict on a column is never wrong. There may be no verdict. The columns contain
-//! ids of each format, mixtures of formats, and values that are not ids.
+//! Checks that the verdict on a column is never wrong. A column without a verdict is accepted. The
+//! columns contain ids of each format, mixtures of formats, and values that are not ids.
 
 mod foreign;
 mod minted;

@@ -122,8 +122,8 @@ impl Adoption {
         match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have stopped after it wrote the note in the folder and before
-                // it marked the folder's horizon. Writing the note again repeats both.
+                // An earlier run may have stopped after it wrote the note and before it marked the
+                // folder's horizon. `write_note` does both again.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
@@ -225,8 +225,8 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        // It suffices that the fleet's first name is the same. After a wipe of the store, a fence
-        // learns the first name from the journals of nodes, but not every later name.
+        // An equal first name is sufficient. After a wipe of the store, a fence knows the fleet's
+        // first name from the journals of nodes, but may not know every later name.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -370,8 +370,8 @@ impl Adoption {
     /// agreement.
     ///
     /// Unless an earlier run `has_raised` the bound, this run raises it by at least 1 ms, even if
-    /// it is above `own`. By the higher bound, a fence after a restore to before this adoption
-    /// knows that the adoption is lost.
+    /// it is above `own`. If the store is later restored to a state before this adoption, its bound
+    /// is below the bound that nodes remember, so a fence recognizes that the adoption is lost.
     fn raise_floor(
         &self,
         own: UnixNanos,

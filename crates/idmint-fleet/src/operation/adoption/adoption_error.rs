@@ -43,8 +43,7 @@ pub enum AdoptionError {
         horizon: UnixNanos,
         /// The clock reading of this machine.
         now: UnixNanos,
-        /// The reason why it does not suffice to leave one slot unused while the fleet uses its
-        /// other slots.
+        /// The reason why the fleet cannot simply leave one slot unused until that time.
         why: String,
     },
     /// The fleet's agreement contradicts the configuration, or cannot be read.

@@ -131,7 +131,7 @@ fn earlier_form(
 }
 
 /// Converts issued numbers to rows of the fleet, each with its key. One row has all the numbers,
-/// and each request key has a row of its own.
+/// and each request key has a separate row.
 fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
     let commit = GivenCommit {
         attempt: ADOPTED,

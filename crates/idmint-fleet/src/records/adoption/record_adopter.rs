@@ -2,7 +2,7 @@
 //! written once, even if the adoption is repeated.
 //!
 //! A ledger or a pair of objects is visible to the fleet once its own row exists. That row is
-//! written last, so that no node appends to half a ledger. If a run was killed, the next run
+//! written last, so that no node appends to an incomplete ledger. If a run was killed, the next run
 //! compares the folder with the fleet to find out which rows exist. After a restore of the
 //! coordinator, an import of journals may have brought back the beginning of a ledger or series.
 //! The adoption then adds the rest.
@@ -45,8 +45,8 @@ const ROWS_READ_MAX: usize = 6;
 /// The number of ledger appends that are read from an adopted folder at once.
 const PAGE_LEN: usize = 200;
 
-/// Writes the records of an adopted node into a fleet's store. In a trial (a dry run), only
-/// compares these records with the fleet's records.
+/// Writes the records of an adopted node into a fleet's store. In a trial (a dry run), the adopter
+/// only compares these records with the fleet's records.
 pub(crate) struct RecordAdopter {
     pub(super) store: SharedStore,
     pub(super) is_trial: bool,
@@ -63,7 +63,7 @@ pub struct AdoptedCount {
     /// The number of appends to the ledgers, of anchors (first reports) of the pairs, or of numbers
     /// in the series.
     pub parts: u64,
-    /// The request keys of the appends or numbers.
+    /// The number of request keys of the appends or numbers.
     pub requests: u64,
 }
 

@@ -31,9 +31,9 @@ const KNOWN_MAX: usize = 200_000;
 /// committed for this node, and other rows that the node's responses rely on.
 ///
 /// The journal is written after the commit and before the response, without a sync. The journal is
-/// needed only if etcd loses acknowledged data. Its last rows are then missing only if the machine
-/// crashed as well. The journal never delays a response: a failed write is logged and counted, and
-/// the response is sent all the same.
+/// needed only if etcd loses acknowledged data. In that case, its last rows are missing only if the
+/// machine has crashed as well. The journal never delays a response: a failed write is logged and
+/// counted, and the response is sent nevertheless.
 pub struct AppendJournal {
     folder: PathBuf,
     bounds: JournalBounds,

@@ -30,7 +30,7 @@ pub struct JournalCopies {
     /// For each given path, the fleets whose rows were found in the journal there, in the order of
     /// the rows. A fleet is identified by its original name.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest count of the fleet's fences (the operations after a restore) in any of the
+    /// The highest count of the fleet's fences (operator's commands after a restore) in any of the
     /// journals.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
@@ -45,7 +45,7 @@ pub struct JournalCopies {
     pub(super) damaged: Vec<DamagedPart>,
 }
 
-/// A part of a journal file that cannot be used. Such a part is not the trace of a killed process,
+/// A part of a journal file that cannot be used. Such a part was not left by a killed process,
 /// because no record ever follows a record that a process left incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPart {

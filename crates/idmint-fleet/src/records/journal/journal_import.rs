@@ -288,8 +288,8 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds the missing anchors of all pairs. A pair of which more anchors are missing than fit into
-    /// a transaction is handled again in the next one, which then finds the anchors of the first.
+    /// Adds the missing anchors of all pairs. If more anchors of a pair are missing than fit into
+    /// one transaction, the next transaction adds further ones.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
         let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
         while !waiting.is_empty() {

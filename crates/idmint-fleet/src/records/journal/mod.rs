@@ -1,5 +1,5 @@
-//! The journal of a node: the rows that a coordinator has committed for it. An import writes back
-//! the rows that a restored coordinator has forgotten.
+//! The journal of a node: a local copy of rows that the coordinator has committed. After a restore
+//! of the coordinator, an import writes the lost rows back.
 //!
 //! ```text
 //! journal_record     records as bytes: an era of the fleet, or a row as it was committed

@@ -78,10 +78,10 @@ impl NumberCopies {
     /// Returns the stored form (how a number is written) for each entry of the consecutive numbers
     /// `numbers` of a series. `None` means that an entry is written like the number before it.
     ///
-    /// A form is stored for the request that got the first number in this form. A number of an
-    /// earlier era than the number before it does not continue the form of that number, but the
-    /// last form of its own or an earlier era. For example, 4 and 5 were issued, a restore lost 4,
-    /// and a new 4 was issued. Then 5 keeps the form of the lost 4.
+    /// A form is stored for the request that got the first number in this form. If a number without
+    /// a stored form is of an earlier era than the number before it, the returned form is the last
+    /// one that was stored for a lower number in the same or an earlier era. For example, 4 and 5
+    /// were issued, a restore lost 4, and a new 4 was issued. Then 5 keeps the form of the lost 4.
     pub(super) fn forms_of(
         &self,
         series: &SeriesName,

@@ -12,7 +12,7 @@ use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
 /// The reason why a series cannot be closed yet. Its kind is [`FailureKind::Full`], so that the
-/// process goes on and the caller can repeat the request later.
+/// process keeps running and the caller can repeat the request later.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \

@@ -461,8 +461,8 @@ pub(in crate::records) fn put_forms(
     }
 }
 
-/// Adds the write that closes a series to a transaction that issues no number of that series. Every
-/// transaction that issues numbers compares the row that is written here.
+/// Adds a write to `transaction`, which closes the series. The transaction must not issue a number
+/// of that series. The write changes the row that every transaction compares when it issues numbers.
 fn close(
     keys: &Keys,
     attempt: Attempt,

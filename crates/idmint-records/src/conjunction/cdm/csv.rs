@@ -2,8 +2,8 @@
 //! class `cdm_public` and of SOCRATES. Every other line is one message.
 //!
 //! Cells may be quoted as in RFC 4180. The separator is a comma, a semicolon, a tab or a bar. This
-//! module has its own parser, because an id is inserted at its byte offset, and all other bytes of
-//! the document stay unchanged.
+//! module has its own parser, because it needs the byte offset of every cell: an id is inserted at
+//! such an offset, and all other bytes of the document stay unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -102,8 +102,8 @@ fn separator_of(text: &str) -> u8 {
 }
 
 /// Creates the insertion of a new cell at the end of a line. The new cell has quotes if another
-/// cell of the line has them, because a program that reads the CSV may take a cell without quotes
-/// for a number.
+/// cell of the line has them, because a program that reads the CSV may parse a cell without quotes
+/// as a number.
 fn new_cell(cells: &[Cell<'_>], separator: u8, begin: usize) -> Insertion {
     let end = cells.last().map_or(0, |cell| cell.range.end);
     Insertion::Cell {

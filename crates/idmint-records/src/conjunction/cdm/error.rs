@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-/// The maximum number of characters of a document that an error message quotes at once.
+/// The maximum number of characters of a quotation from the document in an error message.
 const TOLD_CHARS_MAX: usize = 60;
 
 /// An error in a document with Conjunction Data Messages, with its position.
 ///
-/// The text looks like
-/// `line 17: SAT_1_ID: "ISS" is not a catalogue number, …`. It has a few hundred characters at most,
-/// and no control characters.
+/// The text looks like `line 17: SAT_1_ID: "ISS" is not a catalogue number, …`. It has a few
+/// hundred characters at most, and no control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CdmError {
     /// The line number, counted from 1.

@@ -95,7 +95,7 @@ pub(super) const TCA_FRACTION: &str = "TCA_FRACTION";
 pub(super) const MIXED: &str =
     "the row names objects as `cdm` and as `cdm_public` do; keep the names of one of these classes";
 
-/// A value of a flat row that is interpreted.
+/// The meaning of a value in a flat row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Tca,
@@ -119,7 +119,8 @@ impl FlatNames {
         })
     }
 
-    /// Returns the meaning of the value with this name, or `None` if the value is not interpreted.
+    /// Returns the meaning of the value with this name, or `None` if values with this name are
+    /// ignored.
     pub(super) fn part(&self, name: &str) -> Option<Part> {
         let role_in = |names: [&str; 2]| {
             let at = names.iter().position(|known| *known == name)?;

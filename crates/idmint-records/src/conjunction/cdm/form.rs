@@ -21,8 +21,8 @@ pub enum CdmForm {
 
 impl CdmForm {
     /// Determines the form of a document by its beginning. XML begins with `<`, and JSON with a
-    /// bracket or brace. The first line of CSV has a separator and no `=`. Any other document counts
-    /// as KVN.
+    /// bracket or brace. The first line of CSV has a separator and no `=`. Any other document
+    /// counts as KVN.
     ///
     /// ```
     /// use idmint_records::conjunction::cdm::CdmForm;

@@ -10,7 +10,7 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 /// neighbouring text of the message, which is given as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// The id is inserted as a line of its own, with the same line end as the line next to it.
+    /// The id is inserted as a separate line, with the same line end as the line next to it.
     Line {
         note: NoteForm,
         at: usize,

@@ -2,8 +2,8 @@
 //!
 //! Most objects are flat rows with the names of space-track.org ([`flat`](super::flat)). Its class
 //! `cdm` is for operators, and uses the keywords of CCSDS 508.0 with `SAT1_` or `SAT2_` before the
-//! keywords of an object. The class `cdm_public` has a few names of its own. With
-//! `metadata=true` the rows are in the member `data` of an object.
+//! keywords of an object. The class `cdm_public` uses a few different names. With `metadata=true`
+//! the rows are in the member `data` of an object.
 //!
 //! The Python package brahe nests the objects of CCSDS 508.0, with member names in lower or upper
 //! case: `relative_metadata`, and `metadata` in `object1` and `object2`.
@@ -353,8 +353,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// `true` if the object has a member name in upper case, a list of rows, or nested members. All names
-/// in the rows of space-track.org are in upper case. The only such name of idmint is
+/// `true` if the object has a member name in upper case, a list of rows, or nested members. All
+/// names in the rows of space-track.org are in upper case. The only such name of idmint is
 /// `CONJUNCTION_EVENT_ID`, which does not count.
 struct HasTheirNames(bool);
 

@@ -23,7 +23,8 @@ pub struct AppendPlan {
     /// `None` if the request has no idempotency key.
     pub mark: Option<RequestMark>,
     /// The time at which the append is recorded. It is the current time, or the time of the
-    /// ledger's last append if that is later.
+    /// ledger's last append if that is later. A caller that knows that the current time is too
+    /// early may replace it by a later time.
     pub recorded: EventTime,
     /// `true` if the ledger is being imported from another system and more parts of the import will
     /// follow.

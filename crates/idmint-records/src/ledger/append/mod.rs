@@ -1,5 +1,4 @@
-//! Decides about appends. Turns a request and the last event of its ledger into a plan for the
-//! store, or refuses the request.
+//! Plans or refuses appends. A plan is made from a request and the last event of its ledger.
 
 mod append_plan;
 mod append_refusal;

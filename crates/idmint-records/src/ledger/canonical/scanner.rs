@@ -50,8 +50,8 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
-    /// Reads the byte after an item of an array or object. Returns `true` if this byte is `close`, so
-    /// the item is the last one, and `false` if it is a comma. `wanted` names both in errors.
+    /// Reads the byte after an item of an array or object. Returns `true` if this byte is `close`,
+    /// so the item is the last one, and `false` if it is a comma. `wanted` names both in errors.
     pub(in crate::ledger) fn is_last_item(
         &mut self,
         close: u8,

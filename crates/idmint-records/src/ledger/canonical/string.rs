@@ -21,8 +21,8 @@ impl Scanner<'_> {
         Ok(is_escaped)
     }
 
-    /// Reads a string whose opening quote was already read. Writes the text that the string stands
-    /// for, without quotes and escapes.
+    /// Reads a string whose opening quote was already read. Writes the decoded text, without quotes
+    /// and escapes.
     pub(in crate::ledger) fn string_to_text(
         &mut self,
         out: &mut Vec<u8>,

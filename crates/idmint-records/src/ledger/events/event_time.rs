@@ -34,8 +34,8 @@ impl EventTime {
     /// The beginning of 1970.
     pub(in crate::ledger) const EPOCH: EventTime = EventTime(0);
 
-    /// Creates the time that is `micros` microseconds after 1970 began. Returns `None` if `micros` is
-    /// 2^63 or more.
+    /// Creates the time that is `micros` microseconds after 1970 began. Returns `None` if `micros`
+    /// is 2^63 or more.
     pub const fn from_micros(micros: u64) -> Option<EventTime> {
         if micros <= EventTime::MICROS_MAX {
             Some(EventTime(micros))
@@ -49,8 +49,8 @@ impl EventTime {
         self.0
     }
 
-    /// Parses a time such as `2021-10-03T16:32:12.816530Z`, with at most six fraction digits. No
-    /// other offset than `Z` is accepted, as the specification of event ids demands.
+    /// Parses a time such as `2021-10-03T16:32:12.816530Z`, with at most six fraction digits. Only
+    /// the offset `Z` is accepted, as the specification of event ids requires.
     ///
     /// # Errors
     /// Returns [`Rejection::BadTimestamp`] if the text has another form or names a day that does

@@ -1,4 +1,4 @@
-//! A template by which numbers were written at an earlier start.
+//! A template with which numbers were written at an earlier start of a store.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use super::series_pattern::SeriesPattern;
 use super::text_field::Years;
 use super::text_form::TextForm;
 
-/// A template by which numbers are written, and the settings on which the texts depend. A store
-/// keeps them as one line of text.
+/// A template for the texts of numbers, with all settings on which these texts depend. A store
+/// keeps this value as one line of text.
 ///
 /// ```
 /// use idmint_records::ledger::FormerTemplate;
@@ -37,7 +37,7 @@ pub struct FormerTemplate {
 
 impl FormerTemplate {
     /// Parses the line that [`Display`](fmt::Display) writes: five columns with tabs between them,
-    /// and `-` for no check and for all years. Returns `None` for any other text.
+    /// with `-` for no check characters and for all years. Returns `None` for any other text.
     pub fn from_line(line: &str) -> Option<FormerTemplate> {
         let columns: Vec<_> = line.split('\t').collect();
         let [pattern, template, check, years, bounds] = *columns.as_slice() else {
@@ -69,7 +69,8 @@ impl FormerTemplate {
         former.form().map(|_| former)
     }
 
-    /// Writes a number of a series as text. Returns `None` if the pattern does not match the series.
+    /// Writes a number of a series as text. Returns `None` if the pattern does not match the
+    /// series.
     pub fn text(&self, series: &SeriesName, number: u64) -> Option<String> {
         Some(self.form_of(series)?.text(number))
     }

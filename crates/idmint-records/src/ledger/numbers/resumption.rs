@@ -45,12 +45,13 @@ impl ResumeRequest {
         now: EventTime,
     ) -> Result<Option<NumberPlan>, NumberRefusal> {
         let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
-        // No number is skipped. The same applies to a series without free numbers, although `least`
-        // is above its maximum.
+        // `from` is the next number, so no number is skipped. This check comes before the check of
+        // the bounds, because the next number of an exhausted series is above its maximum.
         if self.from == least {
             return Ok(None);
         }
-        // A series that has given its maximum continues at the number above it, and has ended.
+        // Resuming at the number above the maximum skips all remaining numbers, so the series
+        // ends.
         let most = self.bounds.max.saturating_add(1);
         if !(least..=most).contains(&self.from) {
             return Err(NumberRefusal::ResumesOutside {

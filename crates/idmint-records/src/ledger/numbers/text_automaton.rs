@@ -85,9 +85,8 @@ pub(super) struct Node {
     pub(super) is_final: bool,
 }
 
-/// A nondeterministic automaton in which every step reads one character. Every way in which a text
-/// can be split into the fields of a template is exactly one path, so a text with two paths has two
-/// readings.
+/// A nondeterministic automaton in which every step reads one character. Each way to split a text
+/// into the fields of a template is exactly one path, so a text with two paths has two readings.
 #[derive(Debug, Clone)]
 pub(super) struct TextAutomaton {
     pub(super) nodes: Vec<Node>,
@@ -472,8 +471,9 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Returns all ways to form a name that matches none of the patterns. A way has one span (the
-    /// states before and after) for each part of the name. Each such name takes exactly one way.
+    /// Returns all sequences of spans that lead to a name that matches none of the patterns. A
+    /// sequence has one span (the states before and after) for each part of the name. Each such
+    /// name belongs to exactly one sequence.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }

@@ -63,7 +63,7 @@ pub(super) struct TextSet<'a> {
     checked: OnceCell<TextAutomaton>,
 }
 
-/// Returns a text that has two readings by this template.
+/// Returns a text that has two readings under this template, or `None` if there is none.
 pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooComplex> {
     let automaton = set.automaton(None);
     let text = find_text(
@@ -75,7 +75,7 @@ pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooCo
     Ok(text.and_then(|text| conflict([set, set], &text)))
 }
 
-/// Returns a name that a pattern can split in two ways.
+/// Returns a name that a pattern can split in two ways, or `None` if there is none.
 pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooComplex> {
     let automaton = TextAutomaton::of_fields(name);
     find_text(
@@ -86,7 +86,7 @@ pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooCompl
     )
 }
 
-/// Returns a name that matches two patterns.
+/// Returns a name that matches both patterns, or `None` if there is none.
 pub(super) fn common_name(
     one: &[TextField],
     other: &[TextField],
@@ -95,8 +95,8 @@ pub(super) fn common_name(
     find_text([&one, &other], [None, None], None, Difference::Found)
 }
 
-/// Returns a text that both templates can write for different numbers, given that no series is in
-/// both sets.
+/// Returns a text that both templates can write for different numbers, or `None` if there is none.
+/// No series may be in both sets.
 pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict>, TooComplex> {
     let text = search(sets, None)?;
     Ok(text.and_then(|text| conflict(sets, &text)))
@@ -198,7 +198,8 @@ impl<'a> TextSet<'a> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // The search leaves out check characters of the same kind.
+    // If both templates use the same method, the text that the search found has no check
+    // characters.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),

@@ -171,8 +171,8 @@ impl TextField {
     }
 }
 
-/// Splits a text into fields in all possible ways, but at most `limit` of them. Each split has one
-/// piece for each field.
+/// Returns the possible ways to split a text into fields, at most `limit`. Each way has one piece
+/// of the text for each field.
 pub(super) fn splits<'t>(fields: &[TextField], text: &'t str, limit: usize) -> Vec<Vec<&'t str>> {
     let mut search = Search {
         fields,

@@ -60,8 +60,8 @@ impl CommitLog {
     /// durable when this method returns. The next commit will be appended after them, or at the
     /// first block if there are none. A commit at the end that was never finished is left out.
     ///
-    /// `check_last` gets the number of the last returned commit, or `number` if there are none. If
-    /// `check_last` returns an error, nothing is written.
+    /// `check_last` is called with the number of the last returned commit, or with `number` if
+    /// there are none. If `check_last` returns an error, nothing is written.
     ///
     /// # Errors
     /// Returns [`io::ErrorKind::InvalidData`] if an acknowledged commit is missing. Also returns

@@ -13,8 +13,8 @@ use crate::embedded::block_file::{Block, BlockFile};
 #[derive(Debug)]
 pub(in crate::embedded) struct HaltingFile {
     file: Arc<dyn BlockFile>,
-    /// The kind of the first error of a write or sync. The kind tells a full disk from a broken
-    /// one, even if the engine has dropped that error. Tested by:
+    /// The kind of the first error of a write or sync. The kind distinguishes a full disk from a
+    /// broken one, even if the engine has dropped the error itself. Tested by:
     /// `after_an_error_nothing_is_written`.
     first_error: OnceLock<io::ErrorKind>,
 }

@@ -52,8 +52,9 @@ impl Soundness {
 /// Checks every page of `base`.
 ///
 /// A crash or a flipped bit can leave a file with a complete commit that is later than the current
-/// one. This commit becomes the current one. That is correct whether it was acknowledged or its
-/// outcome was never reported. In all other cases the file is not changed.
+/// one. The check makes this commit the current one. That is correct because the commit either was
+/// acknowledged, or its outcome was never reported to a caller. In all other cases the file is not
+/// changed.
 ///
 /// # Errors
 /// Returns the error that the engine's check reports.

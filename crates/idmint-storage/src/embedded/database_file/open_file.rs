@@ -20,11 +20,11 @@ pub(in crate::embedded) struct OpenFile {
     pub(in crate::embedded) engine: redb::Database,
     /// The log with the commits that the engine has not synced yet.
     pub(in crate::embedded) log: CommitLog,
-    /// The file, which knows its first error.
+    /// The file, which remembers the first error of a write or sync.
     pub(in crate::embedded) file: Arc<HaltingFile>,
 }
 
-/// Opens a database, which then verifies the checksum of each page when it reads the page.
+/// Opens a database. Every read of a page then verifies the checksum of the page.
 ///
 /// # Errors
 /// Returns any error of the engine or the disk.

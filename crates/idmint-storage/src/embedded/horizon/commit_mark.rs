@@ -1,10 +1,9 @@
-//! The commit mark: the number of the last commit that callers may know about, stored outside the
-//! database.
+//! The commit mark: the number of the last commit that may have been acknowledged to a caller,
+//! stored outside the database.
 //!
-//! A database that has lost its end looks intact. A database loses its end if an older copy is put
-//! back, or if the last commits in the log are overwritten. Only a record outside the database can
-//! show the loss. The commit mark is the third block of the horizon file. Its numbers are
-//! big-endian:
+//! A database that lacks its last commits looks intact. Commits are missing if an older copy is put
+//! back, or if the end of the log is overwritten. Only a record outside the database can reveal the
+//! loss. The commit mark is the third block of the horizon file. Its numbers are big-endian:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -97,7 +96,8 @@ impl CommitMark {
         })
     }
 
-    /// Returns the number of the last commit that callers may know about, or 0 if it is not known.
+    /// Returns the number of the last commit that may have been acknowledged, or 0 if it is not
+    /// known.
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
@@ -105,8 +105,8 @@ impl CommitMark {
     /// Records that commit `number` was synced. If the number has not changed, the block is written
     /// only if it was damaged or missing in the file.
     ///
-    /// A failed write is logged once, and commits continue. Commits are as durable as before, but a
-    /// lost end would not be detected.
+    /// A failed write is logged once, and commits continue. Commits are as durable as before, but
+    /// the next start may not detect that the last ones were lost.
     pub(crate) fn raise(&self, number: u64) {
         let is_known = self.number.fetch_max(number, Ordering::Relaxed) >= number;
         let is_wanting = self.is_wanting.swap(false, Ordering::Relaxed);

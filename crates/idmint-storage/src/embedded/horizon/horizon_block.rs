@@ -1,4 +1,5 @@
-//! Encodes and decodes one copy of the horizon, which is one block.
+//! Encodes and decodes one copy of the horizon, which is one block. A *pass* (see `horizon_file`)
+//! writes both copies of the horizon.
 //!
 //! All numbers are big-endian, so that they are easy to read in a hex dump:
 //!

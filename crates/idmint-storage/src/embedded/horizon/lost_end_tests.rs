@@ -1,5 +1,5 @@
-//! Tests of records that have lost their end, while the horizon is current. Either the start is
-//! refused with a clear error, or every response is right.
+//! Tests of a database that lacks its last commits, while the horizon file is current. Either the
+//! start is refused with a clear error, or every response is right.
 
 use std::fs;
 use std::path::Path;

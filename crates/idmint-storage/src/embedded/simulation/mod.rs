@@ -1,4 +1,4 @@
-//! A simulated disk for tests. On demand it loses power, tears writes, runs full or fails. A seed
+//! A simulated disk for tests. On demand it loses power, tears writes, becomes full or fails. A seed
 //! makes every run repeatable.
 
 mod simulated_database;

@@ -306,13 +306,13 @@ impl Database {
         Ok(())
     }
 
-    /// Marks the begin of a copy of the whole database, which ends when the guard is dropped. The
-    /// engine is not closed in the meantime.
+    /// Returns a guard that keeps the engine open while the whole database is copied. Drop the
+    /// guard when the copy is complete.
     pub(crate) fn begin_copy(&self) -> RwLockWriteGuard<'_, ()> {
         self.copying.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prevents copies, so that the engine can be closed.
+    /// Returns a guard that prevents copies of the database, so that the engine can be closed.
     ///
     /// # Errors
     /// Returns [`DatabaseError::NotUsable`] during a copy. A thread that waited for a copy would

@@ -1,5 +1,5 @@
-//! The table of the forms in which numbers are written. A row has the first number of a series that
-//! is written in a form. The form applies up to the next row of the series.
+//! The table of number forms. A form says how a series writes its numbers as text. A form is stored
+//! under the first number to which it applies, and applies up to the next row of the series.
 //!
 //! Numbers that an earlier version issued have no row, so the configuration of the first start of
 //! this version decides how they are written.
@@ -91,8 +91,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the stored forms of the numbers `wrong`. Each was the wrong first number of a series,
-/// and a plan has replaced it.
+/// Removes the stored forms of the numbers `wrong`, which a caller has corrected. Only the first
+/// number of a series can be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -1,7 +1,7 @@
 //! The hold on numbers after a restore: no series issues numbers until an operator resumes it.
 //!
 //! A hold is identified by the floor of the start that set the hold. A floor is a time below which
-//! nobody mints. When an operator ends a hold, the identifier of the hold is stored in a row for
+//! no id is minted. When an operator ends a hold, the identifier of the hold is stored in a row for
 //! one series, or in a row for all series. A later hold has another floor, so these rows do not end
 //! the later hold.
 

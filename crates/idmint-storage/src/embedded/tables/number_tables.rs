@@ -1,5 +1,5 @@
-//! The tables of numbers. The tables contain the numbers issued to each request, an index of request
-//! keys, the void numbers, and the closed series.
+//! The tables of numbers: the numbers issued to each request, an index of request keys, the void
+//! numbers, and the closed series.
 //!
 //! The last row of a series has its last number. Each row of issued numbers contains its request
 //! key, and the index of keys only locates that row. If an earlier version created the database,
@@ -276,8 +276,8 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes the numbers `wrong` and the keys of their requests. Each of these numbers was the wrong
-/// first number of a series, and a plan has replaced it.
+/// Removes the numbers `wrong`, which a caller has corrected, and the keys of their requests. Only
+/// the first number of a series can be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -47,7 +47,7 @@ impl RecordTables {
         Ok(RecordTables { database, may_hold })
     }
 
-    /// Reads durable data in a transaction of its own.
+    /// Reads durable data in a new read transaction.
     pub(super) fn read<T>(
         &self,
         read: impl Fn(&ReadTransaction) -> Result<T, redb::Error>,

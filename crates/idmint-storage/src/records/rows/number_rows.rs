@@ -2,9 +2,9 @@
 //!
 //! A row of issued numbers is named by the series and the last of these numbers. A row of a void
 //! number is named by the series and the number, and a row of a request key by the series and the
-//! hash of the key. A change of form is named by the series and the first number in this form, and a
-//! closed series by its name and its last number, or 0 if it has none. All integers are big-endian.
-//! Every text is preceded by its length in 2 bytes:
+//! hash of the key. A change of form is named by the series and the first number in this form, and
+//! a closed series by its name and its last number, or 0 if it has none. All integers are
+//! big-endian. Every text is preceded by its length in 2 bytes:
 //!
 //! ```text
 //! given   version 1; first number, 8 bytes; microseconds since 1970, 8; hash of the key, 16;

@@ -1,9 +1,9 @@
-//! Texts whose letters are in groups that are separated by hyphens.
+//! Texts in hyphenated groups of letters, such as UUIDs.
 
 use crate::id::rejection::Rejection;
 
-/// Returns the number of characters in a text whose groups have these lengths, including the
-/// hyphens between the groups.
+/// Returns the length of a text with groups of these lengths, including the hyphens between the
+/// groups.
 pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }

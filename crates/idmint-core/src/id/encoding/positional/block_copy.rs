@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! wanted     1573542478315782,1573542478315783,1573542478315784,
-//! written    1573542478315782,                                     digit by digit, with its seam `,`
+//! written    1573542478315782,                                     digit by digit, with separator
 //! beginning                   15735424783157                       copied once
-//! chunk                                     83,15735424783157~~~~~~~~~~~~~~~     32 bytes: ending, seam, next beginning
+//! chunk                                     83,15735424783157~~~~~~~~~~~~~~~     32 bytes: ending, separator, next beginning
 //! chunk                                                      84,15735424783157~~~~~~~~~~~~~~~
 //!                                           ^^ looked up     ~~~ covered by the next chunk, or cut off at the end
 //! ```
@@ -29,9 +29,9 @@ pub(crate) struct Endings<'a> {
     /// All endings, in ascending order of the two-digit numbers that the letters of an ending stand
     /// for.
     letters: &'a [[u8; 2]],
-    /// The smallest number from which texts with the same beginning also have the same length. The
-    /// beginning of a text is everything except its last two letters. In decimal without leading
-    /// zeros, the smallest number is 100, because 7 and 42 both have an empty beginning.
+    /// The smallest number for which this holds: its text and the texts of greater numbers have the
+    /// same length if they have the same beginning (all letters but the last two). In decimal
+    /// without leading zeros, this number is 100, because 7 and 42 both have an empty beginning.
     from: u128,
 }
 

@@ -28,7 +28,8 @@ use crate::id::rejection::Rejection;
 ///     10 => { let write = self.dividing::<10>(pairs.two_of::<100>());   write_block(.., write, ..) }
 ///     _  => { let write = self.dividing::<0>(pairs.two());              write_block(.., write, ..) }
 /// }
-/// shifting::<4, 16>: digits of 4 bits, 16 of them in 64 bits. dividing::<0>: by a radix that is no constant.
+/// shifting::<4, 16>: digits of 4 bits, 16 of them in 64 bits
+/// dividing::<0>: a radix that is not known at compile time
 /// ```
 macro_rules! with_fastest {
     ($self:ident, $pairs:ident, $write:ident => $then:expr) => {

@@ -163,8 +163,8 @@ impl Engine {
         })
     }
 
-    /// Returns the cause of an error. After an error of the disk, the engine only reports that
-    /// there was one. The first error then is the cause.
+    /// Returns the cause of `error`. After a disk error, the engine reports only that an earlier
+    /// operation has failed. This method then returns the error of that operation.
     pub(in crate::embedded::tables) fn cause_of(&self, error: redb::Error) -> redb::Error {
         let first = self.file.as_ref().map(|file| file.check());
         match (error, first) {

@@ -1,5 +1,5 @@
-//! Checks whether plans (decisions to write records) may be written. Neither the tables nor an
-//! earlier plan of the same commit may have changed the data on which a plan is based.
+//! Checks whether plans (decisions to write records) may be written. A plan is refused if the data
+//! on which it is based has changed, either in the tables or by an earlier plan of the same commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
