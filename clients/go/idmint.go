@@ -14,6 +14,9 @@
 // Every call ends within Options.Timeout or with its context. An error is an *Error, and errors.Is tells ErrRefused, ErrUnavailable,
 // ErrBadResponse and ErrClosed apart.
 //
+// Give several addresses to Append or Number only if they belong to one fleet. Other nodes share no ledgers and no numbers, so another
+// node would give the same number again.
+//
 // Create one Ids per process. Go cannot fork without exec, so no process copies one. If a machine or container is copied while it runs
 // (a snapshot that is restored twice), create the Ids after the copy, because nothing signals the copy to a process. The time in which
 // the machine sleeps does not count as age.
@@ -52,7 +55,7 @@ const (
 	pauseMax      = 5 * time.Second
 	retryAfterMax = 30 * time.Second
 	bodyMax       = 64 << 20
-	// The service counts a request for more ids as bulk work, which it refuses first.
+	// The service counts a request for more ids than this as bulk work, which it refuses first when it is busy.
 	bulk = 1024
 )
 
@@ -62,7 +65,7 @@ var remedies = map[int]string{
 	421: "use a host name of the service, or add this one to its http.hosts",
 }
 
-// The kinds of an Error, for errors.Is.
+// The kinds of an Error, for errors.Is. A response with status 500 is also ErrRefused, and OutcomeUnknown is then true.
 var (
 	ErrRefused     = errors.New("idmint: the service refused the request, and would refuse it again")
 	ErrUnavailable = errors.New("idmint: the same call may succeed later")
@@ -70,15 +73,17 @@ var (
 	ErrClosed      = errors.New("idmint: this Ids is closed; create another one")
 )
 
-// Options of New. A zero value stands for the default beside it.
+var errInvalidKey = errors.New("a key must be one or more visible ASCII characters")
+
+// Options are the options of New. The zero value of a field stands for its default.
 type Options struct {
-	Token            string        // Sent with each request, without the white space around it. Default: none.
-	PrefetchCount    int           // Ids per request; it grows with the rate of use. Default: 100.
-	PrefetchCountMax int           // The bound of that growth. Default: 10 000.
-	PrefetchValidity time.Duration // The maximum age of an id, so the longest outage that is bridged. Default: a minute.
-	Timeout          time.Duration // The time after which a call fails. Default: 10 seconds.
-	CAFile           string        // The PEM file of the authorities to trust with https. Default: those of the system.
-	Query            url.Values    // Parameters that the format needs, as {"type": {"message"}}. Default: none.
+	Token            string        // The bearer token of each request. White space around it is removed. Default: none.
+	PrefetchCount    int           // The initial number of ids per request, which grows with the rate of use. Default: 100.
+	PrefetchCountMax int           // The maximum to which the number of ids per request grows. Default: 10 000.
+	PrefetchValidity time.Duration // The maximum age of an id. The stock lasts at most this long in an outage. Default: one minute.
+	Timeout          time.Duration // The time limit of a call. Default: 10 seconds.
+	CAFile           string        // The PEM file of the trusted certificate authorities. Default: those of the system.
+	Query            url.Values    // Query parameters that the format needs, such as {"type": {"message"}}. Default: none.
 }
 
 // Format keeps the token out of logs.
@@ -87,25 +92,34 @@ func (Options) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, "i
 // Error is the error of a call.
 type Error struct {
 	Kind           error          // ErrRefused, ErrUnavailable, ErrBadResponse or ErrClosed.
-	Status         int            // The status of the response; 0 if there was none.
-	Slug           string         // The problem, as in /problems/{slug}.
-	Reason         string         // Why, as one word.
+	Status         int            // The status of the response, or 0 if there was none.
+	Slug           string         // The name of the problem type, as in /problems/{slug}.
+	Reason         string         // The reason for the problem, as one word.
 	Problem        map[string]any // The whole problem document.
-	RetryAfter     time.Duration  // The wait that the service asks for, at most half a minute.
-	OutcomeUnknown bool           // Whether the service may have done what was asked although the call failed.
+	RetryAfter     time.Duration  // The wait before a retry that the service asks for: at most 30 seconds.
+	OutcomeUnknown bool           // True if the request may have taken effect although the call failed.
 	message        string
 	cause          error
 }
 
 func (e *Error) Error() string { return e.message }
 
-// Is makes errors.Is compare the kind.
+// Is reports whether target is the Kind of the error. It lets errors.Is compare an *Error with a kind.
 func (e *Error) Is(target error) bool { return target == e.Kind }
 
 // Unwrap returns the error of the transport or of the context, if there is one.
 func (e *Error) Unwrap() error { return e.cause }
 
-// again is a copy for another call.
+// isOfRequest reports whether the service cannot handle this request now, such as one for a certain series, but may handle others.
+func (e *Error) isOfRequest() bool {
+	return (e.Status == 503 || e.Status == 504) && e.Slug != "" && e.Slug != "overloaded" && e.Slug != "draining"
+}
+
+func (e *Error) waitsForOperator() bool {
+	return e.Status == 503 && e.isOfRequest() && e.RetryAfter == 0
+}
+
+// again returns a copy of the error, because each call fails with its own error value.
 func (e *Error) again(outcomeUnknown bool) *Error {
 	again := *e
 	again.OutcomeUnknown = outcomeUnknown
@@ -126,7 +140,7 @@ type Ids struct {
 	numberText atomic.Pointer[numberText] // nil until it is known.
 }
 
-// New returns an Ids, or an error if an argument is wrong. It sends nothing yet.
+// New returns an Ids, or an error if an argument is invalid. It sends no request.
 func New(urls []string, format string, options Options) (*Ids, error) {
 	if options.PrefetchCountMax == 0 {
 		options.PrefetchCountMax = 10_000
@@ -150,20 +164,26 @@ func New(urls []string, format string, options Options) (*Ids, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := &Ids{asking: asking, format: url.PathEscape(format), query: options.Query}
+	ids := &Ids{asking: asking, format: segment(format), query: options.Query}
 	ids.numbers.begin(ids.fetchRows, options)
 	ids.texts.begin(ids.fetchTexts, options)
 	return ids, nil
 }
 
 // Next returns the next id, of a format of up to 64 bits. It blocks only while the stock is empty.
-func (ids *Ids) Next(ctx context.Context) (uint64, error) {
+func (ids *Ids) Next(ctx context.Context) (uint64, error) { return ids.next(ctx, time.Time{}) }
+
+// next returns the next id. It waits until the deadline, or for the timeout of the options if the deadline is zero.
+func (ids *Ids) next(ctx context.Context, deadline time.Time) (uint64, error) {
 	for {
 		piece := ids.numbers.current.Load()
 		if place := piece.taken.Add(1) - 1; place < piece.count && time.Since(piece.asked) < piece.validity {
 			return piece.first + place*piece.step, nil
 		}
-		if err := ids.numbers.advance(ctx, piece); err != nil {
+		if deadline.IsZero() {
+			deadline = time.Now().Add(ids.asking.timeout)
+		}
+		if err := ids.numbers.advance(ctx, piece, deadline); err != nil {
 			return 0, err
 		}
 	}
@@ -172,14 +192,16 @@ func (ids *Ids) Next(ctx context.Context) (uint64, error) {
 // NextText returns the next id as a text. It blocks only while the stock is empty.
 func (ids *Ids) NextText(ctx context.Context) (string, error) {
 	numberText := ids.numberText.Load()
+	var deadline time.Time
 	if numberText == nil {
+		deadline = time.Now().Add(ids.asking.timeout)
 		var err error
 		if numberText, err = ids.learn(ctx); err != nil {
 			return "", err
 		}
 	}
 	if numberText.radix > 0 {
-		id, err := ids.Next(ctx)
+		id, err := ids.next(ctx, deadline)
 		if err != nil {
 			return "", err
 		}
@@ -190,13 +212,16 @@ func (ids *Ids) NextText(ctx context.Context) (string, error) {
 		if place := piece.taken.Add(1) - 1; place < piece.count && time.Since(piece.asked) < piece.validity {
 			return piece.texts[place], nil
 		}
-		if err := ids.texts.advance(ctx, piece); err != nil {
+		if deadline.IsZero() {
+			deadline = time.Now().Add(ids.asking.timeout)
+		}
+		if err := ids.texts.advance(ctx, piece, deadline); err != nil {
 			return "", err
 		}
 	}
 }
 
-// Mint mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice.
+// Mint mints ids now and returns their texts: all of them or none. A retry mints new ids, so no id is returned twice.
 func (ids *Ids) Mint(ctx context.Context, count int) ([]string, error) {
 	return ids.mintedTexts(ctx, request{method: "POST", target: ids.target(count)}, count)
 }
@@ -224,10 +249,10 @@ func (ids *Ids) mintedTexts(ctx context.Context, r request, count int) ([]string
 	return texts, nil
 }
 
-// Decode returns the response of GET /decode/{id}: the possible readings of a text. The status of the error is 404 if it is no id.
+// Decode returns the response of GET /decode/{id}: the possible readings of a text. The error has status 404 if text is not an id.
 func (ids *Ids) Decode(ctx context.Context, text string) (map[string]any, error) {
 	var answer map[string]any
-	err := ids.asking.send(ctx, request{method: "GET", target: "/decode/" + url.PathEscape(text), parse: func(body []byte) error {
+	err := ids.asking.send(ctx, request{method: "GET", target: "/decode/" + segment(text), parse: func(body []byte) error {
 		if err := json.Unmarshal(body, &answer); err != nil {
 			return err
 		}
@@ -241,26 +266,38 @@ func (ids *Ids) Decode(ctx context.Context, text string) (map[string]any, error)
 
 // Append appends events to a ledger and returns their ids. It appends once, however often the request is sent.
 func (ids *Ids) Append(ctx context.Context, ledger string, events []any) ([]string, error) {
-	body, err := json.Marshal(map[string]any{"events": events})
-	if err != nil {
-		return nil, err
-	}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
 	}
-	headers := map[string]string{"Idempotency-Key": hex.EncodeToString(key[:]), "Content-Type": "application/json"}
-	target := "/ledgers/" + url.PathEscape(ledger) + "/events"
+	return ids.AppendWithKey(ctx, ledger, events, hex.EncodeToString(key[:]))
+}
+
+// AppendWithKey is Append with an idempotency key. Calls with the same key append once, so a call with an unknown outcome can be repeated.
+func (ids *Ids) AppendWithKey(ctx context.Context, ledger string, events []any, key string) ([]string, error) {
+	if !visible.MatchString(key) {
+		return nil, errInvalidKey
+	}
+	body, err := json.Marshal(map[string]any{"events": events})
+	if err != nil {
+		return nil, err
+	}
+	// Marshal replaces invalid UTF-8 by this escape, and writes the character U+FFFD itself without an escape.
+	if replaced.Match(body) {
+		return nil, &Error{Kind: ErrRefused, message: "the events have a string that is not valid UTF-8"}
+	}
+	headers := map[string]string{"Idempotency-Key": key, "Content-Type": "application/json"}
+	target := "/ledgers/" + segment(ledger) + "/events"
 	return ids.mintedTexts(ctx, request{method: "POST", target: target, headers: headers, body: body}, len(events))
 }
 
 // Number returns the next number of a series without gaps, and its text. The same key always gets the same number.
 func (ids *Ids) Number(ctx context.Context, series, key string) (number uint64, text string, err error) {
 	if !visible.MatchString(key) {
-		return 0, "", errors.New("a key must be one or more visible ASCII characters")
+		return 0, "", errInvalidKey
 	}
 	headers := map[string]string{"Idempotency-Key": key}
-	err = ids.asking.send(ctx, request{method: "POST", target: "/numbers/" + url.PathEscape(series), headers: headers, parse: func(body []byte) (err error) {
+	err = ids.asking.send(ctx, request{method: "POST", target: "/numbers/" + segment(series), headers: headers, parse: func(body []byte) (err error) {
 		var answer struct{ Number, Text string }
 		if err = json.Unmarshal(body, &answer); err != nil {
 			return err
@@ -274,11 +311,20 @@ func (ids *Ids) Number(ctx context.Context, series, key string) (number uint64, 
 	return number, text, err
 }
 
-// Close closes the connections. Ids that were not handed out stay gaps.
+// Close aborts the requests in flight and closes the connections. Prefetched ids that were not used are lost and remain gaps.
 func (ids *Ids) Close() {
 	ids.asking.close()
 	ids.numbers.close()
 	ids.texts.close()
+}
+
+// segment encodes a text as one segment of a path. Proxies remove the segments "." and "..", even if the dots are written as %2E, so the
+// dots are encoded twice. The service then responds that there is no such resource.
+func segment(text string) string {
+	if text == "." || text == ".." {
+		return strings.ReplaceAll(text, ".", "%252E")
+	}
+	return url.PathEscape(text)
 }
 
 func (ids *Ids) target(count int) string {
@@ -330,9 +376,9 @@ func (ids *Ids) fetchTexts(count int) ([]*piece, error) {
 	return []*piece{{texts: texts, count: uint64(len(texts))}}, err
 }
 
-// numberText makes texts of numbers, where they are decimal, hex or base 36 and nothing more.
+// numberText converts numbers to texts that are plain decimal, hexadecimal or base 36.
 type numberText struct {
-	radix, length int // A radix of 0: only the service makes texts.
+	radix, length int // The radix is 0 if only the service can write the texts.
 	isUpper       bool
 }
 
@@ -365,12 +411,12 @@ func (ids *Ids) learn(ctx context.Context) (*numberText, error) {
 	} else if !errors.Is(err, ErrRefused) {
 		return nil, err
 	}
-	// A token that may mint need not be allowed to read formats. The request for texts reports every other error.
+	// The token may permit minting but not reading formats. The next request for texts reports any other cause of the refusal.
 	ids.numberText.Store(learnt)
 	return learnt, nil
 }
 
-// description is the part of GET /formats/{format} that matters here.
+// description has those members of the response of GET /formats/{format} that this package uses.
 type description struct {
 	Rule      string
 	Minted    bool
@@ -409,7 +455,7 @@ func (d *description) numberText(query url.Values) *numberText {
 			if encoding.Pattern != fixed && !free.MatchString(encoding.Pattern) {
 				continue
 			}
-			// An alphabet in another order has the same pattern, so compare the example.
+			// The pattern does not show the order of the alphabet, so compare the text of the example id.
 			value, err := strconv.ParseUint(d.Example.Value, 10, 64)
 			if err == nil && try.textOf(value) == d.Example.Encodings[encoding.Name] {
 				return &try.numberText
@@ -420,18 +466,18 @@ func (d *description) numberText(query url.Values) *numberText {
 	return &numberText{}
 }
 
-// piece has ids of one response: a row of numbers, or texts.
+// piece holds ids of one response: a row of equally spaced numbers, or texts.
 type piece struct {
-	taken       atomic.Uint64 // The places taken, including attempts after the last one. It only grows, so no place is taken twice.
+	taken       atomic.Uint64 // Attempts to take an id, including those after the last one. It only grows, so no id is taken twice.
 	first, step uint64
 	texts       []string
 	count       uint64
 	asked       time.Time
 	validity    time.Duration
-	lowers      bool // Whether more are fetched when it is begun.
+	lowers      bool // True for the second half, whose first use starts a request for more ids.
 }
 
-// stock has prefetched ids. One request at a time fetches more before it is empty.
+// stock is a stock of prefetched ids. One request at a time refills it before it is empty.
 type stock struct {
 	current atomic.Pointer[piece]
 
@@ -455,7 +501,7 @@ func (s *stock) begin(fetch func(int) ([]*piece, error), options Options) {
 }
 
 // advance replaces a piece that is used up or too old. It blocks only while the stock is empty.
-func (s *stock) advance(ctx context.Context, used *piece) error {
+func (s *stock) advance(ctx context.Context, used *piece, deadline time.Time) error {
 	wasUsedUp := time.Since(used.asked) < s.validity
 	var late <-chan time.Time
 	for {
@@ -464,7 +510,7 @@ func (s *stock) advance(ctx context.Context, used *piece) error {
 			return err
 		}
 		if late == nil {
-			timer := time.NewTimer(s.timeout)
+			timer := time.NewTimer(time.Until(deadline))
 			defer timer.Stop()
 			late = timer.C
 		}
@@ -478,7 +524,7 @@ func (s *stock) advance(ctx context.Context, used *piece) error {
 	}
 }
 
-// replace replaces a piece, or returns what to wait for, or an error.
+// replace replaces a used piece by the next one. If there is none, it returns a channel that is closed after the refill, or an error.
 func (s *stock) replace(used *piece, wasUsedUp bool) (chan struct{}, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -489,7 +535,7 @@ func (s *stock) replace(used *piece, wasUsedUp bool) (chan struct{}, error) {
 		return nil, closed()
 	}
 	for len(s.pieces) > 0 && time.Since(s.pieces[0].asked) >= s.validity {
-		// The ids expired before use, so fetch fewer.
+		// The ids expired before they were used, so fetch fewer from now on.
 		if s.pieces[0].lowers {
 			s.count = max(s.countMin, s.count/2)
 		}
@@ -558,7 +604,7 @@ func (s *stock) fill(count int) {
 	s.filling = nil
 }
 
-// fewerAfter is a smaller number to ask for after a refusal, or 0.
+// fewerAfter returns a smaller number of ids to request after a refusal, or 0 if the refusal has another cause than the number.
 func (s *stock) fewerAfter(refused *Error, count int) int {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -576,7 +622,7 @@ func (s *stock) fewerAfter(refused *Error, count int) int {
 	return 0
 }
 
-// halved cuts pieces so that one begins in the middle of all ids; when it is begun more are fetched.
+// halved splits one piece at the middle of all ids. The first use of its second part starts a request for more ids.
 func halved(pieces []*piece) []*piece {
 	var all, before uint64
 	for _, piece := range pieces {
@@ -613,15 +659,20 @@ func (s *stock) close() {
 	}
 }
 
-// address is one address of the service, and the time before which it gets no request.
-type address struct {
-	url       string
+// pause is the number of consecutive failures of an address, and the time before which no request is sent to it.
+type pause struct {
 	failures  int
 	notBefore time.Time
 	failure   *Error
 }
 
-// asking sends requests to any address that answers.
+// address is one address of the service, with the pause that all calls observe.
+type address struct {
+	url string
+	pause
+}
+
+// asking sends requests to the addresses of the service, with failover.
 type asking struct {
 	client  http.Client
 	token   string
@@ -631,9 +682,12 @@ type asking struct {
 
 	lock      sync.Mutex
 	addresses []address
-	first     int  // The address that answered last.
-	isAway    bool // Whether a call timed out, and no address has answered since.
+	first     int  // The index of the address that responded last. The next request tries it first.
+	isAway    bool // True if a call timed out and no address has responded since.
 }
+
+// replaced is the escape that json.Marshal writes for invalid UTF-8.
+var replaced = regexp.MustCompile(`(^|[^\\])(\\\\)*\\ufffd`)
 
 // visible are texts that a header can carry.
 var visible = regexp.MustCompile("^[!-~]+$")
@@ -686,7 +740,7 @@ func (a *asking) close() {
 	a.client.CloseIdleConnections()
 }
 
-// request may be sent more than once.
+// request is a request that is safe to send more than once.
 type request struct {
 	method, target string
 	headers        map[string]string
@@ -695,12 +749,12 @@ type request struct {
 	parse          func(body []byte) error // Reads the response.
 }
 
-// isTooMany reports whether an address is too busy for so many ids. The next request then asks for fewer.
+// isTooMany reports whether an address is too busy for this many ids. The next request then asks for fewer.
 func (r request) isTooMany(failure *Error) bool {
 	return r.count > bulk && failure.Status == 503
 }
 
-// send sends the request until an address answers or the time is up.
+// send sends the request to one address after another, until one responds or the timeout passes.
 func (a *asking) send(ctx context.Context, r request) error {
 	deadline, outcomeUnknown := time.Now().Add(a.timeout), false
 	within, cancel := context.WithDeadline(ctx, deadline)
@@ -712,6 +766,7 @@ func (a *asking) send(ctx context.Context, r request) error {
 		case <-within.Done():
 		}
 	}()
+	own := map[int]*pause{} // Pauses after errors that concern only this request, by address index.
 	for {
 		var failure *Error
 		a.lock.Lock()
@@ -719,13 +774,13 @@ func (a *asking) send(ctx context.Context, r request) error {
 		a.lock.Unlock()
 		for place := range a.addresses {
 			at := (first + place) % len(a.addresses)
-			one := a.begin(at, deadline)
+			one := a.begin(at, own, deadline)
 			if one == nil {
 				one = a.attempt(within, at, r, deadline)
 				if ended := a.endOf(ctx, outcomeUnknown || one != nil && one.OutcomeUnknown); ended != nil && one != nil {
 					return ended
 				}
-				a.settle(at, one)
+				a.settle(at, own, one)
 				if one == nil {
 					return nil
 				}
@@ -734,14 +789,16 @@ func (a *asking) send(ctx context.Context, r request) error {
 					return one.again(outcomeUnknown)
 				}
 			}
-			if failure == nil || failure.Kind == ErrBadResponse || (r.isTooMany(one) && !r.isTooMany(failure)) {
+			// Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+			isBetter := r.isTooMany(one) || failure != nil && failure.Slug == "" && one.isOfRequest()
+			if failure == nil || failure.Kind == ErrBadResponse || (isBetter && !r.isTooMany(failure)) {
 				failure = one
 			}
 		}
-		earliest, isAway := a.earliest()
+		earliest, isAway := a.earliest(own)
 		isLate := earliest.After(deadline) || time.Now().After(deadline)
-		if isAway || isLate || failure.Kind == ErrBadResponse || r.isTooMany(failure) {
-			if isLate {
+		if isAway || isLate || failure.Kind == ErrBadResponse || r.isTooMany(failure) || failure.waitsForOperator() {
+			if isLate && !failure.isOfRequest() {
 				a.lock.Lock()
 				a.isAway = true
 				a.lock.Unlock()
@@ -760,7 +817,7 @@ func (a *asking) send(ctx context.Context, r request) error {
 	}
 }
 
-// endOf is the error of a call that its caller or Close has ended.
+// endOf returns the error of a call whose context has ended or whose Ids was closed, or nil.
 func (a *asking) endOf(ctx context.Context, outcomeUnknown bool) error {
 	if a.ended.Err() != nil {
 		return closed().again(outcomeUnknown)
@@ -771,11 +828,12 @@ func (a *asking) endOf(ctx context.Context, outcomeUnknown bool) error {
 	return nil
 }
 
-// begin is why the address gets no request now. One that has failed gets no second request while it is asked again.
-func (a *asking) begin(at int, deadline time.Time) *Error {
+// begin returns nil if this call may send a request to the address now, or else the last error of the address. After a failure, only
+// one call at a time tries the address again.
+func (a *asking) begin(at int, own map[int]*pause, deadline time.Time) *Error {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	one := &a.addresses[at]
+	one := a.pauseOf(at, own)
 	if one.failure != nil && time.Now().Before(one.notBefore) {
 		return one.failure
 	}
@@ -783,7 +841,7 @@ func (a *asking) begin(at int, deadline time.Time) *Error {
 	return nil
 }
 
-// share is the time of an attempt: each address gets its share.
+// share returns the timeout of one attempt, which is a share of the timeout of the call.
 func (a *asking) share(deadline time.Time) time.Duration {
 	share := a.timeout / time.Duration(len(a.addresses)+1)
 	if left := time.Until(deadline); left < share {
@@ -792,17 +850,33 @@ func (a *asking) share(deadline time.Time) time.Duration {
 	return share
 }
 
-func (a *asking) settle(at int, failure *Error) {
+// pauseOf returns the pause of this call for an address, or the pause that all calls observe. The caller must hold the lock.
+func (a *asking) pauseOf(at int, own map[int]*pause) *pause {
+	if one := own[at]; one != nil {
+		return one
+	}
+	return &a.addresses[at].pause
+}
+
+func (a *asking) settle(at int, own map[int]*pause, failure *Error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	one := &a.addresses[at]
 	if failure == nil || failure.Kind == ErrRefused {
-		one.failures, one.notBefore, one.failure = 0, time.Time{}, nil
+		a.addresses[at].pause = pause{}
 		if failure == nil {
 			a.first, a.isAway = at, false
 		}
 		return
 	}
+	if !failure.isOfRequest() {
+		delete(own, at)
+	} else {
+		a.addresses[at].pause, a.isAway = pause{}, false
+		if own[at] == nil {
+			own[at] = &pause{}
+		}
+	}
+	one := a.pauseOf(at, own)
 	one.failures, one.failure = one.failures+1, failure
 	wait := backoff(one.failures)
 	if failure.RetryAfter > wait {
@@ -811,19 +885,19 @@ func (a *asking) settle(at int, failure *Error) {
 	one.notBefore = time.Now().Add(wait)
 }
 
-func (a *asking) earliest() (time.Time, bool) {
+func (a *asking) earliest(own map[int]*pause) (time.Time, bool) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	earliest := a.addresses[0].notBefore
-	for _, one := range a.addresses {
-		if one.notBefore.Before(earliest) {
+	earliest := a.pauseOf(0, own).notBefore
+	for at := range a.addresses {
+		if one := a.pauseOf(at, own); one.notBefore.Before(earliest) {
 			earliest = one.notBefore
 		}
 	}
 	return earliest, a.isAway
 }
 
-// backoff is a pause that doubles with each failure, with jitter.
+// backoff returns a pause that doubles with each failure, with jitter.
 func backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -894,7 +968,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 	return nil
 }
 
-// withoutToken replaces an error that quotes the token, which the server may repeat.
+// withoutToken removes the token from an error. The error may quote a response that repeats the token.
 func (a *asking) withoutToken(err error) error {
 	if a.token == "" || !strings.Contains(err.Error(), a.token) {
 		return err
@@ -911,9 +985,9 @@ func (a *asking) refusal(address string, response *http.Response, body []byte) *
 	if status == 429 || status >= 502 && status <= 504 {
 		refusal.Kind = ErrUnavailable
 	}
-	// Something else may answer, such as a proxy.
+	// The body is not JSON if the response comes from another program, such as a proxy.
 	if json.Unmarshal(body, &refusal.Problem) == nil && a.token != "" {
-		// A text of JSON may write the token with escapes, so compare what this package writes.
+		// The JSON may contain the token with escapes, so search the text that this package writes.
 		written, _ := json.Marshal(refusal.Problem)
 		token, _ := json.Marshal(a.token)
 		refusal.Problem = nil

@@ -1,61 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Types of idmint.mjs. */
+/** Type declarations of idmint.mjs. */
 
 /** The version of this client. */
 export const version: string;
 
 export interface Options {
-  /** Sent with each request. White space around it is removed. */
+  /** The bearer token of each request. White space around it is removed. Default: none. */
   token?: string;
-  /** Ids per request; 100. It grows with the rate of use, up to prefetchCountMax. */
+  /** The initial number of ids per request, which grows with the rate of use up to prefetchCountMax. Default: 100. */
   prefetchCount?: number;
-  /** The bound of that growth; 10 000. */
+  /** The maximum to which the number of ids per request grows. Default: 10 000. */
   prefetchCountMax?: number;
-  /** The maximum age of an id in seconds, counted from its request, so the longest outage that is bridged; 60. */
+  /** The maximum age of an id in seconds, counted from its request. The stock lasts at most this long in an outage. Default: 60. */
   prefetchValidity?: number;
-  /** Seconds after which a call fails; 10. */
+  /** The time limit of a call in seconds. Default: 10. */
   timeout?: number;
-  /** Parameters that the format needs, such as `{ type: "message" }`. */
+  /** Query parameters that the format needs, such as `{ type: "message" }`. Default: none. */
   query?: Record<string, string>;
 }
 
 export interface CallOptions {
-  /** Ends the call, which then fails with the reason of the signal. */
+  /** Aborts the call, which then fails with the reason of the signal. */
   signal?: AbortSignal;
 }
 
+export interface AppendOptions extends CallOptions {
+  /** The idempotency key. Calls with the same key append once, so a call with an unknown outcome can be repeated. Default: random. */
+  key?: string;
+}
+
 export interface SeriesNumber {
-  /** In decimal digits. */
+  /** The number in decimal digits. */
   number: string;
   text: string;
 }
 
 /** The error of a call. */
 export class IdmintError extends Error {
-  /** Whether the service would refuse again, may answer later, is no idmint service, or the Ids is closed. */
+  /**
+   * "refused": the service would refuse the request again, or failed with status 500. "unavailable": the same call may succeed later.
+   * "bad-response": the response does not come from an idmint service. "closed": the Ids is closed.
+   */
   readonly code: "refused" | "unavailable" | "bad-response" | "closed";
-  /** The status of the response; undefined if there was none. */
+  /** The status of the response, or undefined if there was none. */
   readonly status: number | undefined;
-  /** The problem, as in /problems/{slug}. */
+  /** The name of the problem type, as in /problems/{slug}, or undefined if there was no problem document. */
   readonly slug: string | undefined;
   readonly reason: string | undefined;
   readonly problem: Readonly<Record<string, unknown>>;
-  /** The wait that the service asks for, at most half a minute. */
+  /** The wait in milliseconds that the service asks for before a retry: at most 30 000, and 0 if it names none. */
   readonly retryAfterMs: number;
-  /** Whether the service may have done what was asked although the call failed. */
+  /** True if the request may have taken effect although the call failed. */
   readonly outcomeUnknown: boolean;
 }
 
 /** Ids of one format. */
 export class Ids {
   constructor(urls: string | readonly string[], format: string, options?: Options);
-  /** The next id, at once from the stock, else a promise. */
+  /** Returns the next id as a string, or a promise of one while the stock is empty. */
   next(options?: CallOptions): string | Promise<string>;
-  /** The same as a bigint, for formats that have numbers. */
+  /** Returns the next id as a bigint, or a promise of one while the stock is empty. Only for formats that have numbers. */
   nextBigInt(options?: CallOptions): bigint | Promise<bigint>;
   mint(count: number, options?: CallOptions): Promise<string[]>;
   decode(text: string, options?: CallOptions): Promise<Record<string, unknown>>;
-  append(ledger: string, events: readonly object[], options?: CallOptions): Promise<string[]>;
+  append(ledger: string, events: readonly object[], options?: AppendOptions): Promise<string[]>;
   number(series: string, key: string, options?: CallOptions): Promise<SeriesNumber>;
   close(): Promise<void>;
 }

@@ -15,6 +15,9 @@
  * Every call ends within its timeout, or when the AbortSignal in `{ signal }` is aborted. It fails with an IdmintError, whose `code`
  * is "refused", "unavailable", "bad-response" or "closed"; an aborted call fails with the reason of its signal.
  *
+ * Give several addresses to append() or number() only if they belong to one fleet. Other nodes share no ledgers and no numbers, so
+ * another node would give the same number again.
+ *
  * Create one Ids per process or page. JavaScript cannot fork without exec. If a machine or container is copied while it runs (a
  * snapshot that is restored twice), create the Ids after the copy, because nothing signals the copy to a process. In Node,
  * NODE_EXTRA_CA_CERTS names the file of an authority to trust with https.
@@ -27,12 +30,12 @@ const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 5_000;
 const RETRY_AFTER_MAX_MS = 30_000;
 const BODY_MAX = 64 * 1024 * 1024;
-/** The service counts a request for more ids as bulk work, which it refuses first. */
+/** The service counts a request for more ids than this as bulk work, which it refuses first when it is busy. */
 const BULK = 1024;
 const TRANSIENT = [429, 502, 503, 504];
 const NOT_SENT = ["EAI_AGAIN", "ECONNREFUSED", "ENOTFOUND", "UND_ERR_CONNECT_TIMEOUT"];
 const VISIBLE_ASCII = /^[!-~]+$/;
-/** A page cannot send it to another origin without permission, so only programs say who they are. */
+/** Only Node sends this header, because a browser may not send it to another origin without CORS permission. */
 const AGENT = globalThis.process?.versions?.node ? { "user-agent": `idmint-javascript/${version}` } : {};
 
 const REMEDIES = {
@@ -52,12 +55,21 @@ export class IdmintError extends Error {
     this.slug = typeof problem.type === "string" ? problem.type.split("/").pop() : undefined;
     this.reason = typeof problem.reason === "string" ? problem.reason : undefined;
     this.retryAfterMs = retryAfterMs;
-    /** Whether the service may have done what was asked although the call failed. */
+    /** True if the request may have taken effect although the call failed. */
     this.outcomeUnknown = outcomeUnknown;
   }
 }
 
-/** A copy for another call. */
+/** Returns true if the service cannot handle this request now, such as one for a certain series, but may handle others. */
+function isOfRequest({ status, slug }) {
+  return (status === 503 || status === 504) && ![undefined, "", "overloaded", "draining"].includes(slug);
+}
+
+function waitsForOperator(error) {
+  return error.status === 503 && isOfRequest(error) && error.retryAfterMs === 0;
+}
+
+/** Returns a copy of an error, because each call fails with its own error object. */
 function again(error, outcomeUnknown) {
   return new IdmintError(error.code, error.message, { ...error, cause: error.cause, outcomeUnknown });
 }
@@ -67,13 +79,17 @@ export class Ids {
   #asking;
   #format;
   #query;
-  /** Makes a text of a number. Undefined until the service has described the format; null if only the service makes texts. */
+  /** Converts a number to a text. Undefined until the service has described the format, null if only the service can write texts. */
   #textOf;
   #learning = null;
+  #timeoutMs;
   #numbers;
   #texts;
 
-  /** The options are those of idmint.d.mts. Throws a RangeError or a TypeError if an argument is wrong. Sends nothing yet. */
+  /**
+   * The options are those of idmint.d.mts. Throws a RangeError or a TypeError if an argument is invalid, and an IdmintError with the
+   * code "refused" if the format has half of a surrogate pair. Sends no request.
+   */
   constructor(urls, format, options = {}) {
     const { token, prefetchCount = 100, prefetchCountMax = 10_000, prefetchValidity = 60, timeout = 10, query = {} } = options;
     if (!(prefetchCount >= 1 && prefetchCount <= prefetchCountMax)) {
@@ -83,8 +99,9 @@ export class Ids {
       throw new RangeError("prefetchValidity and timeout must be seconds above 0, and timeout at most 2000000");
     }
     this.#asking = new Asking(typeof urls === "string" ? [urls] : urls, token, timeout * 1000);
-    this.#format = encodeURIComponent(format);
+    this.#format = segment(format);
     this.#query = query;
+    this.#timeoutMs = timeout * 1000;
     const sizes = [prefetchCount, prefetchCountMax, prefetchValidity * 1000, timeout * 1000];
     this.#numbers = new Stock((count) => this.#fetchRows(count), ...sizes);
     this.#texts = new Stock((count) => this.#fetchTexts(count), ...sizes);
@@ -98,8 +115,7 @@ export class Ids {
       return typeof id === "bigint" ? textOf(id) : id.then(textOf);
     }
     if (textOf === undefined) {
-      this.#learning ??= this.#learn();
-      return until(this.#learning, options?.signal).then(() => this.next(options));
+      return this.#learnAndNext(options?.signal);
     }
     const piece = this.#texts.piece;
     if (piece.taken < piece.count && now() < piece.expires) {
@@ -121,35 +137,33 @@ export class Ids {
     return numbers.nextOfAnother(options?.signal);
   }
 
-  /** Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice. */
+  /** Mints ids now and returns their texts: all of them or none. A retry mints new ids, so no id is returned twice. */
   async mint(count, options) {
     return this.#asking.send({ method: "POST", target: this.#target(count), parse: textsOf(count) }, options?.signal);
   }
 
-  /** Returns the response of GET /decode/{id}: the possible readings of a text. Fails with status 404 if it is no id. */
+  /** Returns the response of GET /decode/{id}: the possible readings of a text. Fails with status 404 if the text is not an id. */
   async decode(text, options) {
-    return this.#asking.send({ method: "GET", target: `/decode/${encodeURIComponent(text)}`, parse: objectOf }, options?.signal);
+    return this.#asking.send({ method: "GET", target: `/decode/${segment(text)}`, parse: objectOf }, options?.signal);
   }
 
-  /** Appends events to a ledger and returns their ids. Appends once, however often the request is sent. */
+  /** Appends events to a ledger and returns their ids. Calls with the same `key` (default: random) append only once. */
   async append(ledger, events, options) {
-    const headers = { "idempotency-key": await randomKey(), "content-type": "application/json" };
-    const target = `/ledgers/${encodeURIComponent(ledger)}/events`;
+    const headers = { "idempotency-key": checkedKey(options?.key ?? (await randomKey())), "content-type": "application/json" };
+    const target = `/ledgers/${segment(ledger)}/events`;
     const request = { method: "POST", target, headers, body: JSON.stringify({ events }), parse: textsOf(events.length) };
     return this.#asking.send(request, options?.signal);
   }
 
   /** Returns the next number of a series without gaps, in decimal digits, and its text. The same key always gets the same number. */
   async number(series, key, options) {
-    if (!VISIBLE_ASCII.test(key)) {
-      throw new TypeError("a key must be one or more visible ASCII characters");
-    }
+    const headers = { "idempotency-key": checkedKey(key) };
     const parse = ({ number, text }) => ({ number: String(decimal(number)), text: textOf(text) });
-    const target = `/numbers/${encodeURIComponent(series)}`;
-    return this.#asking.send({ method: "POST", target, headers: { "idempotency-key": key }, parse }, options?.signal);
+    const target = `/numbers/${segment(series)}`;
+    return this.#asking.send({ method: "POST", target, headers, parse }, options?.signal);
   }
 
-  /** Ends what is under way. Ids that were not handed out stay gaps. */
+  /** Aborts the requests in flight. Prefetched ids that were not used are lost and remain gaps. */
   async close() {
     this.#asking.close();
     await Promise.all([this.#numbers.close(), this.#texts.close()]);
@@ -163,6 +177,13 @@ export class Ids {
     return `/ids/${this.#format}?${new URLSearchParams({ ...this.#query, count })}`;
   }
 
+  async #learnAndNext(signal) {
+    const deadline = now() + this.#timeoutMs;
+    this.#learning ??= this.#learn();
+    await until(this.#learning, signal, deadline - now());
+    return this.#textOf ? this.#textOf(await this.#numbers.next(signal, deadline)) : this.#texts.next(signal, deadline);
+  }
+
   async #learn() {
     try {
       const parse = (format) => numberText(format, this.#query);
@@ -171,7 +192,7 @@ export class Ids {
       if (failure.code !== "refused") {
         throw failure;
       }
-      // A token that may mint need not be allowed to read formats. The request for texts reports every other error.
+      // The token may permit minting but not reading formats. The next request for texts reports any other cause of the refusal.
       this.#textOf = null;
     } finally {
       this.#learning = null;
@@ -186,6 +207,28 @@ export class Ids {
   async #fetchTexts(count) {
     return [new Texts(await this.#asking.send({ method: "POST", target: this.#target(count), count, parse: textsOf(count) }))];
   }
+}
+
+/**
+ * Encodes a text as one segment of a path. `fetch` and proxies remove the segments `.` and `..`, even if the dots are written as %2E, so
+ * the dots are encoded twice. The service then responds that there is no such resource.
+ */
+function segment(text) {
+  if (text === "." || text === "..") {
+    return text.replaceAll(".", "%252E");
+  }
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new IdmintError("refused", "the text has half of a surrogate pair, which cannot be sent");
+  }
+}
+
+function checkedKey(key) {
+  if (!VISIBLE_ASCII.test(key)) {
+    throw new TypeError("a key must be one or more visible ASCII characters");
+  }
+  return key;
 }
 
 function objectOf(answer) {
@@ -230,7 +273,7 @@ const rowsOf = (count) => (answer) => {
   return rows;
 };
 
-/** Returns what makes a text of a number, or null unless the text is plain decimal, hexadecimal or base 36. */
+/** Returns a function that converts a number to a text, or null unless the text is plain decimal, hexadecimal or base 36. */
 function numberText(format, query) {
   const encoding = format.encodings.find((some) => query.encoding === undefined || query.encoding === some.name);
   // The service returns numbers only for sequenced formats.
@@ -243,18 +286,18 @@ function numberText(format, query) {
       const length = encoding.length ?? 1;
       const lower = (number) => number.toString(radix).padStart(length, "0");
       const textOf = span < "A" || span > "a" ? lower : (number) => lower(number).toUpperCase();
-      // An alphabet in another order has the same pattern, so compare the example.
+      // The pattern does not show the order of the alphabet, so compare the text of the example id.
       return textOf(decimal(format.example.value)) === format.example.encodings[encoding.name] ? textOf : null;
     }
   }
   return null;
 }
 
-/** A row of numbers. */
+/** A row of equally spaced ids, as numbers. */
 class Row {
   taken = 0;
   expires = 0;
-  /** Whether more are fetched when it is begun. */
+  /** True if taking the first id of this row starts a request for more ids. */
   isSecondHalf = false;
 
   constructor(first, step, count) {
@@ -270,7 +313,7 @@ class Row {
     return id;
   }
 
-  /** Keeps the first ids and returns the rest. */
+  /** Keeps the first `kept` ids in this row and returns the rest as a new row. */
   split(kept) {
     const rest = new Row(this.next + BigInt(kept) * this.step, this.step, this.count - kept);
     this.count = kept;
@@ -278,7 +321,7 @@ class Row {
   }
 }
 
-/** Texts of one response. */
+/** The ids of one response, as texts. */
 class Texts {
   taken = 0;
   expires = 0;
@@ -300,7 +343,7 @@ class Texts {
   }
 }
 
-/** Prefetched ids. One request at a time fetches more when the second half is begun. */
+/** A stock of prefetched ids. Taking an id from the second half starts a request for more, but only one at a time. */
 class Stock {
   #fetch;
   #pieces = [];
@@ -326,15 +369,18 @@ class Stock {
     this.#timeoutMs = timeoutMs;
   }
 
-  nextOfAnother(signal) {
-    const id = this.#advance();
-    return id === undefined ? this.#waitForNext(signal) : id;
+  next(signal, deadline) {
+    return this.#takeIfFresh() ?? this.nextOfAnother(signal, deadline);
   }
 
-  async #waitForNext(signal) {
-    const deadline = now() + this.#timeoutMs;
+  nextOfAnother(signal, deadline = now() + this.#timeoutMs) {
+    const id = this.#advance();
+    return id === undefined ? this.#waitForNext(signal, deadline) : id;
+  }
+
+  async #waitForNext(signal, deadline) {
     for (;;) {
-      // This waiting caller gets the error of the request that it waited for, however late its turn comes.
+      // Keep the error of the request that this caller waited for, because a later request may replace `#error`.
       const error = await until(this.#filling, signal, deadline - now());
       const id = this.#takeIfFresh() ?? this.#advance(error);
       if (id !== undefined) {
@@ -348,7 +394,7 @@ class Stock {
     return piece.taken < piece.count && now() < piece.expires ? piece.take() : undefined;
   }
 
-  /** Returns the first id of the next fresh piece, or undefined while more are fetched. */
+  /** Returns the first id of the next piece that has not expired, or undefined while a request for more ids is in flight. */
   #advance(error) {
     if (this.#isClosed) {
       throw closed();
@@ -359,7 +405,7 @@ class Stock {
       this.piece = this.#pieces.shift();
       id = this.#takeIfFresh();
       if (id === undefined && this.piece.isSecondHalf) {
-        // The ids expired before use, so fetch fewer.
+        // The ids expired before they were used, so fetch fewer from now on.
         this.#count = Math.max(this.#countMin, this.#count >> 1);
       }
     }
@@ -377,7 +423,7 @@ class Stock {
     return id;
   }
 
-  /** Never rejects; returns the error. */
+  /** Fetches ids. The promise never rejects: it resolves to the error, or to undefined. */
   async #fill() {
     let error;
     for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -431,7 +477,7 @@ class Stock {
   }
 }
 
-/** Splits pieces so that one begins in the middle of all ids. */
+/** Splits one piece at the middle of all ids, and marks its second part as the second half. */
 function halved(pieces) {
   const all = pieces.reduce((sum, piece) => sum + piece.count, 0);
   let before = 0;
@@ -446,15 +492,18 @@ function halved(pieces) {
   return pieces;
 }
 
-/** Requests to any address that answers. */
+/** The pause of an address without failures. */
+const FRESH = { failures: 0, notBefore: -Infinity, failure: undefined };
+
+/** Sends requests to the addresses of the service, with failover. */
 class Asking {
   #addresses;
   #headers = { ...AGENT };
   #token;
   #timeoutMs;
-  /** The address that answered last. */
+  /** The index of the address that responded last. The next request tries it first. */
   #first = 0;
-  /** Whether a call timed out and no address has answered since. */
+  /** True if a call timed out and no address has responded since. */
   #isAway = false;
   #ended = new AbortController();
 
@@ -462,7 +511,7 @@ class Asking {
     if (urls.length === 0) {
       throw new RangeError("urls must have at least one address");
     }
-    this.#addresses = urls.map((url) => ({ url: addressOf(url), failures: 0, notBefore: -Infinity, failure: undefined }));
+    this.#addresses = urls.map((url) => ({ url: addressOf(url), ...FRESH }));
     if (token) {
       this.#token = token.trim();
       if (!VISIBLE_ASCII.test(this.#token)) {
@@ -477,25 +526,28 @@ class Asking {
     this.#ended.abort();
   }
 
-  /** Sends a request that may be repeated, until an address answers or the time is up. */
+  /** Sends a request to one address after another, until one responds or the timeout passes. The request must be safe to repeat. */
   async send(request, signal) {
     const deadline = now() + this.#timeoutMs;
-    // If any address is too busy for so many ids, the next request asks for fewer.
+    // If an address is too busy for this many ids, the next request asks for fewer.
     const isBusy = (error) => request.count > BULK && error.status === 503;
+    // Pauses after errors that concern only this request. Other calls do not observe them.
+    const own = new Map();
     for (let outcomeUnknown = false; ; ) {
       let error;
       const first = this.#first;
       for (let place = 0; place < this.#addresses.length; place += 1) {
         const at = (first + place) % this.#addresses.length;
         const address = this.#addresses[at];
-        let { failure } = address;
-        if (!failure || now() >= address.notBefore) {
+        let pause = own.get(address) ?? address;
+        let { failure } = pause;
+        if (!failure || now() >= pause.notBefore) {
           this.#throwIfEnded(signal, outcomeUnknown);
           try {
             const answer = await this.#attempt(address, request, signal, deadline);
             this.#first = at;
             this.#isAway = false;
-            Object.assign(address, { failures: 0, notBefore: -Infinity, failure: undefined });
+            Object.assign(address, FRESH);
             return answer;
           } catch (raised) {
             failure = raised;
@@ -503,22 +555,33 @@ class Asking {
           }
           this.#throwIfEnded(signal, outcomeUnknown);
           if (failure.code === "refused") {
-            Object.assign(address, { failures: 0, notBefore: -Infinity, failure: undefined });
+            Object.assign(address, FRESH);
             throw again(failure, outcomeUnknown);
           }
-          address.failure = failure;
-          address.failures += 1;
-          address.notBefore = now() + Math.max(failure.retryAfterMs, backoff(address.failures));
+          if (isOfRequest(failure)) {
+            Object.assign(address, FRESH);
+            this.#isAway = false;
+            pause = own.get(address) ?? { ...FRESH };
+            own.set(address, pause);
+          } else {
+            own.delete(address);
+            pause = address;
+          }
+          pause.failure = failure;
+          pause.failures += 1;
+          pause.notBefore = now() + Math.max(failure.retryAfterMs, backoff(pause.failures));
         }
-        if (!error || error.code === "bad-response" || (isBusy(failure) && !isBusy(error))) {
+        // Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+        const isBetter = isBusy(failure) || (isOfRequest(failure) && !error?.slug);
+        if (!error || error.code === "bad-response" || (isBetter && !isBusy(error))) {
           error = failure;
         }
       }
-      const wait = Math.min(...this.#addresses.map((address) => address.notBefore)) - now();
+      const wait = Math.max(0, Math.min(...this.#addresses.map((address) => (own.get(address) ?? address).notBefore)) - now());
       const isLate = now() + wait > deadline;
-      if (this.#isAway || isLate || error.code === "bad-response" || isBusy(error)) {
-        // From now on calls fail at once, until one of them finds that an address answers.
-        this.#isAway ||= isLate;
+      if (this.#isAway || isLate || error.code === "bad-response" || isBusy(error) || waitsForOperator(error)) {
+        // From now on, calls fail without retries until an address responds.
+        this.#isAway ||= isLate && !isOfRequest(error);
         throw again(error, outcomeUnknown);
       }
       await this.#sleep(wait, signal);
@@ -535,7 +598,7 @@ class Asking {
   }
 
   async #attempt(address, { method, target, headers, body, parse }, signal, deadline) {
-    // Each address gets its share of the time. Meanwhile an address that has failed gets no second request.
+    // Each attempt gets a share of the timeout. During it, no other call sends a request to an address that has failed.
     const share = Math.max(50, Math.min(this.#timeoutMs / (this.#addresses.length + 1), deadline - now()));
     address.notBefore = now() + share;
     const attempt = new AbortController();
@@ -552,7 +615,7 @@ class Asking {
       attempt.abort();
       const { message: why, code } = failure.cause ?? failure;
       const message = this.#withoutToken(`${address.url} does not respond: ${why}`);
-      // A copy, because the error of Node has the response, in which the server may repeat the token.
+      // Copy only the message and the code, because the error of Node contains the response, which may repeat the token.
       const cause = Object.assign(new Error(this.#withoutToken(String(why))), { code });
       if (/CERT|ISSUER|LEAF_SIGNATURE/.test(code)) {
         throw new IdmintError("refused", `${message}; set NODE_EXTRA_CA_CERTS to the certificate of its authority`, { cause });
@@ -562,14 +625,14 @@ class Asking {
       clearTimeout(timer);
       signals.forEach((one) => one.removeEventListener("abort", end));
     }
-    // Errors quote the body, in which the server may repeat the token.
-    text = this.#withoutToken(text);
     if (!response.ok) {
       throw refusal(address.url, response, text, this.#token);
     }
     try {
       return parse(JSON.parse(text));
-    } catch (cause) {
+    } catch (failure) {
+      // A SyntaxError quotes the body, which may repeat the token.
+      const cause = failure instanceof SyntaxError ? new SyntaxError("the response is not JSON") : failure;
       const details = { status: response.status, outcomeUnknown: true, cause };
       throw new IdmintError("bad-response", `the server at ${address.url} is not an idmint service; check the address`, details);
     }
@@ -593,7 +656,7 @@ class Asking {
   }
 }
 
-/** Checks an address. No message has its user name or password. */
+/** Validates an address. No error message contains its user name or password. */
 function addressOf(given) {
   const url = given.includes("://") ? given : `http://${given}`;
   const shown = JSON.stringify(given.replace(/^.*@/s, "…@"));
@@ -631,15 +694,15 @@ function refusal(url, response, text, token) {
   try {
     problem = objectOf(JSON.parse(text));
     if (token) {
-      // A text of JSON may write the token with escapes, so compare what this program writes.
+      // The JSON may contain the token with escapes, so search the text that this program writes.
       problem = JSON.parse(JSON.stringify(problem).replaceAll(JSON.stringify(token).slice(1, -1), "(token)"));
     }
   } catch {
-    // Something else answers, such as a proxy.
+    // The response comes from another program, such as a proxy.
     problem = {};
   }
   const { status } = response;
-  // In a browser a redirect has no status.
+  // A browser hides the status of a redirect.
   const redirects = response.type === "opaqueredirect" || (status >= 300 && status < 400);
   const said = (member) => (typeof problem[member] === "string" ? problem[member] : "");
   const remedy = REMEDIES[status] ?? (said("example") && `this works: ${said("example")}`);
@@ -655,7 +718,7 @@ function closed(outcomeUnknown = false) {
   return new IdmintError("closed", "this Ids is closed; create another one", { outcomeUnknown });
 }
 
-/** Waits for a promise until the signal is aborted or the time is up. */
+/** Waits for a promise, and rejects if the signal is aborted or `ms` milliseconds have passed. */
 function until(promise, signal, ms) {
   return new Promise((resolve, reject) => {
     const timer = ms === undefined ? undefined : setTimeout(end, ms, new IdmintError("unavailable", "the service sent no ids within the timeout"));
@@ -677,7 +740,7 @@ function until(promise, signal, ms) {
   });
 }
 
-/** A pause that doubles with each failure, with jitter. */
+/** Returns a pause in milliseconds that doubles with each failure, with jitter. */
 function backoff(failures) {
   return failures ? Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** (failures - 1)) * (0.5 + Math.random() / 2) : 0;
 }
@@ -686,7 +749,7 @@ function now() {
   return performance.now();
 }
 
-/** 128 random bits. In Node 18 `crypto` is no global, and on pages without TLS it has no `randomUUID`. */
+/** Returns 128 random bits in hexadecimal. Node 18 has no global `crypto`, and pages without TLS have no `randomUUID`. */
 async function randomKey() {
   const crypto = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
   const bytes = [...crypto.getRandomValues(new Uint8Array(16))];

@@ -14,6 +14,9 @@ Install the package or copy this file. It needs Python 3.9 and nothing else:
 
 Every call ends within its timeout and raises an IdmintError if it fails: see Refused, Unavailable, BadResponse and Closed.
 
+Give several addresses to append() or number() only if they belong to one fleet. Other nodes share no ledgers and no numbers, so
+another node would give the same number again.
+
 Create one Ids per process. A forked child gets its own stock. If a machine or container is copied while it runs (a snapshot that
 is restored twice), create the Ids after the copy, because nothing signals the copy to a process.
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import functools
 import http.client
 import io
@@ -31,6 +35,7 @@ import mmap
 import os
 import random
 import re
+import selectors
 import socket
 import ssl
 import string
@@ -51,24 +56,26 @@ __version__ = "0.1.0"
 
 T = TypeVar("T")
 
-# Loads what http.client and socket load during the first request, because a module that is being loaded while its process is forked
-# stays locked in the child.
+# Load the codecs that http.client and socket would load during the first request. If the process forked while one of them was being
+# loaded, the module would stay locked in the child.
 for _codec in ("ascii", "idna", "iso-8859-1", "utf-8"):
     codecs.lookup(_codec)
 
-# Includes the time in which the machine sleeps, so that ids grow old then, too.
+# Where CLOCK_BOOTTIME exists, the clock also counts the time in which the machine sleeps, so ids expire meanwhile.
 _now: Callable[[], float] = time.monotonic
 if hasattr(time, "CLOCK_BOOTTIME"):
     _now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 
-# `True` if one step of an iterator written in C is atomic among threads.
+# `True` if no other thread can run during one step of an iterator that is written in C, as with the GIL of CPython.
 _HAS_GIL = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 _TRANSIENT = (429, 502, 503, 504)
 _PAUSE_MIN, _PAUSE_MAX, _RETRY_AFTER_MAX = 0.1, 5.0, 30.0
-# The service counts a request for more ids as bulk work, which it refuses first.
+# The service counts a request for more ids than this as bulk work, which it refuses first when it is busy.
 _BULK = 1024
 _BODY_MAX = 64 << 20
+# The maximum wait for a socket, in seconds. 2**31 ms, about 25 days, would overflow in poll and epoll.
+_WAIT_MAX = 1e6
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 
 _REMEDIES = {
@@ -82,7 +89,7 @@ class IdmintError(Exception):
     """Base class of all errors of a call.
 
     status, slug (of /problems/{slug}), reason and problem describe the response, if there was one. outcome_unknown is True if the
-    service may have done what was asked although the call failed. retry_after is in seconds.
+    request may have taken effect although the call failed. retry_after is in seconds.
     """
 
     def __init__(self, message: str, status: Optional[int] = None, problem: Optional[Mapping[str, Any]] = None,
@@ -94,23 +101,33 @@ class IdmintError(Exception):
         self.slug = kind.rpartition("/")[2] if isinstance(kind, str) else None
         self.reason = reason if isinstance(reason, str) else None
 
+    def _is_of_request(self) -> bool:
+        """Returns True if the service cannot handle this request now, such as one for a certain series, but may handle others."""
+        return self.status in (503, 504) and self.slug not in (None, "", "overloaded", "draining")
+
+    def _waits_for_operator(self) -> bool:
+        return self.status == 503 and self._is_of_request() and not self.retry_after
+
     def _again(self, outcome_unknown: bool) -> IdmintError:
-        """A copy to raise, because one exception must not be raised by several calls."""
+        """Returns a copy to raise, because each call must raise its own exception object."""
         copied = type(self)(str(self), self.status, self.problem, self.retry_after, outcome_unknown)
         copied.__cause__ = self.__cause__
         return copied
 
 
 class Refused(IdmintError):
-    """The service would refuse the request again: change the request, the token or the configuration."""
+    """The service would refuse the request again: change the request, the token or the configuration.
+
+    Or the service failed with status 500, and outcome_unknown is True.
+    """
 
 
 class Unavailable(IdmintError):
-    """No address answered in time, or each one is busy. The same call may succeed later."""
+    """No address responded in time, or all of them are busy. The same call may succeed later."""
 
 
 class BadResponse(IdmintError):
-    """The response is not one of an idmint service: check the address."""
+    """The response does not come from an idmint service: check the address."""
 
 
 class Closed(IdmintError):
@@ -128,15 +145,15 @@ class SeriesNumber:
 class Ids:
     """Ids of one format.
 
-    urls: one address, or several of which another one is asked after a failure.
-    token: sent with each request. White space around it is removed.
-    prefetch_count: ids per request. It grows with the rate of use, up to prefetch_count_max.
-    prefetch_validity: the maximum age of an id in seconds, counted from its request, so the longest outage that is bridged.
-    timeout: seconds until a call fails with Unavailable.
+    urls: one address or several. If one address fails, the request is sent to another one.
+    token: the bearer token of each request. White space around it is removed.
+    prefetch_count: the initial number of ids per request, which grows with the rate of use up to prefetch_count_max.
+    prefetch_validity: the maximum age of an id in seconds, counted from its request. The stock lasts at most this long in an outage.
+    timeout: the time limit of a call in seconds, after which it fails with Unavailable.
     ca_file: the PEM file of the authorities to trust with https, instead of those of the system.
-    query: parameters that the format needs, such as {"type": "message"}.
+    query: query parameters that the format needs, such as {"type": "message"}.
 
-    Raises ValueError if an argument is wrong. Sends nothing yet.
+    Raises ValueError if an argument is invalid, and Refused if the format has half of a surrogate pair. Sends no request.
     """
 
     next: Callable[[], int]
@@ -149,12 +166,12 @@ class Ids:
         if not (0 < prefetch_validity < float("inf") and 0 < timeout <= threading.TIMEOUT_MAX):
             raise ValueError("prefetch_validity and timeout must be finite seconds above 0")
         self._http = _Http([urls] if isinstance(urls, str) else list(urls), token, timeout, ca_file)
-        self._format = urllib.parse.quote(format, safe="")
+        self._format = _segment(format)
         self._query, self._timeout = dict(query or {}), timeout
         self._mark = _process_mark()
         self._numbers: _Stock[int] = _Stock(self, self._fetch_rows, prefetch_count, prefetch_count_max, prefetch_validity)
         self._texts: _Stock[str] = _Stock(self, self._fetch_texts, prefetch_count, prefetch_count_max, prefetch_validity)
-        # Makes a text of a number. None until the service has described the format; False if only the service makes texts.
+        # Converts a number to a text. None until the service has described the format, False if only the service can write the texts.
         self._text_of: Union[Callable[[int], str], bool, None] = None
         self._learning = threading.Lock()
         self._pid = os.getpid()
@@ -162,43 +179,56 @@ class Ids:
         _all.add(self)
 
     async def anext(self) -> int:
-        """Returns the next id. Other tasks run while the stock is empty."""
+        """Returns the next id. Other asyncio tasks can run while the stock is empty."""
         return await self._numbers.anext()
 
     def next_text(self) -> str:
         """Returns the next id as a text. Blocks only while the stock is empty."""
+        deadline = None
         if self._text_of is None:
-            self._learn()
-        return self._text_of(self._numbers.next()) if callable(self._text_of) else self._texts.next()
+            deadline = _now() + self._timeout
+            self._learn(deadline)
+        return self._text_of(self._numbers.next(deadline)) if callable(self._text_of) else self._texts.next(deadline)
 
     async def anext_text(self) -> str:
-        """Returns the next id as a text. Other tasks run while the stock is empty."""
+        """Returns the next id as a text. Other asyncio tasks can run while the stock is empty."""
+        deadline = None
         if self._text_of is None:
-            await asyncio.get_running_loop().run_in_executor(None, self._learn)
-        return self._text_of(await self._numbers.anext()) if callable(self._text_of) else await self._texts.anext()
+            deadline = _now() + self._timeout
+            learning = asyncio.get_running_loop().run_in_executor(None, self._learn, deadline)
+            try:
+                # The executor may be busy, so that it does not even start to learn before the deadline.
+                await asyncio.wait_for(learning, deadline - _now())
+            except asyncio.TimeoutError:
+                raise self._not_described() from None
+        return self._text_of(await self._numbers.anext(deadline)) if callable(self._text_of) else await self._texts.anext(deadline)
 
     def mint(self, count: int) -> list[str]:
-        """Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice."""
+        """Mints ids now and returns their texts: all of them or none. A retry mints new ids, so no id is returned twice."""
         return self._ask("POST", self._target(count), functools.partial(_texts, count))
 
     def decode(self, text: str) -> dict[str, Any]:
-        """Returns the response of GET /decode/{id}: the possible readings of a text. Raises Refused, status 404, if it is no id."""
-        return self._ask("GET", "/decode/" + urllib.parse.quote(text, safe=""), _object)
+        """Returns the response of GET /decode/{id}: the possible readings of a text. Raises Refused with status 404 if it is not an id."""
+        return self._ask("GET", "/decode/" + _segment(text), _object)
 
     def append(self, ledger: str, events: Sequence[Mapping[str, Any]], key: Optional[str] = None) -> list[str]:
-        """Appends events to a ledger and returns their ids. The same key (default: a random one) appends once."""
+        """Appends events to a ledger and returns their ids. Calls with the same key (default: random) append only once."""
         headers = {"Idempotency-Key": _checked_key(uuid.uuid4().hex if key is None else key), "Content-Type": "application/json"}
-        target, body = f"/ledgers/{urllib.parse.quote(ledger, safe='')}/events", json.dumps({"events": list(events)})
+        target, body = f"/ledgers/{_segment(ledger)}/events", json.dumps({"events": list(events)})
         return self._ask("POST", target, functools.partial(_texts, len(events)), headers, body.encode())
 
     def number(self, series: str, key: str) -> SeriesNumber:
         """Returns the next number of a series without gaps. The same key always gets the same number."""
-        return self._ask("POST", f"/numbers/{urllib.parse.quote(series, safe='')}",
+        return self._ask("POST", f"/numbers/{_segment(series)}",
                          lambda answer: SeriesNumber(_decimal(answer["number"]), _text(answer["text"])),
                          {"Idempotency-Key": _checked_key(key)})
 
     def close(self) -> None:
-        """Closes the connections. Ids that were not handed out stay gaps."""
+        """Closes the connections. Prefetched ids that were not used are lost and remain gaps."""
+        self._own()
+        self._close()
+
+    def _close(self) -> None:
         self._http.close()
         self._numbers.close()
         self._texts.close()
@@ -213,25 +243,29 @@ class Ids:
         raise TypeError("a stock of ids cannot be copied or pickled: two owners would hand out the same ids; make another Ids")
 
     def _ask(self, method: str, target: str, parse: Callable[[Any], T], headers: Optional[Mapping[str, str]] = None,
-             body: Optional[bytes] = None, count: int = 1) -> T:
+             body: Optional[bytes] = None, count: int = 1, deadline: Optional[float] = None) -> T:
         self._own()
-        return self._http.ask(method, target, parse, headers, body, count)
+        return self._http.ask(method, target, parse, headers, body, count, deadline or _now() + self._timeout)
 
     def _target(self, count: int) -> str:
         return f"/ids/{self._format}?" + urllib.parse.urlencode({**self._query, "count": count})
 
-    def _learn(self) -> None:
+    def _learn(self, deadline: float) -> None:
         self._own()
-        if not self._learning.acquire(timeout=self._timeout):
-            raise Unavailable(f"the format was not described within {self._timeout:g} s")
+        if not self._learning.acquire(timeout=max(0.0, deadline - _now())):
+            raise self._not_described()
         try:
             if self._text_of is None:
-                self._text_of = self._ask("GET", "/formats/" + self._format, lambda answer: _number_text(answer, self._query))
+                target = "/formats/" + self._format
+                self._text_of = self._ask("GET", target, lambda answer: _number_text(answer, self._query), deadline=deadline)
         except Refused:
-            # A token that may mint need not be allowed to read formats. The request for texts reports every other error.
+            # The token may permit minting but not reading formats. The next request for texts reports any other cause of the refusal.
             self._text_of = False
         finally:
             self._learning.release()
+
+    def _not_described(self) -> Unavailable:
+        return Unavailable(f"the format was not described within {self._timeout:g} s")
 
     def _fetch_rows(self, count: int) -> Iterator[int]:
         rows = {"Accept": "application/vnd.idmint.rows+json"}
@@ -242,27 +276,28 @@ class Ids:
         return iter(self._ask("POST", self._target(count), functools.partial(_texts, count), count=count))
 
     def _own(self) -> None:
-        """Starts anew in a forked child, even if Python was not told of the fork."""
+        """Calls _restart in a forked child, even if the fork bypassed os.register_at_fork."""
         if self._pid != os.getpid():
-            # A new lock of this process, because a copied one may be held by a thread that was not copied.
+            # Use a lock that this process created, because a lock copied by the fork may be held by a thread that does not exist here.
             with _restarting.setdefault(os.getpid(), threading.Lock()):
                 if self._pid != os.getpid():
                     self._restart()
 
     def _restart(self) -> None:
         """Drops the stock, the locks and the connections, which belong to the parent."""
+        _renew_lock()
         was_closed, self._learning = self._numbers.is_closed, threading.Lock()
         self._http.restart()
         self._numbers.restart()
         self._texts.restart()
         if was_closed:
-            self.close()
-        # Last, so that another thread which sees them finds all of the above.
+            self._close()
+        # Set these last, because another thread that sees the new values relies on all of the above.
         self._pid, self._mark[0] = os.getpid(), 1
 
 
 class _Stock(Generic[T]):
-    """Prefetched ids in pieces. One request at a time fetches more when the last piece is begun."""
+    """A stock of prefetched ids, in pieces. Taking an id from the last piece starts a request for more, but only one at a time."""
 
     def __init__(self, ids: Ids, fetch: Callable[[int], Iterator[T]], count: int, count_max: int, validity: float) -> None:
         self._fetch, self._own, self._mark, self._timeout = fetch, ids._own, ids._mark, ids._timeout
@@ -272,7 +307,7 @@ class _Stock(Generic[T]):
     def restart(self) -> None:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        # The ids that are handed out and when they expire; then the pieces after them.
+        # The current piece and the time at which its ids expire, followed by the pieces after it.
         self._piece: tuple[Iterator[T], float] = (iter(()), 0.0)
         self._pieces: deque[tuple[Iterator[T], float]] = deque()
         self._count, self._filled_at, self._grows_at = self._count_min, 0.0, 0.0
@@ -282,19 +317,18 @@ class _Stock(Generic[T]):
         self._tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self.is_closed = False
 
-    def next(self, _now: Callable[[], float] = _now, _has_gil: bool = _HAS_GIL) -> T:
-        """Returns the next id. Blocks only while the stock is empty."""
+    def next(self, deadline: Optional[float] = None, _now: Callable[[], float] = _now, _has_gil: bool = _HAS_GIL) -> T:
+        """Returns the next id. Blocks only while the stock is empty, and at most until the deadline."""
         if not self._mark[0]:
             self._own()
         values, expires = self._piece
-        # The iterator is written in C, and so is what it goes over.
+        # `values` and the iterators inside it are written in C, so no other thread can run during a step of the loop.
         if _has_gil and _now() < expires:
             for value in values:
                 return value
-        return self._next_slowly()
+        return self._next_slowly(deadline or _now() + self._timeout)
 
-    def _next_slowly(self) -> T:
-        deadline = _now() + self._timeout
+    def _next_slowly(self, deadline: float) -> T:
         with self._lock:
             while True:
                 value = self._next_of_stock()
@@ -307,10 +341,10 @@ class _Stock(Generic[T]):
                         raise Unavailable(f"the service sent no ids within {self._timeout:g} s")
                     self._changed.wait(left)
 
-    async def anext(self) -> T:
+    async def anext(self, deadline: Optional[float] = None) -> T:
         if not self._mark[0]:
             self._own()
-        deadline = _now() + self._timeout
+        deadline = deadline or _now() + self._timeout
         while True:
             with self._lock:
                 value = self._next_of_stock()
@@ -336,7 +370,7 @@ class _Stock(Generic[T]):
         return next(values, None) if _now() < expires else None
 
     def _next_of_stock(self) -> Optional[T]:
-        """Returns the next id, or None while more are fetched. Called under the lock."""
+        """Returns the next id, or None while a request for more ids is in flight. The caller must hold the lock."""
         value = self._next_of_piece()
         if value is not None:
             return value
@@ -347,7 +381,7 @@ class _Stock(Generic[T]):
             self._piece = self._pieces.popleft()
             value = self._next_of_piece()
             if value is None and _now() >= self._piece[1]:
-                # The ids expired before use, so fetch fewer.
+                # The ids expired before they were used, so fetch fewer from now on.
                 self._count = max(self._count_min, self._count // 2)
         if not self._pieces and self._filler is None:
             if _now() < self._retry_at:
@@ -357,7 +391,7 @@ class _Stock(Generic[T]):
             if was_used_up and _now() - self._filled_at < 1.0:
                 most = self._count_max if _now() >= self._grows_at else min(self._count_max, _BULK)
                 self._count = max(self._count, min(most, self._count * 2))
-            # A daemon, because the program may end while a service is silent.
+            # Use a daemon thread, so that the program can end while the service does not respond.
             self._filler = threading.Thread(target=self._fill, name="idmint", daemon=True)
             try:
                 self._filler.start()
@@ -414,12 +448,28 @@ class _Stock(Generic[T]):
         return False
 
 
-class _Address:
-    """One address of the service, and the time before which it gets no request."""
+class _Pause:
+    """The number of consecutive failures of an address, and the time before which no request is sent to it."""
+
+    def __init__(self) -> None:
+        self.failures, self.not_before = 0, 0.0
+        self.error: Optional[IdmintError] = None
+
+    def fails(self, error: IdmintError) -> None:
+        self.failures, self.error = self.failures + 1, error
+        self.not_before = _now() + max(error.retry_after or 0.0, _backoff(self.failures))
+
+    def answers(self) -> None:
+        self.failures, self.not_before, self.error = 0, 0.0, None
+
+
+class _Address(_Pause):
+    """One address of the service, with the pause that all calls observe."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         given = url if "://" in url else "http://" + url
-        # Without the user name and the password.
+        # Hide the user name and the password, because error messages contain this text.
         shown = re.sub(r"^.*@", "…@", url, flags=re.DOTALL)
         try:
             parts = urllib.parse.urlsplit(given)
@@ -434,20 +484,12 @@ class _Address:
         self.restart()
 
     def restart(self) -> None:
-        self.failures, self.not_before = 0, 0.0
-        self.error: Optional[IdmintError] = None
+        self.answers()
         self.idle: list[_Connection] = []
-
-    def fails(self, error: IdmintError) -> None:
-        self.failures, self.error = self.failures + 1, error
-        self.not_before = _now() + max(error.retry_after or 0.0, _backoff(self.failures))
-
-    def answers(self) -> None:
-        self.failures, self.not_before, self.error = 0, 0.0, None
 
 
 class _Http:
-    """Requests to any address that answers."""
+    """Sends requests to the addresses of the service, with failover."""
 
     def __init__(self, urls: list[str], token: Optional[str], timeout: float, ca_file: Union[str, os.PathLike[str], None]) -> None:
         self._addresses = [_Address(url) for url in urls]
@@ -460,12 +502,13 @@ class _Http:
                 raise ValueError("token must be one or more visible ASCII characters")
             self._headers["Authorization"], self._secret = f"Bearer {token}", token
         is_secure = any(address.is_secure for address in self._addresses)
-        self._context = ssl.create_default_context(cafile=ca_file) if is_secure else None
+        self._ca_file, self._context_pid = ca_file and os.path.abspath(ca_file), os.getpid()
+        self._context = _default_context(ca_file) if is_secure else None
         self._open: set[_Connection] = set()
         self.restart()
 
     def restart(self) -> None:
-        """Leaves the connections to the parent. Closes their descriptors alone, because their locks may be held there."""
+        """Abandons the connections of the parent. Closes only their descriptors, because a thread of the parent may hold their locks."""
         for connection in list(self._open):
             _abandoned.append(connection)
             if connection.sock is not None:
@@ -476,14 +519,26 @@ class _Http:
             address.restart()
         self._is_closed = threading.Event()
 
+    def _tls(self) -> Optional[ssl.SSLContext]:
+        """Returns the TLS context. A child creates its own, because a thread of the parent may have held a lock of the inherited one."""
+        if self._context is not None and self._context_pid != os.getpid():
+            try:
+                context = _default_context(self._ca_file)
+            except OSError:  # The child may not be permitted to read the file.
+                return self._context
+            _abandoned.append(self._context)
+            self._context, self._context_pid = context, os.getpid()
+        return self._context
+
     def close(self) -> None:
         self._is_closed.set()
         with self._lock:
             for connection in self._open:
-                # Ends what another thread waits for.
+                # Wake up a thread that waits for a response on this connection.
                 if connection.sock is not None:
                     try:
-                        connection.sock.sock.shutdown(socket.SHUT_RDWR)
+                        # Bypass SSLSocket.shutdown, which ends the encryption. Another thread would then send its request as plain text.
+                        socket.socket.shutdown(connection.sock.sock, socket.SHUT_RDWR)
                     except OSError:
                         pass
             for address in self._addresses:
@@ -493,27 +548,30 @@ class _Http:
                     connection.end()
 
     def ask(self, method: str, target: str, parse: Callable[[Any], T], headers: Optional[Mapping[str, str]], body: Optional[bytes],
-            count: int) -> T:
-        """Sends a request that may be repeated, until an address answers or the time is up."""
-        deadline, outcome_unknown = _now() + self._timeout, False
+            count: int, deadline: float) -> T:
+        """Sends a request to one address after another until one responds or the deadline passes. It must be safe to repeat."""
+        outcome_unknown = False
 
         def is_busy(error: IdmintError) -> bool:
-            """If any address is too busy for so many ids, the next request asks for fewer."""
+            """Returns True if an address is too busy for this many ids. The next request then asks for fewer."""
             return count > _BULK and error.status == 503
 
+        # Pauses after errors that concern only this request, by the index of the address. Other calls do not observe them.
+        own: dict[int, _Pause] = {}
         while True:
             error: Optional[IdmintError] = None
             first = self._first
             for place in range(len(self._addresses)):
                 at = (first + place) % len(self._addresses)
                 address = self._addresses[at]
-                failure = address.error
-                if failure is None or _now() >= address.not_before:
+                pause = own.get(at, address)
+                failure = pause.error
+                if failure is None or _now() >= pause.not_before:
                     if self._is_closed.is_set():
                         raise _closed(outcome_unknown)
-                    # Each address gets its share of the time. Meanwhile an address that has failed gets no second request.
+                    # Each attempt gets a share of the timeout. During it, no other call sends a request to an address that has failed.
                     until = _now() + max(0.05, min(self._timeout / (len(self._addresses) + 1), deadline - _now()))
-                    address.not_before = until
+                    pause.not_before = until
                     try:
                         answer = self._attempt(address, method, target, parse, headers, body, until)
                     except Refused as refused:
@@ -521,19 +579,27 @@ class _Http:
                         raise refused._again(refused.outcome_unknown or outcome_unknown) from refused.__cause__
                     except IdmintError as raised:
                         failure, outcome_unknown = raised, outcome_unknown or raised.outcome_unknown
-                        address.fails(failure)
+                        pause = address
+                        if failure._is_of_request():
+                            address.answers()
+                            self._is_away, pause = False, own.setdefault(at, _Pause())
+                        else:
+                            own.pop(at, None)
+                        pause.fails(failure)
                     else:
                         address.answers()
                         self._first, self._is_away = at, False
                         return answer
-                if error is None or isinstance(error, BadResponse) or (is_busy(failure) and not is_busy(error)):
+                # Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+                is_better = is_busy(failure) or (failure._is_of_request() and error is not None and not error.slug)
+                if error is None or isinstance(error, BadResponse) or (is_better and not is_busy(error)):
                     error = failure
             assert error is not None
-            wait = max(0.0, min(address.not_before for address in self._addresses) - _now())
+            wait = max(0.0, min(own.get(at, address).not_before for at, address in enumerate(self._addresses)) - _now())
             is_late = _now() + wait > deadline
-            if self._is_away or is_late or isinstance(error, BadResponse) or is_busy(error):
-                # From now on calls fail at once, until one of them finds that an address answers.
-                self._is_away = self._is_away or is_late
+            if self._is_away or is_late or isinstance(error, BadResponse) or is_busy(error) or error._waits_for_operator():
+                # From now on, calls fail without retries until an address responds.
+                self._is_away = self._is_away or (is_late and not error._is_of_request())
                 raise error._again(outcome_unknown)
             if self._is_closed.wait(wait):
                 raise _closed(outcome_unknown)
@@ -545,7 +611,7 @@ class _Http:
             try:
                 return parse(json.loads(answer))
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as failure:
-                # The error of a decoder contains the whole text, in which the server may repeat the token.
+                # The error of a decoder contains the whole response, which may repeat the token.
                 raise BadResponse(f"the server at {address.url} is not an idmint service; check the address", response.status,
                                   outcome_unknown=True) from None if isinstance(failure, UnicodeError) else failure
         raise _error(address.url, response.status, response.getheader("Retry-After"), answer, self._secret)
@@ -556,7 +622,7 @@ class _Http:
         while True:
             with self._lock:
                 was_idle = was_idle and bool(address.idle)
-                connection = address.idle.pop() if was_idle else _Connection(address, self._context)
+                connection = address.idle.pop() if was_idle else _Connection(address, self._tls() if address.is_secure else None)
                 self._open.add(connection)
             try:
                 connection.until = until
@@ -580,8 +646,11 @@ class _Http:
                     continue
                 if isinstance(failure, OSError):
                     raise Unavailable(f"{address.url} does not respond: {failure}", outcome_unknown=is_sent) from failure
-                # Other errors quote the response, in which the server may repeat the token.
+                # Other errors quote the response, which may repeat the token.
                 raise Unavailable(f"{address.url} does not respond: {type(failure).__name__}", outcome_unknown=is_sent) from None
+            except BaseException:  # Such as KeyboardInterrupt.
+                self._drop(connection)
+                raise
             with self._lock:
                 keeps = not response.will_close and not self._is_closed.is_set()
                 if keeps:
@@ -597,13 +666,13 @@ class _Http:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection whose exchange ends at one time, however slowly the bytes come."""
+    """A connection with one deadline for the whole exchange, however slowly the bytes arrive."""
 
     sock: Optional[_Socket]
 
     def __init__(self, address: _Address, context: Optional[ssl.SSLContext]) -> None:
         super().__init__(address.host, address.port)
-        self._context, self.until = context if address.is_secure else None, 0.0
+        self._context, self.until = context, 0.0
         if address.is_secure:
             self.default_port = 443
 
@@ -614,7 +683,7 @@ class _Connection(http.client.HTTPConnection):
         super().close()
 
     def connect(self) -> None:
-        # One attempt for each address of the name; the last one may take all of the time.
+        # Try each IP address of the host name. An attempt gets an equal share of the remaining time, so the last one gets all of it.
         found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         for left, (family, kind, protocol, _, address) in zip(range(len(found), 0, -1), found):
             sock = socket.socket(family, kind, protocol)
@@ -623,8 +692,7 @@ class _Connection(http.client.HTTPConnection):
                 sock.connect(address)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if self._context is not None:
-                    sock.settimeout(_left(self.until))
-                    sock = self._context.wrap_socket(sock, server_hostname=self.host)
+                    sock = self._encrypted(self._context, sock)
                 self.sock = _Socket(self, sock)
                 return
             except OSError:
@@ -632,19 +700,53 @@ class _Connection(http.client.HTTPConnection):
                 if left == 1:
                     raise
 
+    def _encrypted(self, context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:
+        with _in_openssl:
+            encrypted = context.wrap_socket(sock, server_hostname=self.host, do_handshake_on_connect=False)
+        try:
+            _Socket(self, encrypted).do(encrypted.do_handshake)
+        except BaseException:
+            encrypted.close()
+            raise
+        return encrypted
+
 
 class _Socket:
-    """What http.client needs of a socket, within the time of the connection."""
+    """The socket methods that http.client uses, limited by the deadline of the connection."""
 
     def __init__(self, connection: _Connection, sock: socket.socket) -> None:
         self._connection, self.sock, self.close = connection, sock, sock.close
 
-    def within_time(self) -> socket.socket:
-        self.sock.settimeout(_left(self._connection.until))
-        return self.sock
+    def do(self, act: Callable[[], T]) -> T:
+        """Calls a method of the socket. With TLS, waits for the network outside of OpenSSL, so that a fork need not wait for it."""
+        if not isinstance(self.sock, ssl.SSLSocket):
+            self.sock.settimeout(_left(self._connection.until))
+            return act()
+        self.sock.settimeout(0)
+        while True:
+            left = _left(self._connection.until)
+            try:
+                with _in_openssl:
+                    return act()
+            except ssl.SSLWantReadError:
+                event = selectors.EVENT_READ
+            except ssl.SSLWantWriteError:
+                event = selectors.EVENT_WRITE
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.sock, event)
+                selector.select(left)
 
     def sendall(self, data: bytes) -> None:
-        self.within_time().sendall(data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.do(functools.partial(self._send, rest)):]
+
+    def _send(self, data: memoryview) -> int:
+        sent = self.sock.send(data)
+        if sent == 0:
+            # With gevent, SSLSocket.send returns 0 instead of raising this.
+            raise ssl.SSLWantWriteError
+        return sent
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(_Reader(self))
@@ -658,7 +760,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        return self._sock.within_time().recv_into(buffer)
+        return self._sock.do(lambda: self._sock.sock.recv_into(buffer))
 
 
 def _closed(outcome_unknown: bool = False) -> Closed:
@@ -669,11 +771,11 @@ def _left(until: float) -> float:
     left = until - _now()
     if left <= 0:
         raise socket.timeout("timed out")
-    return left
+    return min(left, _WAIT_MAX)
 
 
 def _body(response: http.client.HTTPResponse) -> bytes:
-    """Reads a body. One that is cut short must not pass for a shorter one, so its length must be known."""
+    """Reads a body whose end is marked by a length or by chunks. Otherwise, a truncated body would look complete."""
     if response.length is None and not response.chunked:
         raise http.client.IncompleteRead(b"")
     body = bytearray()
@@ -693,7 +795,7 @@ def _error(url: str, status: int, header: Optional[str], answer: bytes, secret: 
     try:
         problem = _object(json.loads(answer))
         if secret:
-            # A text of JSON may write the token with escapes, so compare what this library writes.
+            # The JSON may contain the token with escapes, so search the text that this library writes.
             problem = json.loads(json.dumps(problem).replace(json.dumps(secret)[1:-1], "(token)"))
     except (RecursionError, TypeError, ValueError):
         problem = {}
@@ -749,6 +851,20 @@ def _ranges(count: int, answer: Any) -> list[range]:
     return ranges
 
 
+def _segment(text: str) -> str:
+    """Encodes a text as one segment of a path.
+
+    Proxies remove the segments `.` and `..`, even if the dots are written as %2E, so the dots are encoded twice. The service then
+    responds that there is no such resource.
+    """
+    if text in (".", ".."):
+        return text.replace(".", "%252E")
+    try:
+        return urllib.parse.quote(text, safe="")
+    except UnicodeEncodeError:
+        raise Refused("the text has half of a surrogate pair, which cannot be sent") from None
+
+
 def _checked_key(key: str) -> str:
     if not _VISIBLE_ASCII.fullmatch(key):
         raise ValueError("a key must be one or more visible ASCII characters")
@@ -756,7 +872,7 @@ def _checked_key(key: str) -> str:
 
 
 def _number_text(format: Any, query: Mapping[str, str]) -> Union[Callable[[int], str], bool]:
-    """Returns what makes a text of a number, or False unless the text is plain decimal, hexadecimal or base 36."""
+    """Returns a function that converts a number to a text, or False unless the text is plain decimal, hexadecimal or base 36."""
     encoding = next((some for some in format["encodings"] if query.get("encoding") in (None, some["name"])), None)
     # The service returns numbers only for sequenced formats.
     if format["rule"] != "sequenced" or not format["minted"] or encoding is None or "prefix" in query:
@@ -767,7 +883,7 @@ def _number_text(format: Any, query: Mapping[str, str]) -> Union[Callable[[int],
         fixed, free = f"^[0-9{span}]{{{length}}}$", rf"\^\(\?:0\|\[1-9{span}\]\[0-9{span}\]\{{0,\d+\}}\)\$"
         if encoding["pattern"] == fixed or re.fullmatch(free, encoding["pattern"]):
             text_of = functools.partial(_in_digits, string.digits + letters, length)
-            # An alphabet in another order has the same pattern, so compare the example.
+            # The pattern does not show the order of the alphabet, so compare the text of the example id.
             is_same = text_of(_decimal(format["example"]["value"])) == format["example"]["encodings"][encoding["name"]]
             return (str if text_of.args == (string.digits, 0) else text_of) if is_same else False
     return False
@@ -797,7 +913,7 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 class _Pid:
-    """A mark of a process where memory cannot be wiped by a fork."""
+    """A process mark for systems on which a fork cannot clear memory in the child."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -822,14 +938,44 @@ def _process_mark() -> Union[mmap.mmap, _Pid]:
 
 _all: weakref.WeakSet[Ids] = weakref.WeakSet()
 _restarting: dict[int, threading.Lock] = {}
-# Connections of the parent. Freeing one would wait for its lock.
-_abandoned: list[_Connection] = []
+# Held while a thread calls OpenSSL, and during a fork. Otherwise, a child could inherit a lock that a thread of its parent holds in
+# OpenSSL, and hang. A signal handler may fork in the thread that holds this lock, so it must be reentrant.
+_in_openssl, _in_openssl_pid = threading.RLock(), os.getpid()
+# Connections and TLS contexts of the parent process. They are kept, because freeing one would wait for its lock.
+_abandoned: list[Union[_Connection, ssl.SSLContext]] = []
+
+
+def _default_context(ca_file: Union[str, os.PathLike[str], None]) -> ssl.SSLContext:
+    _renew_lock()
+    with _in_openssl:
+        return ssl.create_default_context(cafile=ca_file)
+
+
+def _renew_lock(is_child: bool = False) -> None:
+    """Creates the lock anew in a child, because a thread of the parent may hold the inherited one if Python did not notice the fork."""
+    global _in_openssl, _in_openssl_pid
+    # A child in another PID namespace may have the number of its parent.
+    if is_child or _in_openssl_pid != os.getpid():
+        _in_openssl, _in_openssl_pid = threading.RLock(), os.getpid()
+
+
+def _before_fork() -> None:
+    _renew_lock()
+    # The thread that holds the lock may wait for a lock that a hook of another library has acquired for this fork. Then fork without it.
+    _in_openssl.acquire(timeout=10)
+
+
+def _after_fork_in_parent() -> None:
+    # Raises RuntimeError if this thread does not hold the lock, because _before_fork did not get it in time.
+    with contextlib.suppress(RuntimeError):
+        _in_openssl.release()
 
 
 def _after_fork_in_child() -> None:
+    _renew_lock(is_child=True)
     for ids in list(_all):
         ids._restart()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,28 +1,25 @@
 //! Two services that have no worker number in common. They are killed and restarted in turn.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::process::Command;
 
-use idmint_testing::service::{Home, Service, idmint, until};
+use idmint_testing::loopback::address_of_its_own;
+use idmint_testing::service::{Home, Service, idmint};
 
 /// The rate limit of the second service, in requests per second.
 const RATE: u32 = 20;
 
 pub(crate) struct Pair {
     homes: [Home; 2],
-    ports: [u16; 2],
+    addresses: [SocketAddr; 2],
     running: [Option<Service>; 2],
 }
 
 impl Pair {
     pub(crate) fn start() -> Pair {
-        // Bind both ports at the same time, so that they differ. Both ports are free again when
-        // this function returns.
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
         let mut pair = Pair {
             homes: [Home::new(), Home::new()],
-            ports,
+            addresses: [(); 2].map(|()| address_of_its_own()),
             running: [None, None],
         };
         (0..2).for_each(|at| pair.start_again(at));
@@ -30,8 +27,8 @@ impl Pair {
     }
 
     pub(crate) fn urls(&self) -> String {
-        self.ports
-            .map(|port| format!("http://127.0.0.1:{port}"))
+        self.addresses
+            .map(|address| format!("http://{address}"))
             .join(",")
     }
 
@@ -40,10 +37,6 @@ impl Pair {
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
-        // A connection of another process may have the port meanwhile.
-        until("the port is free", || {
-            TcpListener::bind(("127.0.0.1", self.ports[at])).ok()
-        });
         let service = Service::start(self.serve(at));
         service.wait_until_ready();
         self.running[at] = Some(service);
@@ -64,7 +57,7 @@ impl Pair {
         let mut command = idmint(&[
             "serve",
             "--listen",
-            &format!("127.0.0.1:{}", self.ports[at]),
+            &self.addresses[at].to_string(),
             "--data-dir",
         ]);
         command

@@ -10,17 +10,22 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
 import java.nio.channels.UnresolvedAddressException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -34,6 +39,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
@@ -55,7 +61,10 @@ import javax.net.ssl.TrustManagerFactory;
  * }
  * </pre>
  *
- * <p>Every call ends within its timeout. It fails with a {@link Failure}, whose {@link Failure#kind()} says what to do.
+ * <p>Every call ends within its timeout. It fails with a {@link Failure}, whose {@link Failure#kind()} tells the caller how to react.
+ *
+ * <p>Give several addresses to append or number only if they belong to one fleet. Other nodes share no ledgers and no numbers, so
+ * another node would give the same number again.
  *
  * <p>Create one object per process. Java cannot fork without exec. If a process or machine is copied while it runs (CRaC, SnapStart, a
  * snapshot that is restored twice), create the object after the copy, because nothing signals the copy to a process. The time in which
@@ -69,7 +78,7 @@ public final class Idmint implements AutoCloseable {
     private static final double PAUSE_MAX_NANOS = 5e9;
     private static final double RETRY_AFTER_MAX_MS = 30_000;
     private static final long BODY_MAX = 64 << 20;
-    /** The service counts a request for more ids as bulk work, which it refuses first. */
+    /** The service counts a request for more ids than this as bulk work, which it refuses first when it is busy. */
     private static final int BULK = 1024;
     private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
 
@@ -88,56 +97,56 @@ public final class Idmint implements AutoCloseable {
         private Path caFile;
         private final Map<String, String> query = new LinkedHashMap<>();
 
-        /** Sent with each request, without the white space around it; none. */
+        /** Sets the bearer token of each request. White space around it is removed. Default: none. */
         public Options token(String token) {
             this.token = token;
             return this;
         }
 
-        /** Ids per request, 100. It grows with the rate of use. */
+        /** Sets the initial number of ids per request, which grows with the rate of use. Default: 100. */
         public Options prefetchCount(int count) {
             prefetchCount = count;
             return this;
         }
 
-        /** The bound of that growth, 10 000. */
+        /** Sets the maximum to which the number of ids per request grows. Default: 10 000. */
         public Options prefetchCountMax(int count) {
             prefetchCountMax = count;
             return this;
         }
 
-        /** The maximum age of an id, counted from its request, so the longest outage that is bridged; a minute. */
+        /** Sets the maximum age of an id, counted from its request. The stock lasts at most this long in an outage. Default: one minute. */
         public Options prefetchValidity(Duration validity) {
             prefetchValidity = validity;
             return this;
         }
 
-        /** The time after which a call fails; 10 seconds. */
+        /** Sets the time limit of a call. Default: 10 seconds. */
         public Options timeout(Duration timeout) {
             this.timeout = timeout;
             return this;
         }
 
-        /** The PEM file of the authorities to trust with https; those of Java. */
+        /** Sets the PEM file of the certificate authorities that are trusted for https. Default: the authorities of Java. */
         public Options caFile(Path file) {
             caFile = file;
             return this;
         }
 
-        /** A parameter that the format needs, as {@code query("type", "message")}; none. */
+        /** Adds a query parameter that the format needs, such as {@code query("type", "message")}. Default: none. */
         public Options query(String name, String value) {
             query.put(name, value);
             return this;
         }
     }
 
-    /** What to do about a failure. */
+    /** The kind of a failure, which determines how the caller should react. */
     public enum Kind {
-        /** The service would refuse again: change the request, the token or the configuration. */
+        /** The service would refuse the request again, so change the request, token or configuration. Also used for status 500. */
         REFUSED,
-        /** No address answered in time, or each is busy: the same call may succeed later. */
+        /** No address responded in time, or all of them are busy. The same call may succeed later. */
         UNAVAILABLE,
-        /** The response is not one of an idmint service: check the address. */
+        /** The response does not come from an idmint service: check the address. */
         BAD_RESPONSE,
         /** The Idmint was closed. */
         CLOSED,
@@ -150,6 +159,8 @@ public final class Idmint implements AutoCloseable {
         private static final long serialVersionUID = 1;
         private final Kind kind;
         private final int status;
+        private final String slug;
+        private final String reason;
         private final transient Map<String, Object> problem;
         private final long retryAfterMs;
         private final boolean outcomeUnknown;
@@ -158,6 +169,8 @@ public final class Idmint implements AutoCloseable {
             super(message, cause);
             this.kind = kind;
             this.status = status;
+            slug = problem.get("type") instanceof String type ? type.substring(type.lastIndexOf('/') + 1) : null;
+            reason = problem.get("reason") instanceof String word ? word : null;
             this.problem = problem;
             this.retryAfterMs = retryAfterMs;
             outcomeUnknown = unknown;
@@ -167,37 +180,50 @@ public final class Idmint implements AutoCloseable {
             this(kind, message, 0, Map.of(), 0, outcomeUnknown, cause);
         }
 
-        /** A copy for another call, whose stack trace is that of the call. */
+        /** Returns true if the service cannot handle this request now, such as one for a certain series, but may handle others. */
+        private boolean isOfRequest() {
+            return (status == 503 || status == 504) && !hasNoSlug() && !List.of("overloaded", "draining").contains(slug);
+        }
+
+        private boolean hasNoSlug() {
+            return slug == null || slug.isEmpty();
+        }
+
+        private boolean waitsForOperator() {
+            return status == 503 && isOfRequest() && retryAfterMs == 0;
+        }
+
+        /** Returns a copy of this failure for a call, with the stack trace of that call. */
         private Failure again(boolean unknown) {
             return new Failure(kind, getMessage(), status, problem, retryAfterMs, unknown, getCause());
         }
 
-        /** What to do. */
+        /** Returns the kind of this failure. */
         public Kind kind() {
             return kind;
         }
 
-        /** The status of the response; 0 if there was none. */
+        /** Returns the status of the response, or 0 if there was none. */
         public int status() {
             return status;
         }
 
-        /** The problem, as in /problems/{slug}; null if there is none. */
+        /** Returns the name of the problem type, as in /problems/{slug}, or null if there is none. */
         public String slug() {
-            return problem.get("type") instanceof String type ? type.substring(type.lastIndexOf('/') + 1) : null;
+            return slug;
         }
 
-        /** The reason as one word; null if there is none. */
+        /** Returns the reason for the problem as one word, or null if there is none. */
         public String reason() {
-            return problem.get("reason") instanceof String word ? word : null;
+            return reason;
         }
 
-        /** The wait that the service asks for, at most half a minute. */
+        /** Returns the wait before a retry that the service asks for: at most 30 seconds. */
         public Duration retryAfter() {
             return Duration.ofMillis(retryAfterMs);
         }
 
-        /** Whether the service may have done what was asked although the call failed. */
+        /** Returns true if the request may have taken effect although the call failed. */
         public boolean outcomeUnknown() {
             return outcomeUnknown;
         }
@@ -207,9 +233,9 @@ public final class Idmint implements AutoCloseable {
         List<Piece> fetch(int count);
     }
 
-    /** Ids of one response: a row of numbers, or texts. */
+    /** Ids of one response: a row of equally spaced numbers, or texts. */
     private static final class Piece {
-        /** The places taken, including attempts after the last one. It only grows, so no place is taken twice. */
+        /** The number of attempts to take an id, including those after the last id. It only grows, so no id is taken twice. */
         final AtomicLong taken = new AtomicLong();
         final long first;
         final long step;
@@ -217,7 +243,7 @@ public final class Idmint implements AutoCloseable {
         final long count;
         long asked;
         long validity;
-        /** Whether more are fetched when it is begun. */
+        /** True if the first use of this piece starts a request for more ids. */
         boolean isSecondHalf;
 
         Piece(long first, long step, List<String> texts, long count) {
@@ -225,6 +251,12 @@ public final class Idmint implements AutoCloseable {
             this.step = step;
             this.texts = texts;
             this.count = count;
+        }
+
+        /** Takes the next id and returns its position in this piece, or -1 if all ids are taken or too old. */
+        long place() {
+            long place = taken.getAndIncrement();
+            return place < count && isFresh() ? place : -1;
         }
 
         boolean isFresh() {
@@ -237,7 +269,7 @@ public final class Idmint implements AutoCloseable {
         }
     }
 
-    /** Makes texts that are plain decimal, hexadecimal or base 36. The radix is 0 if only the service makes them. */
+    /** Converts numbers to texts in plain decimal, hexadecimal or base 36. The radix is 0 if only the service can write the texts. */
     private record NumberText(int radix, boolean isUpper, int length) {
         static final NumberText OF_SERVICE = new NumberText(0, false, 0);
 
@@ -246,7 +278,7 @@ public final class Idmint implements AutoCloseable {
             return "0".repeat(Math.max(0, length - text.length())) + (isUpper ? text.toUpperCase(Locale.ROOT) : text);
         }
 
-        /** Reads GET /formats/{format}. */
+        /** Parses the response of GET /formats/{format}. */
         static NumberText of(Map<String, Object> format, Map<String, String> query) {
             boolean hasNumbers = "sequenced".equals(format.get("rule")) && Boolean.TRUE.equals(format.get("minted"));
             if (!hasNumbers || !(format.get("bits") instanceof Double bits && bits <= 64) || query.containsKey("prefix")) {
@@ -267,8 +299,9 @@ public final class Idmint implements AutoCloseable {
                     if (pattern.equals("^[0-9" + span + "]{" + length + "}$") || pattern.matches(free)) {
                         int radix = span.isEmpty() ? 10 : span.toLowerCase(Locale.ROOT).endsWith("f") ? 16 : 36;
                         var numberText = new NumberText(radix, span.startsWith("A"), length);
-                        // An alphabet in another order has the same pattern, so compare the example.
-                        boolean isSame = numberText.textOf(Long.parseLong((String) example.get("value"))).equals(text);
+                        // The pattern does not show the order of the alphabet, so compare the text of the example id. If that id has more
+                        // than 63 bits, decimal() throws REFUSED, and the service then writes the texts.
+                        boolean isSame = numberText.textOf(decimal(example.get("value"))).equals(text);
                         return isSame ? numberText : OF_SERVICE;
                     }
                 }
@@ -281,22 +314,25 @@ public final class Idmint implements AutoCloseable {
     private final Requests requests;
     private final String format;
     private final Map<String, String> query;
-    /** Makes a text of a number; null until the service has described the format. */
+    /** Converts a number to a text. Null until the service has described the format. */
     private volatile NumberText numberText;
+    private final ReentrantLock learning = new ReentrantLock();
     private final Stock numbers;
     private final Stock texts;
 
-    /** Throws an IllegalArgumentException if an argument is wrong. Sends nothing yet. */
+    /** Throws an IllegalArgumentException if an argument is invalid, and REFUSED for half of a surrogate pair. Sends no request. */
     public Idmint(List<String> urls, String format, Options options) {
         if (options.prefetchCount < 1 || options.prefetchCount > options.prefetchCountMax) {
             throw new IllegalArgumentException("prefetchCount must be from 1 to prefetchCountMax ("
                     + options.prefetchCountMax + "), got " + options.prefetchCount);
         }
-        if (options.prefetchValidity.toNanos() <= 0 || options.timeout.toNanos() <= 0) {
-            throw new IllegalArgumentException("prefetchValidity and timeout must be above 0");
+        for (var duration : List.of(options.prefetchValidity, options.timeout)) {
+            if (duration.compareTo(Duration.ZERO) <= 0 || duration.compareTo(Duration.ofDays(36_500)) > 0) {
+                throw new IllegalArgumentException("prefetchValidity and timeout must be above 0, and at most 100 years");
+            }
         }
         requests = new Requests(urls, options);
-        this.format = encoded(format);
+        this.format = segment(format);
         query = new LinkedHashMap<>(options.query);
         numbers = new Stock(this::fetchRows, options);
         texts = new Stock(this::fetchTexts, options);
@@ -304,38 +340,61 @@ public final class Idmint implements AutoCloseable {
 
     /** Returns the next id, of a format of up to 63 bits. Blocks only while the stock is empty. */
     public long next() {
+        var piece = numbers.current;
+        long place = piece.place();
+        return place < 0 ? next(System.nanoTime() + requests.timeoutNanos) : piece.first + place * piece.step;
+    }
+
+    private long next(long deadline) {
         while (true) {
             var piece = numbers.current;
-            long place = piece.taken.getAndIncrement();
-            if (place < piece.count && piece.isFresh()) {
+            long place = piece.place();
+            if (place >= 0) {
                 return piece.first + place * piece.step;
             }
-            numbers.advance(piece);
+            numbers.advance(piece, deadline);
         }
     }
 
     /** Asks the service how it writes texts of the format. */
-    private synchronized NumberText learn() {
-        if (numberText == null) {
-            try {
-                numberText = requests.send("GET", "/formats/" + format, Map.of(), null, 1, format -> NumberText.of(format, query));
-            } catch (Failure refused) {
-                if (refused.kind != Kind.REFUSED) {
-                    throw refused;
-                }
-                // A token that may mint need not be allowed to read formats. The request for texts reports every other failure.
-                numberText = NumberText.OF_SERVICE;
+    private NumberText learn(long deadline) {
+        try {
+            if (!learning.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+                throw new Failure(Kind.UNAVAILABLE, "the format was not described within the timeout", false, null);
             }
+        } catch (InterruptedException interrupted) {
+            throw interrupted(false, interrupted);
         }
-        return numberText;
+        try {
+            if (numberText == null) {
+                numberText = described(deadline);
+            }
+            return numberText;
+        } finally {
+            learning.unlock();
+        }
+    }
+
+    private NumberText described(long deadline) {
+        try {
+            var target = "/formats/" + format;
+            return requests.send("GET", target, Map.of(), null, 1, format -> NumberText.of(format, query), deadline);
+        } catch (Failure refused) {
+            if (refused.kind != Kind.REFUSED) {
+                throw refused;
+            }
+            // The token may permit minting but not reading formats. The next request for texts reports any other cause of the refusal.
+            return NumberText.OF_SERVICE;
+        }
     }
 
     /** Returns the next id as a text. Blocks only while the stock is empty. */
     public String nextText() {
-        var numberText = this.numberText == null ? learn() : this.numberText;
+        long deadline = System.nanoTime() + requests.timeoutNanos;
+        var numberText = this.numberText == null ? learn(deadline) : this.numberText;
         if (numberText.radix > 0) {
             try {
-                return numberText.textOf(next());
+                return numberText.textOf(next(deadline));
             } catch (Failure wide) {
                 if (wide.status != 200) {
                     throw wide;
@@ -345,15 +404,15 @@ public final class Idmint implements AutoCloseable {
         }
         while (true) {
             var piece = texts.current;
-            long place = piece.taken.getAndIncrement();
-            if (place < piece.count && piece.isFresh()) {
+            long place = piece.place();
+            if (place >= 0) {
                 return piece.texts.get((int) place);
             }
-            texts.advance(piece);
+            texts.advance(piece, deadline);
         }
     }
 
-    /** Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice. */
+    /** Mints ids now and returns their texts: all of them or none. A retry mints new ids, so no id is returned twice. */
     public List<String> mint(int count) {
         return mint(count, 1);
     }
@@ -362,16 +421,21 @@ public final class Idmint implements AutoCloseable {
         return requests.send("POST", target(count), Map.of(), null, batch, answer -> texts(answer, count));
     }
 
-    /** Returns the response of GET /decode/{id}: the possible readings of a text. A failure of status 404 if it is no id. */
+    /** Returns the response of GET /decode/{id}: the possible readings of a text. Fails with status 404 if the text is not an id. */
     public Map<String, Object> decode(String text) {
-        return requests.send("GET", "/decode/" + encoded(text), Map.of(), null, 1, Function.identity());
+        return requests.send("GET", "/decode/" + segment(text), Map.of(), null, 1, Function.identity());
     }
 
     /** Appends events, each in JSON, to a ledger and returns their ids. Appends once, however often the request is sent. */
     public List<String> append(String ledger, List<String> events) {
-        var headers = Map.of("Idempotency-Key", UUID.randomUUID().toString(), "Content-Type", "application/json");
-        var body = "{\"events\":[" + String.join(",", events) + "]}";
-        return requests.send("POST", "/ledgers/" + encoded(ledger) + "/events", headers, body, 1, answer -> texts(answer, events.size()));
+        return append(ledger, events, UUID.randomUUID().toString());
+    }
+
+    /** Appends events with an idempotency key. Calls with the same key append once, so a call can be repeated. */
+    public List<String> append(String ledger, List<String> events, String key) {
+        var headers = Map.of("Idempotency-Key", checkedKey(key), "Content-Type", "application/json");
+        var body = utf8("{\"events\":[" + String.join(",", events) + "]}");
+        return requests.send("POST", "/ledgers/" + segment(ledger) + "/events", headers, body, 1, answer -> texts(answer, events.size()));
     }
 
     /** A number of a series, and its text. */
@@ -379,14 +443,11 @@ public final class Idmint implements AutoCloseable {
 
     /** Returns the next number of a series without gaps. The same key always gets the same number. */
     public SeriesNumber number(String series, String key) {
-        if (!VISIBLE_ASCII.matcher(key).matches()) {
-            throw new IllegalArgumentException("a key must be one or more visible ASCII characters");
-        }
-        return requests.send("POST", "/numbers/" + encoded(series), Map.of("Idempotency-Key", key), null, 1,
+        return requests.send("POST", "/numbers/" + segment(series), Map.of("Idempotency-Key", checkedKey(key)), null, 1,
                 answer -> new SeriesNumber(decimal(answer.get("number")), text(answer.get("text"))));
     }
 
-    /** Ends what is under way. Ids that were not handed out stay gaps. */
+    /** Starts no more requests, and waits for a running refill. Prefetched ids that were not used are lost and remain gaps. */
     @Override
     public void close() {
         requests.close();
@@ -450,15 +511,41 @@ public final class Idmint implements AutoCloseable {
         try {
             return Long.parseLong(digits);
         } catch (NumberFormatException wide) {
-            throw new Failure(Kind.REFUSED, "ids of this format have more than 63 bits: use nextText", 200, Map.of(), 0, false, wide);
+            throw new Failure(Kind.REFUSED, "ids of this format have more than 63 bits: use nextText", 200, Map.of(), 0, false, null);
         }
     }
 
+    /**
+     * Encodes a text as one segment of a path. Proxies remove the segments {@code .} and {@code ..}, even if the dots are written as %2E, so
+     * the dots are encoded twice. The service then responds that there is no such resource.
+     */
+    private static String segment(String text) {
+        return text.equals(".") || text.equals("..") ? text.replace(".", "%252E") : encoded(text);
+    }
+
     private static String encoded(String text) {
+        // Fails for text that URLEncoder would replace by a question mark.
+        utf8(text);
         return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
-    /** Prefetched ids. One request at a time fetches more when the second half is begun. */
+    private static String checkedKey(String key) {
+        if (!VISIBLE_ASCII.matcher(key).matches()) {
+            throw new IllegalArgumentException("a key must be one or more visible ASCII characters");
+        }
+        return key;
+    }
+
+    private static byte[] utf8(String text) {
+        try {
+            var bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
+            return Arrays.copyOf(bytes.array(), bytes.limit());
+        } catch (CharacterCodingException half) {
+            throw new Failure(Kind.REFUSED, "the text has half of a surrogate pair, which cannot be sent", false, null);
+        }
+    }
+
+    /** A stock of prefetched ids. Taking an id from the second half starts a request for more, but only one at a time. */
     private static final class Stock {
         volatile Piece current = new Piece(0, 0, null, 0);
         private final Fetch fetch;
@@ -485,16 +572,15 @@ public final class Idmint implements AutoCloseable {
         }
 
         /** Replaces a piece that is used up or too old. Blocks only while the stock is empty. */
-        synchronized void advance(Piece used) {
+        synchronized void advance(Piece used, long deadline) {
             boolean wasUsedUp = used.isFresh();
-            long deadline = System.nanoTime() + timeout;
             while (current == used) {
                 if (isClosed) {
                     throw closed(false);
                 }
                 while (!pieces.isEmpty() && !pieces.peek().isFresh()) {
                     if (pieces.remove().isSecondHalf) {
-                        // The ids expired before use, so fetch fewer.
+                        // The ids expired before they were used, so fetch fewer from now on.
                         count = Math.max(countMin, count / 2);
                     }
                 }
@@ -598,7 +684,7 @@ public final class Idmint implements AutoCloseable {
             return false;
         }
 
-        /** Splits pieces so that one begins in the middle of all ids. */
+        /** Splits one piece at the middle of all ids, and marks its second part as the second half. */
         private static List<Piece> halved(List<Piece> whole) {
             long half = whole.stream().mapToLong(piece -> piece.count).sum() / 2;
             long before = 0;
@@ -655,34 +741,16 @@ public final class Idmint implements AutoCloseable {
         return failures == 0 ? 0 : (long) (pause * ThreadLocalRandom.current().nextDouble(0.5, 1.0));
     }
 
-    /** One address of the service, and the time before which it gets no request. */
-    private static final class Address {
-        final String url;
-        int failures;
-        long notBefore = System.nanoTime();
-        Failure failure;
+    /** The number of consecutive failures of an address, and the time before which no request is sent to it. */
+    private static class Pause {
+        private int failures;
+        private long notBefore = System.nanoTime();
+        private Failure failure;
 
-        Address(String given) {
-            var whole = given.contains("://") ? given : "http://" + given;
-            // Without the user name and the password.
-            var shown = given.replaceAll("(?s)^.*@", "...@");
-            URI parsed;
-            try {
-                parsed = new URI(whole);
-            } catch (java.net.URISyntaxException wrong) {
-                parsed = URI.create("");
-            }
-            if (!List.of("http", "https").contains(String.valueOf(parsed.getScheme())) || parsed.getHost() == null) {
-                throw new IllegalArgumentException("\"" + shown + "\" is not the address of an idmint service, such as http://127.0.0.1:8080");
-            }
-            if (given.contains("@") || parsed.getQuery() != null || parsed.getFragment() != null) {
-                throw new IllegalArgumentException(
-                        "\"" + shown + "\" has a user name, a query or a fragment, which the address of an idmint service must not have");
-            }
-            url = whole.replaceAll("/+$", "");
-        }
-
-        /** Why the address gets no request now. One that has failed gets no second request while it is asked again. */
+        /**
+         * Returns null if this call may send a request to the address now, or else the last failure of the address. After a failure, only
+         * one call at a time tries the address again.
+         */
         synchronized Failure begin(long share) {
             long now = System.nanoTime();
             if (failure != null && now - notBefore < 0) {
@@ -709,7 +777,32 @@ public final class Idmint implements AutoCloseable {
         }
     }
 
-    /** Requests to any address that answers. */
+    /** One address of the service, with the pause that all calls observe. */
+    private static final class Address extends Pause {
+        final String url;
+
+        Address(String given) {
+            var whole = given.contains("://") ? given : "http://" + given;
+            // Hide the user name and the password, because error messages contain this text.
+            var shown = given.replaceAll("(?s)^.*@", "...@");
+            URI parsed;
+            try {
+                parsed = new URI(whole);
+            } catch (java.net.URISyntaxException wrong) {
+                parsed = URI.create("");
+            }
+            if (!List.of("http", "https").contains(String.valueOf(parsed.getScheme())) || parsed.getHost() == null) {
+                throw new IllegalArgumentException("\"" + shown + "\" is not the address of an idmint service, such as http://127.0.0.1:8080");
+            }
+            if (given.contains("@") || parsed.getQuery() != null || parsed.getFragment() != null) {
+                throw new IllegalArgumentException(
+                        "\"" + shown + "\" has a user name, a query or a fragment, which the address of an idmint service must not have");
+            }
+            url = whole.replaceAll("/+$", "");
+        }
+    }
+
+    /** Sends requests to the addresses of the service, with failover. */
     private static final class Requests {
         private final HttpClient.Builder builder = HttpClient.newBuilder();
         /** Null until the first request, and after the client has ended because it could not start a thread. */
@@ -717,9 +810,9 @@ public final class Idmint implements AutoCloseable {
         private final List<Address> addresses;
         private final String token;
         private final long timeoutNanos;
-        /** The address that answered last. */
+        /** The index of the address that responded last. The next request tries it first. */
         private volatile int first;
-        /** Whether a call timed out and no address has answered since. */
+        /** True if a call timed out and no address has responded since. */
         private volatile boolean isAway;
         private volatile boolean isClosed;
 
@@ -747,7 +840,7 @@ public final class Idmint implements AutoCloseable {
             return http;
         }
 
-        /** Whether an HttpClient fails every request from now on, because it could not start a thread. */
+        /** Returns true if the HttpClient will fail every further request, because it could not start a thread. */
         private static boolean hasEnded(Throwable failure) {
             for (var cause = failure; cause != null; cause = cause.getCause()) {
                 if (cause instanceof OutOfMemoryError || cause instanceof RejectedExecutionException
@@ -756,6 +849,10 @@ public final class Idmint implements AutoCloseable {
                 }
             }
             return false;
+        }
+
+        private static boolean isOfCertificate(Throwable failure) {
+            return failure != null && (failure instanceof CertificateException || isOfCertificate(failure.getCause()));
         }
 
         private static SSLContext trusting(Path caFile) {
@@ -780,18 +877,24 @@ public final class Idmint implements AutoCloseable {
             notifyAll();
         }
 
-        /** Sends a request that may be repeated, until an address answers or the time is up. */
-        <T> T send(String method, String target, Map<String, String> headers, String body, int count, Function<Map<String, Object>, T> parse) {
-            long deadline = System.nanoTime() + timeoutNanos;
+        /** Sends a request to one address after another until one responds or the timeout passes. It must be safe to repeat. */
+        <T> T send(String method, String target, Map<String, String> headers, byte[] body, int count, Function<Map<String, Object>, T> parse) {
+            return send(method, target, headers, body, count, parse, System.nanoTime() + timeoutNanos);
+        }
+
+        private <T> T send(String method, String target, Map<String, String> headers, byte[] body, int count,
+                Function<Map<String, Object>, T> parse, long deadline) {
+            // Pauses after failures that concern only this request. Other calls do not observe them.
+            var own = new HashMap<Address, Pause>();
             for (boolean unknown = false; ; ) {
                 Failure failure = null;
                 int begin = first;
                 for (int place = 0; place < addresses.size(); place++) {
                     int at = (begin + place) % addresses.size();
                     var address = addresses.get(at);
-                    // Each address gets its share of the time.
+                    // Each attempt gets a share of the timeout of the call.
                     long share = Math.max(50_000_000L, Math.min(timeoutNanos / (addresses.size() + 1), deadline - System.nanoTime()));
-                    var failed = address.begin(share);
+                    var failed = own.getOrDefault(address, address).begin(share);
                     if (failed == null) {
                         if (isClosed) {
                             throw closed(unknown);
@@ -810,21 +913,35 @@ public final class Idmint implements AutoCloseable {
                             address.answers();
                             throw failed.again(unknown);
                         }
-                        address.fails(failed);
+                        if (failed.isOfRequest()) {
+                            address.answers();
+                            isAway = false;
+                            own.computeIfAbsent(address, none -> new Pause()).fails(failed);
+                        } else {
+                            own.remove(address);
+                            address.fails(failed);
+                        }
                     }
-                    // If any address is too busy for so many ids, the next request asks for fewer.
-                    boolean isFirstBusy = count > BULK && failed.status == 503 && failure != null && failure.status != 503;
-                    failure = failure == null || failure.kind == Kind.BAD_RESPONSE || isFirstBusy ? failed : failure;
+                    // Prefer a response about this request to a failure without a slug, as of an address that is down or of a proxy.
+                    boolean isBetter = isBusy(failed, count) || (failure != null && failure.hasNoSlug() && failed.isOfRequest());
+                    if (failure == null || failure.kind == Kind.BAD_RESPONSE || (isBetter && !isBusy(failure, count))) {
+                        failure = failed;
+                    }
                 }
-                long wait = Math.max(0, addresses.stream().mapToLong(Address::untilNanos).min().getAsLong());
+                long wait = Math.max(0, addresses.stream().mapToLong(one -> own.getOrDefault(one, one).untilNanos()).min().getAsLong());
                 boolean isLate = System.nanoTime() + wait - deadline > 0;
-                if (isAway || isLate || failure.kind == Kind.BAD_RESPONSE || (failure.status == 503 && count > BULK)) {
-                    // From now on calls fail at once, until one of them finds that an address answers.
-                    isAway |= isLate;
+                if (isAway || isLate || failure.kind == Kind.BAD_RESPONSE || isBusy(failure, count) || failure.waitsForOperator()) {
+                    // From now on, calls fail without retries until an address responds.
+                    isAway |= isLate && !failure.isOfRequest();
                     throw failure.again(unknown);
                 }
                 sleep(wait, unknown);
             }
+        }
+
+        /** Returns true if an address is too busy for this many ids. The next request then asks for fewer. */
+        private static boolean isBusy(Failure failure, int count) {
+            return count > BULK && failure.status == 503;
         }
 
         private synchronized void sleep(long nanos, boolean outcomeUnknown) {
@@ -841,10 +958,10 @@ public final class Idmint implements AutoCloseable {
             }
         }
 
-        private <T> T attempt(String url, String method, String target, Map<String, String> headers, String body, long share,
+        private <T> T attempt(String url, String method, String target, Map<String, String> headers, byte[] body, long share,
                 Function<Map<String, Object>, T> parse) {
             var request = HttpRequest.newBuilder(URI.create(url + target)).header("User-Agent", "idmint-java/" + VERSION);
-            request.method(method, body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body));
+            request.method(method, body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofByteArray(body));
             if (token != null) {
                 request.header("Authorization", "Bearer " + token);
             }
@@ -859,7 +976,9 @@ public final class Idmint implements AutoCloseable {
                 }
             } catch (ExecutionException failed) {
                 var cause = failed.getCause();
-                if (cause instanceof SSLHandshakeException) {
+                boolean isHandshake = cause instanceof SSLHandshakeException;
+                // A connection that breaks during the handshake throws the same exception, but without a CertificateException as a cause.
+                if (isHandshake && isOfCertificate(cause)) {
                     var message = "the certificate of " + url + " is not trusted; set Options.caFile to the certificate of its authority";
                     throw new Failure(Kind.REFUSED, message, false, quotesToken(cause) ? null : cause);
                 }
@@ -867,7 +986,7 @@ public final class Idmint implements AutoCloseable {
                     http = null;
                     throw new Failure(Kind.UNAVAILABLE, "no thread can be started", true, cause);
                 }
-                boolean isSent = !(cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
+                boolean isSent = !(isHandshake || cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
                 throw new Failure(Kind.UNAVAILABLE, withoutToken(url + " does not respond: " + cause), isSent, quotesToken(cause) ? null : cause);
             } catch (TimeoutException late) {
                 throw new Failure(Kind.UNAVAILABLE, url + " does not respond within " + Duration.ofNanos(share), true, late);
@@ -877,21 +996,21 @@ public final class Idmint implements AutoCloseable {
             } catch (InterruptedException interrupted) {
                 throw interrupted(true, interrupted);
             }
-            var json = new Json(new String(response.body(), StandardCharsets.UTF_8), this::withoutToken);
+            var text = new String(response.body(), StandardCharsets.UTF_8);
             if (response.statusCode() < 200 || response.statusCode() >= 300) {
-                throw refusal(url, response, json);
+                throw refusal(url, response, new Json(text, this::withoutToken));
             }
             try {
-                return parse.apply(json.object());
+                return parse.apply(new Json(text, UnaryOperator.identity()).object());
             } catch (Failure wide) {
                 throw wide;
             } catch (RuntimeException other) {
                 var message = "the server at " + url + " is not an idmint service; check the address";
-                throw new Failure(Kind.BAD_RESPONSE, message, response.statusCode(), Map.of(), 0, true, other);
+                throw new Failure(Kind.BAD_RESPONSE, message, response.statusCode(), Map.of(), 0, true, quotesToken(other) ? null : other);
             }
         }
 
-        /** Whether an error quotes a response in which the server repeats the token. */
+        /** Returns true if the message of an error, or of one of its causes, contains the token. */
         private boolean quotesToken(Throwable failure) {
             return failure != null && (!String.valueOf(failure).equals(withoutToken(String.valueOf(failure))) || quotesToken(failure.getCause()));
         }
@@ -906,7 +1025,7 @@ public final class Idmint implements AutoCloseable {
             try {
                 problem = body.object();
             } catch (RuntimeException other) {
-                // Something else answers, such as a proxy.
+                // The response comes from another program, such as a proxy.
                 problem = Map.of();
             }
             boolean redirects = status >= 300 && status < 400;
@@ -962,14 +1081,14 @@ public final class Idmint implements AutoCloseable {
         }
     }
 
-    /** Reads JSON: objects are maps, numbers doubles. */
+    /** A JSON parser. Objects become maps, and numbers become doubles. */
     private static final class Json {
         private final String text;
         private final UnaryOperator<String> withoutToken;
         private int at;
         private int depth;
 
-        /** Removes the token from each text and error, because the server may repeat it. */
+        /** Creates a parser that removes the token from the text, because an error response may repeat it. No error quotes the text. */
         Json(String text, UnaryOperator<String> withoutToken) {
             this.text = withoutToken.apply(text);
             this.withoutToken = withoutToken;
@@ -1049,9 +1168,17 @@ public final class Idmint implements AutoCloseable {
                     return switch (word) {
                         case "null" -> null;
                         case "true", "false" -> Boolean.valueOf(word);
-                        default -> Double.valueOf(word);
+                        default -> number(word);
                     };
                 }
+            }
+        }
+
+        private static Double number(String word) {
+            try {
+                return Double.valueOf(word);
+            } catch (NumberFormatException other) {
+                throw new IllegalArgumentException("the JSON of the response has a wrong value");
             }
         }
 

@@ -1,4 +1,4 @@
-// Mints as it is told to: see mod.rs one folder up.
+// Mints ids. ../mod.rs describes the arguments, the input and the output.
 package main
 
 import (

@@ -1,20 +1,37 @@
+import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import idmint.client.Idmint;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import java.util.function.Function;
 
-/** What is wrong is said with what to mend; no id is older than its validity; an append that must be sent again is done once. */
+/** Checks that errors name the remedy, that no id is older than its validity, and that a repeated append is applied only once. */
 class Errors {
     static final HttpClient HTTP = HttpClient.newHttpClient();
 
@@ -41,7 +58,7 @@ class Errors {
         throw new AssertionError("nothing was refused");
     }
 
-    /** Wants both ways to take an id refused with these words. */
+    /** Asserts that next() and nextText() fail with this status, and that both messages contain these words. */
     static void refuse(int status, String url, String format, Idmint.Options options, String... words) {
         try (var ids = open(url, format, options)) {
             for (Consumer<Idmint> take : List.<Consumer<Idmint>>of(Idmint::next, Idmint::nextText)) {
@@ -54,13 +71,142 @@ class Errors {
         }
     }
 
-    /** Wants the constructor to refuse without a secret in its words. */
+    /** Asserts that the constructor fails, and that its message does not contain the secret. */
     static void wrong(String url, Idmint.Options options) {
         try (var ids = open(url, "snowflake", options)) {
             throw new AssertionError(ids);
         } catch (IllegalArgumentException wrong) {
             claim(!wrong.toString().contains("hunter2") && wrong.getCause() == null, wrong);
         }
+    }
+
+    /** Starts a service that responds to each request with a status and a body. */
+    static HttpServer stub(Function<HttpExchange, Map.Entry<Integer, String>> answer) throws IOException {
+        var server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> {
+            var said = answer.apply(exchange);
+            var body = said.getValue().getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(said.getKey(), body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+        });
+        server.start();
+        return server;
+    }
+
+    static String urlOf(HttpServer server) {
+        return "http://127.0.0.1:" + server.getAddress().getPort();
+    }
+
+    static void tokenInSuccess() throws IOException {
+        var server = stub(exchange -> Map.entry(200, "{\"number\":\"1\",\"text\":\"INV-acme-00001\"}"));
+        try (var ids = open(urlOf(server), "snowflake", options().token("acme"))) {
+            claim(ids.number("acme-2026", "order-1").text().equals("INV-acme-00001"), "the token is replaced in a success");
+        }
+        server.stop(0);
+    }
+
+    /** If one address closes each connection during the TLS handshake, the client uses the other address. */
+    static void cutHandshake(String secured, Path caFile) throws IOException {
+        try (var cutting = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            var thread = new Thread(() -> {
+                try {
+                    while (true) {
+                        cutting.accept().close();
+                    }
+                } catch (IOException closed) {
+                    // The test has ended.
+                }
+            });
+            thread.start();
+            var cut = "https://127.0.0.1:" + cutting.getLocalPort();
+            try (var ids = new Idmint(List.of(cut, secured), "snowflake", options().caFile(caFile))) {
+                claim(ids.mint(1).size() == 1, "an id");
+            }
+        }
+    }
+
+    /** If ids do not fit into a long, the client requests their texts from the service. */
+    static void wideExample() throws IOException {
+        var format = "{\"rule\":\"sequenced\",\"minted\":true,\"bits\":64,"
+                + "\"encodings\":[{\"name\":\"decimal\",\"length\":null,\"pattern\":\"^(?:0|[1-9][0-9]{0,19})$\"}],"
+                + "\"example\":{\"value\":\"14824562805964800007\",\"encodings\":{\"decimal\":\"14824562805964800007\"}}}";
+        var server = stub(exchange -> Map.entry(200, exchange.getRequestURI().getPath().startsWith("/formats/")
+                ? format : "{\"ids\":[\"14824562805964800008\"]}"));
+        try (var ids = open(urlOf(server), "big", options().prefetchCount(1).prefetchCountMax(1))) {
+            claim(ids.nextText().equals("14824562805964800008"), "a text of the service");
+        }
+        server.stop(0);
+    }
+
+    static void serialized(Idmint.Failure failure) throws Exception {
+        var bytes = new ByteArrayOutputStream();
+        try (var out = new ObjectOutputStream(bytes)) {
+            out.writeObject(failure);
+        }
+        try (var in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+            var read = (Idmint.Failure) in.readObject();
+            claim(read.slug().equals(failure.slug()) && Objects.equals(read.reason(), failure.reason()), read);
+        }
+    }
+
+    /** After a 503 for one kind of request, the client still sends other requests to the same address. */
+    static void partlyUnable() throws IOException {
+        var asked = new AtomicInteger();
+        var server = stub(exchange -> {
+            asked.incrementAndGet();
+            var path = exchange.getRequestURI().getPath();
+            return path.startsWith("/numbers/") ? Map.entry(503, "{\"type\":\"/problems/numbers-held\"}")
+                    : path.startsWith("/ledgers/") ? Map.entry(503, "{\"type\":\"/problems/clock-behind\",\"retry_after_ms\":20000}")
+                    : Map.entry(200, "{\"ids\":[\"1\"]}");
+        });
+        try (var ids = open(urlOf(server), "snowflake", new Idmint.Options())) {
+            claim(failureOf(() -> ids.number("acme-2026", "order-1")).slug().equals("numbers-held"), "a held series");
+            claim(ids.mint(1).equals(List.of("1")), "an id");
+            claim(failureOf(() -> ids.append("aa77f99c", List.of("{}"))).slug().equals("clock-behind"), "a clock that is behind");
+            claim(ids.mint(1).equals(List.of("1")), "an id");
+        }
+        // The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+        claim(asked.get() == 4, asked);
+        // An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+        try (var ids = new Idmint(List.of("http://127.0.0.1:1", urlOf(server)), "snowflake", options())) {
+            var held = failureOf(() -> ids.number("acme-2026", "order-1"));
+            claim("numbers-held".equals(held.slug()) && asked.get() == 5, held);
+            claim(ids.mint(1).equals(List.of("1")), "an id");
+        }
+        server.stop(0);
+    }
+
+    /** The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id. */
+    static void oneDeadline() throws Exception {
+        var server = stub(exchange -> {
+            try {
+                new CountDownLatch(1).await(450, TimeUnit.MILLISECONDS);
+            } catch (InterruptedException ended) {
+                Thread.currentThread().interrupt();
+            }
+            return exchange.getRequestMethod().equals("POST") ? Map.entry(200, "{\"ids\":[\"1\"]}") : Map.entry(404, "{}");
+        });
+        var late = new AtomicInteger();
+        var options = new Idmint.Options().timeout(Duration.ofSeconds(1)).prefetchCount(1).prefetchCountMax(1);
+        try (var ids = open(urlOf(server), "snowflake", options)) {
+            var threads = new ArrayList<Thread>();
+            for (int at = 0; at < 2; at++) {
+                threads.add(new Thread(() -> {
+                    try {
+                        ids.nextText();
+                    } catch (Idmint.Failure failure) {
+                        late.incrementAndGet();
+                    }
+                }));
+                threads.get(at).start();
+            }
+            for (var thread : threads) {
+                thread.join();
+            }
+        }
+        claim(late.get() > 0, "both ids came within 1 s");
+        server.stop(0);
     }
 
     static long unixMs(long snowflake) {
@@ -82,7 +228,7 @@ class Errors {
         refuse(403, plain, "snowflake", options().token(args[2]), "scopes", "http.tokens");
         refuse(404, plain, "invoice", options().token(token), "invoice");
         refuse(422, plain, "siq", options().token(token), "this works: POST /ids/siq?type=");
-        refuse(0, "http://127.0.0.1:1", "snowflake", options().timeout(Duration.ofSeconds(1)), "http://127.0.0.1:1");
+        refuse(0, "http://127.0.0.1:1", "snowflake", options().timeout(Duration.ofSeconds(5)), "http://127.0.0.1:1");
         refuse(0, secured, "snowflake", options(), "Options.caFile");
         try (var uuids = open(plain, "uuid7", options().token(token))) {
             var refused = failureOf(uuids::next);
@@ -113,7 +259,7 @@ class Errors {
             claim(siq.nextText().length() == 28, "a SIQ");
         }
 
-        // Texts that are made of numbers, and those that the service makes, are the same.
+        // Texts that the client makes from numbers, and texts of the service, must have the same form.
         for (var row : List.of(
                 List.of("snowflake", "", "", "[1-9][0-9]{17,18}"),
                 List.of("snowflake", "encoding", "hex", "[1-9a-f][0-9a-f]{15}"),
@@ -137,7 +283,9 @@ class Errors {
         var ledger = created.replaceAll(".*\"ledger\":\"([0-9a-f]{8})\".*\\s*", "$1");
         var lost = new AtomicInteger();
         var losing = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        var lastPath = new AtomicReference<String>();
         losing.createContext("/", exchange -> {
+            lastPath.set(exchange.getRequestURI().getRawPath());
             try {
                 var request = HttpRequest.newBuilder(URI.create(plain + exchange.getRequestURI()));
                 for (var name : List.of("Authorization", "Content-Type", "Idempotency-Key")) {
@@ -166,28 +314,49 @@ class Errors {
             claim(appended.size() == 1 && lost.get() == 3, appended + " after " + lost);
             var again = ids.append(ledger, List.of(event));
             claim(!again.equals(appended), again);
+            var keyed = ids.append(ledger, List.of(event), "order-1");
+            claim(!keyed.equals(again) && ids.append(ledger, List.of(event), "order-1").equals(keyed), keyed);
             for (var key : List.of("order-1", "order-1", "order-2")) {
                 long expected = key.equals("order-1") ? 1 : 2;
                 var given = ids.number("java", key);
                 claim(given.equals(new Idmint.SeriesNumber(expected, Long.toString(expected))), given);
             }
             var chain = send("GET", plain + "/ledgers/" + ledger + "/ids", token, new byte[0]);
-            // Genesis and two events, though the first was sent three times.
+            // The ledger has its first event and three more, although one was sent three times and another one twice.
             claim(chain.contains(appended.get(0)) && chain.contains(again.get(0)), chain);
-            claim(chain.split("\"place\":").length - 1 <= 3, chain);
+            claim(chain.split("\"place\":").length - 1 <= 4, chain);
             var texts = ids.mint(1000);
             claim(new HashSet<>(texts).size() == 1000, texts.size());
             claim(ids.decode(texts.get(0)).get("id").equals(texts.get(0)), texts.get(0));
+            // The client does not send half of a surrogate pair.
+            var half = "{\"event\":\"Paid\",\"entities\":{},\"data\":{\"note\":\"\ud800\"}}";
+            for (var act : List.<Runnable>of(() -> ids.append(ledger, List.of(half)), () -> ids.decode("\ud800"))) {
+                var unsent = failureOf(act);
+                claim(unsent.kind() == Idmint.Kind.REFUSED && unsent.status() == 0, unsent);
+            }
+            // The client escapes dots, so that they stay a segment of the path.
+            for (var dots : List.of(".", "..")) {
+                claim(failureOf(() -> ids.decode(dots)).status() == 404, dots);
+                claim(failureOf(() -> ids.number(dots, "order-1")).status() == 422, dots);
+            }
+            claim(lastPath.get().equals("/numbers/%252E%252E"), lastPath);
             var unread = failureOf(() -> ids.decode("no id at all"));
             claim(unread.status() == 404 && unread.slug().equals("no-format-matches"), unread);
+            serialized(unread);
         }
         losing.stop(0);
+        tokenInSuccess();
+        oneDeadline();
+        partlyUnable();
+        wideExample();
+        cutHandshake(secured, Path.of(args[4]));
         for (var wrong : List.of(" \n", "hunter2\r\nx: y", "hunter2\u00e9")) {
             wrong(plain, options().token(wrong));
         }
         for (var wrong : List.of("http://user:hunter2@x", "ftp://user:hunter2@x:port", "ftp://x", "http://hunter2 @x")) {
             wrong(wrong, options());
         }
+        wrong(plain, options().timeout(ChronoUnit.FOREVER.getDuration()));
         try (var trimmed = open(plain, "snowflake", options().token(" " + token + "\n"))) {
             claim(trimmed.next() > 0, "a token with white space around it");
         }

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** Mints as it is told to: see mod.rs one folder up. */
+/** Mints ids. ../mod.rs describes the arguments, the input and the output. */
 class Mint {
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[2]);

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Uses up the threads that this process may have. A call then fails and does not hang; once there are threads again, it works. */
+/** Starts as many threads as this process may have. A call must then fail and not hang. After these threads end, calls must succeed. */
 class NoThreads {
     public static void main(String[] args) throws InterruptedException {
         var options = new Idmint.Options().prefetchCount(1).prefetchCountMax(1).timeout(Duration.ofSeconds(20));
@@ -25,10 +25,10 @@ class NoThreads {
                     threads.add(thread);
                 }
             } catch (OutOfMemoryError none) {
-                // As intended.
+                // All threads that this process may have are running.
             }
             try {
-                // One id per request, so that the second call at the latest needs a thread.
+                // Each request fetches a single id, so the second call needs a thread at the latest.
                 for (int call = 0; call < 3; call++) {
                     ids.next();
                 }
@@ -49,7 +49,7 @@ class NoThreads {
                     }
                     break;
                 } catch (Idmint.Failure failed) {
-                    // The next attempt follows after a pause.
+                    // The client waits before it retries.
                     if (attempt == 10_000) {
                         throw failed;
                     }

@@ -1,4 +1,4 @@
-// What is wrong is said with what to mend; no id is older than its validity; an append that must be sent again is done once.
+// Checks that errors name the remedy, that no id is older than its validity, and that a repeated append is applied only once.
 
 import assert from "node:assert";
 import { readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ await refuse(401, ["set token", "http.tokens"], plain, "snowflake", {});
 await refuse(403, ["http.tokens"], plain, "snowflake", { token: reader });
 await refuse(404, ["invoice"], plain, "invoice", { token });
 await refuse(422, ["this works: POST /ids/siq?type="], plain, "siq", { token });
-await refuse(undefined, ["http://127.0.0.1:1"], "http://127.0.0.1:1", "snowflake", { timeout: 1 });
+await refuse(undefined, ["http://127.0.0.1:1"], "http://127.0.0.1:1", "snowflake", { timeout: 5 });
 
 const uuids = new Ids(plain, "uuid7", { token });
 await assert.rejects(async () => uuids.nextBigInt(), (error) => error.status === 406 && error.reason === "rows" && error.code === "refused");
@@ -60,7 +60,7 @@ const siq = new Ids(plain, "siq", { token, query: { type: "message" } });
 assert((await siq.nextBigInt()) > 1n << 64n);
 await siq.close();
 
-// Texts that are made of numbers, and those that the service makes, are the same.
+// Texts that the client makes from numbers, and texts of the service, must have the same form.
 for (const [format, query, form] of [
   ["snowflake", {}, /^[1-9][0-9]{17,18}$/],
   ["snowflake", { encoding: "hex" }, /^[1-9a-f][0-9a-f]{15}$/],
@@ -111,18 +111,86 @@ const [appended] = await ids.append(ledger, [event]);
 assert.equal(lost, 3);
 const [again] = await ids.append(ledger, [event]);
 assert.notEqual(again, appended);
+const keyed = await ids.append(ledger, [event], { key: "order-1" });
+assert.deepEqual(await ids.append(ledger, [event], { key: "order-1" }), keyed);
+assert.notEqual(keyed[0], again);
+await assert.rejects(ids.append(ledger, [event], { key: "two words" }), TypeError);
 for (const [key, number] of [["order-1", "1"], ["order-1", "1"], ["order-2", "2"]]) {
   assert.deepEqual(await ids.number("javascript", key), { number, text: number });
 }
 const chain = await (await fetch(`${plain}/ledgers/${ledger}/ids`, { headers: { authorization } })).json();
-assert.deepEqual(chain.ids.slice(-2).map((id) => id.id ?? id), [appended, again]);
+assert.deepEqual(chain.ids.slice(-2).map((id) => id.id ?? id), [again, ...keyed]);
 const texts = await ids.mint(1000);
 assert.equal(new Set(texts).size, 1000);
 assert.equal((await ids.decode(texts[0])).id, texts[0]);
 await assert.rejects(ids.decode("no id at all"), { status: 404, slug: "no-format-matches" });
+// The client escapes dots, so that they stay a segment of the path, and does not send half of a surrogate pair.
+for (const dots of [".", ".."]) {
+  await assert.rejects(ids.decode(dots), { status: 404, code: "refused" });
+  await assert.rejects(ids.number(dots, "order-1"), { status: 422, code: "refused" });
+}
+await assert.rejects(ids.decode("\ud800"), { code: "refused", outcomeUnknown: false });
+assert.equal((await ids.mint(1)).length, 1);
 await ids.close();
 losing.close();
 losing.closeAllConnections();
+
+/** Starts a service that responds to each request with `[status, body]` of `answer`, and returns its URL. */
+const stubs = [];
+async function stub(answer) {
+  const server = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) {
+      parts.push(part);
+    }
+    const [status, body] = answer(request, Buffer.concat(parts).toString());
+    response.writeHead(status).end(JSON.stringify(body));
+  });
+  stubs.push(server);
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+// After a 503 for one kind of request, the client still sends other requests to the same address.
+const asked503 = [];
+const partlyUrl = await stub(({ url }) => {
+  asked503.push(url);
+  if (url.startsWith("/numbers/")) {
+    return [503, { type: "/problems/numbers-held" }];
+  }
+  return url.startsWith("/ledgers/") ? [503, { type: "/problems/clock-behind", retry_after_ms: 20_000 }] : [200, { ids: ["1"] }];
+});
+const partly = new Ids(partlyUrl, "snowflake");
+for (const [act, slug] of [[() => partly.number("acme-2026", "order-1"), "numbers-held"], [() => partly.append("aa77f99c", [{}]), "clock-behind"]]) {
+  await assert.rejects(act, { slug, code: "unavailable" });
+  assert.deepEqual(await partly.mint(1), ["1"]);
+}
+// The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+assert.equal(asked503.length, 4);
+await partly.close();
+// An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+const partlyDown = new Ids(["http://127.0.0.1:1", partlyUrl], "snowflake", { timeout: 60 });
+await assert.rejects(partlyDown.number("acme-2026", "order-1"), { status: 503, slug: "numbers-held" });
+assert.equal(asked503.length, 5);
+assert.deepEqual(await partlyDown.mint(1), ["1"]);
+await partlyDown.close();
+
+// The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+const slow = createServer((request, answer) => {
+  const isMint = request.method === "POST";
+  setTimeout(() => answer.writeHead(isMint ? 200 : 404).end(isMint ? '{"ids":["1"]}' : "{}"), 450);
+});
+stubs.push(slow);
+await new Promise((resolve) => slow.listen(0, "127.0.0.1", resolve));
+const hurried = new Ids(`http://127.0.0.1:${slow.address().port}`, "snowflake", { timeout: 1, prefetchCount: 1, prefetchCountMax: 1 });
+const both = await Promise.allSettled([hurried.next(), hurried.next()]);
+assert(both.some(({ reason }) => reason?.code === "unavailable"), "both ids came within 1 s");
+await hurried.close();
+
+// In a successful response, the client does not redact text that is equal to its token.
+const invoices = new Ids(await stub(() => [200, { number: "1", text: "INV-acme-00001" }]), "snowflake", { token: "acme" });
+assert.deepEqual(await invoices.number("acme-2026", "order-1"), { number: "1", text: "INV-acme-00001" });
+await invoices.close();
 for (const wrong of [{ prefetchCount: 0 }, { prefetchCount: 20_000 }, { prefetchValidity: 0 }]) {
   assert.throws(() => new Ids(plain, "snowflake", wrong), RangeError);
 }
@@ -137,7 +205,7 @@ for (const wrong of [" \n", "hunter2\r\nx: y", "hunter2\u00e9"]) {
 const trimmed = new Ids(plain, "snowflake", { token: ` ${token}\n`, timeout: 60 });
 assert.equal(typeof JSON.parse(JSON.stringify({ id: await trimmed.next() })).id, "string");
 
-// An aborted call ends at once, with the reason, and others go on.
+// An aborted call fails immediately with the reason of the abort.
 const silent = createServer(() => {});
 await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
 const waiting = new Ids(`http://127.0.0.1:${silent.address().port}`, "snowflake", { timeout: 600 });
@@ -151,4 +219,8 @@ await waiting.close();
 silent.close();
 silent.closeAllConnections();
 await trimmed.close();
+for (const server of stubs) {
+  server.close();
+  server.closeAllConnections();
+}
 console.log("done");

@@ -1,4 +1,4 @@
-// Mints as it is told to, by tasks: see mod.rs one folder up.
+// Mints ids with concurrent tasks. ../mod.rs describes the arguments, the input and the output.
 
 import assert from "node:assert";
 import { createInterface } from "node:readline";

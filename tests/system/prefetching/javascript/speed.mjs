@@ -1,4 +1,4 @@
-// Prints nanoseconds of next(), of uuid4 and of a counter: the median of 21 runs of one thread.
+// Prints how many nanoseconds next(), a version 4 UUID and a counter take: the median of 21 runs on one thread.
 
 import { randomUUID } from "node:crypto";
 
@@ -8,10 +8,10 @@ const [calls, runs] = [20_000, 21];
 const ids = new Ids(url, "snowflake", { prefetchCount: 100_000, prefetchCountMax: 100_000 });
 let [counter, last] = [0n, 0n];
 
-/** `fill`: what there must be before each run. */
+/** Returns the median time of `call` in nanoseconds. Waits for `fill` before each run. */
 async function nanos(call, fill = () => {}) {
   const times = [];
-  // The first runs are for the compiler.
+  // The runs below 0 warm up the JIT compiler, and run 0 overwrites their times.
   for (let run = -runs; run < runs; run += 1) {
     await fill();
     const begun = process.hrtime.bigint();
@@ -23,7 +23,7 @@ async function nanos(call, fill = () => {}) {
   return times.sort((one, other) => one - other)[runs >> 1].toFixed(1);
 }
 
-/** Enough for a run. */
+/** Waits until the client has prefetched ids. Until then, next() returns a promise and not a string. */
 async function fill() {
   while (typeof ids.next() !== "string") {
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-// Compiles with the types of the client alone.
+// Must compile with the type declarations of the client and no others.
 import { IdmintError, Ids, version, type Options, type SeriesNumber } from "./idmint.mjs";
 
 const options: Options = { token: "t", prefetchCount: 10, query: { type: "message" } };
@@ -10,7 +10,7 @@ export async function all(): Promise<[string, bigint, string[], unknown]> {
   } catch (error) {
     throw error instanceof IdmintError && error.code === "unavailable" && !error.outcomeUnknown ? error.retryAfterMs : error;
   } finally {
-    await ids.append("aa77f99c", [{ event: "Paid", entities: {} }], { signal });
+    await ids.append("aa77f99c", [{ event: "Paid", entities: {} }], { signal, key: "order-1" });
     const { number, text }: SeriesNumber = await ids.number(version, "order-1");
     console.log(JSON.stringify({ number, text }));
     await ids.close();

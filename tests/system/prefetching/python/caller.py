@@ -1,4 +1,4 @@
-"""A caller, which mypy checks with the types of the client alone."""
+"""A program that uses the client. mypy checks it against the annotations of the client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What is wrong is said with what to mend; an append that must be sent again is done once; TLS trusts a file."""
+"""Checks that errors name the remedy, that a repeated append is applied only once, and that TLS trusts a given file."""
 
 import asyncio
+import concurrent.futures
 import copy
 import http.server
 import json
@@ -49,12 +50,12 @@ for act in (take, take_text):
     refusal(Refused, 404, "invoice", act=act, token=token, name="invoice")
     refusal(Refused, 422, "this works: POST /ids/siq?type=", act=act, token=token, name="siq")
     began = time.monotonic()
-    refusal(Unavailable, None, "http://127.0.0.1:1", act=act, urls="http://127.0.0.1:1", timeout=1)
+    refusal(Unavailable, None, "http://127.0.0.1:1", act=act, urls="http://127.0.0.1:1", timeout=5)
     assert time.monotonic() - began >= 0.05, "it is asked more than once"
 assert refusal(Refused, 406, "drawn at random", act=take, token=token, name="uuid7").reason == "rows"
 refusal(Refused, 401, act=lambda ids: asyncio.run(ids.anext()))
 
-# One address fails, another one answers.
+# If one address fails, the client uses the other one.
 with Ids(["127.0.0.1:1", url], "snowflake", token=token) as ids:
     assert len({ids.next() for _ in range(300)}) == 300
     assert len(set(ids.mint(1000))) == 1000
@@ -72,14 +73,14 @@ with Ids(["127.0.0.1:1", url], "snowflake", token=token) as ids:
         except TypeError as error:
             assert "make another Ids" in str(error)
 
-# As many as the format never has at once: so many are asked for that it has. Types go with the request.
+# The format never has this many ids at once, so the client requests fewer. The type of the ids is sent with each request.
 with Ids(url, "payment", token=token, prefetch_count=90_000, prefetch_count_max=90_000, prefetch_validity=600) as ids:
     assert ids.next() < ids.next() < 36**9
     assert ids._numbers._count < 90_000
 with Ids(url, "siq", token=token, query={"type": "message"}) as ids:
     assert ids.next() > 2**64 and len(ids.next_text()) == 28
 
-# Texts that are made of numbers, and those that the service makes, are the same.
+# Texts that the client makes from numbers, and texts of the service, must have the same form.
 for name, query, form, of_numbers in [
     ("snowflake", {}, "[1-9][0-9]{17,18}", True),
     ("snowflake", {"encoding": "hex"}, "[1-9a-f][0-9a-f]{15}", True),
@@ -93,16 +94,16 @@ for name, query, form, of_numbers in [
         with Ids(url, name, token=allowed, query=query, timeout=60) as ids:
             texts = [ids.next_text(), ids.next_text(), asyncio.run(ids.anext_text())]
             assert len(set(texts)) == 3 and all(re.fullmatch(form, text) for text in texts), texts
-            # Who may not read formats has texts of the service.
+            # If the token cannot read formats, the client requests texts from the service.
             assert bool(ids._text_of) == (of_numbers and allowed == token), name
             if allowed == token:
                 assert any(match["format"] == name for match in ids.decode(texts[0])["matches"]), texts
-# An alphabet in another order is known by the example.
+# The example shows that the alphabet has another order, so the client must not make texts itself.
 shuffled = {"name": "x", "length": 4, "pattern": "^[0-9A-Z]{4}$"}
 example = {"value": "35", "encodings": {"x": "000A"}}
 assert not idmint._number_text({"rule": "sequenced", "minted": True, "encodings": [shuffled], "example": example}, {})
 
-# A ledger, and an append whose answer is lost twice.
+# Create a ledger, and lose the response to an append twice.
 headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
 with open(genesis, "rb") as file:
     created = urllib.request.Request(url + "/ledgers", file.read(), headers)
@@ -125,12 +126,30 @@ with Ids(url, "snowflake", token=token) as ids:
     assert ids.number("python", "order-1") == SeriesNumber(1, "1") and len(lost) == 2
     assert [ids.number("python", key) for key in ("order-1", "order-2")] == [SeriesNumber(1, "1"), SeriesNumber(2, "2")]
 
+# The client escapes dots, so that they stay a segment of the path, and does not send half of a surrogate pair.
+for dots in (".", ".."):
+    assert idmint._segment(dots) == dots.replace(".", "%252E")
+    refusal(Refused, 404, token=token, act=lambda ids: ids.decode(dots))
+    refusal(Refused, 422, token=token, act=lambda ids: ids.number(dots, "order-1"))
+refusal(Refused, None, "surrogate", token=token, act=lambda ids: ids.decode("\ud800"))
+
 secured = f"https://127.0.0.1:{secured_port}"
 with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
     assert len({ids.next() for _ in range(150)}) == 150
 refusal(Refused, None, "ca_file", urls=secured)
+# close() ends the connection of a pending request, but keeps its TLS layer, so that nothing is sent as plain text.
+with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
+    ids.mint(1)
+    under_way = ids._http._addresses[0].idle.pop()
+    ids.close()
+    try:
+        under_way.sock.sock.sendall(b"secret")
+        raise AssertionError("the connection is open")
+    except OSError:
+        assert under_way.sock.sock._sslobj is not None, "the request would be sent as plain text"
+    under_way.end()
 
-# A service that is busy is not asked again before it says so, and then answers.
+# The client does not retry before the time that a busy service has requested. The retry then succeeds.
 asked_at = []
 
 
@@ -154,7 +173,7 @@ with Ids(f"http://127.0.0.1:{busy.server_port}", "snowflake") as ids:
     assert ids.mint(2) == ["1", "2"] and len(asked_at) == 2 and asked_at[1] - asked_at[0] >= 0.7, asked_at
 busy.shutdown()
 
-# While one address is down, a large refill asks the busy one for fewer ids at once.
+# While one address is down and the other one is busy, the client requests fewer ids at once.
 counts = []
 
 
@@ -177,6 +196,112 @@ with socket.create_server(("127.0.0.1", 0)) as free:
 with Ids([down, f"http://127.0.0.1:{busy.server_port}"], "snowflake", prefetch_count=10_000) as ids:
     assert ids.next() == 7 and counts == [10_000, 1024], counts
 busy.shutdown()
+
+# After a 503 for one kind of request, the client still sends other requests to the same address.
+paths = []
+
+
+class PartlyUnable(Busy):
+    def do_POST(self):
+        paths.append(self.path)
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        is_held, is_behind = self.path.startswith("/numbers/"), self.path.startswith("/ledgers/")
+        problem = {"type": "/problems/numbers-held"} if is_held else {"type": "/problems/clock-behind", "retry_after_ms": 20_000}
+        body = json.dumps(problem if is_held or is_behind else {"ids": ["1"]}).encode()
+        self.send_response(503 if is_held or is_behind else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+partly = http.server.HTTPServer(("127.0.0.1", 0), PartlyUnable)
+threading.Thread(target=partly.serve_forever, daemon=True).start()
+with Ids(f"http://127.0.0.1:{partly.server_port}", "snowflake") as ids:
+    for act in (lambda: ids.number("acme-2026", "order-1"), lambda: ids.append("aa77f99c", [{}])):
+        try:
+            act()
+            raise AssertionError("it is not refused")
+        except Unavailable as error:
+            assert error.slug in ("numbers-held", "clock-behind"), error
+        assert ids.mint(1) == ["1"]
+# The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+assert len(paths) == 4, paths
+# An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+with Ids([down, f"http://127.0.0.1:{partly.server_port}"], "snowflake", timeout=60) as ids:
+    try:
+        ids.number("acme-2026", "order-1")
+        raise AssertionError("it is not refused")
+    except Unavailable as error:
+        assert (error.status, error.slug, len(paths)) == (503, "numbers-held", 5), (error, paths)
+    assert ids.mint(1) == ["1"]
+partly.shutdown()
+
+
+# The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+class Slow(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        threading.Event().wait(0.45)
+        body = b'{"ids":["1"]}' if self.command == "POST" else b"{}"
+        self.send_response(200 if self.command == "POST" else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+slow = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+slow.handle_error = lambda *_: None  # The client has closed the connection.
+threading.Thread(target=slow.serve_forever, daemon=True).start()
+late = []
+
+
+def take_late(take):
+    try:
+        take()
+    except Unavailable as error:
+        late.append(error)
+
+
+async def take_two_in_tasks(ids):
+    taken = await asyncio.gather(ids.anext_text(), ids.anext_text(), return_exceptions=True)
+    late.extend(one for one in taken if isinstance(one, Unavailable))
+
+
+slow_settings = {"timeout": 1, "prefetch_count": 1, "prefetch_count_max": 1}
+with Ids(f"http://127.0.0.1:{slow.server_port}", "snowflake", **slow_settings) as ids:
+    threads = [threading.Thread(target=take_late, args=(ids.next_text,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert late, "both ids came within 1 s"
+late.clear()
+with Ids(f"http://127.0.0.1:{slow.server_port}", "snowflake", **slow_settings) as ids:
+    asyncio.run(take_two_in_tasks(ids))
+    assert late, "both ids came within 1 s"
+slow.shutdown()
+
+
+async def take_with_busy_executor(ids):
+    """The threads of the executor wait, so that none of them can request the description of the format."""
+    loop, ended = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+    waiting = loop.run_in_executor(None, ended.wait, 60)
+    try:
+        await ids.anext_text()
+        raise AssertionError("the executor was not busy")
+    except Unavailable:
+        assert not waiting.done(), "the call waited for the executor"
+    finally:
+        ended.set()
+
+
+with Ids(url, "snowflake", token=token, timeout=0.2) as ids:
+    asyncio.run(take_with_busy_executor(ids))
 
 closed = Ids(url, "snowflake", token=token)
 closed.next()

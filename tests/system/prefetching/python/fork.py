@@ -1,9 +1,10 @@
-"""Eight children are forked from a filled stock and print 40 ids each. Ways: os.fork, multiprocessing, and a fork that Python is
-not told of. `unguarded` takes the guard away."""
+"""Forks eight children from a process that has prefetched ids. Each child prints 40 ids. The ways to fork are os.fork,
+multiprocessing, and a fork that Python does not notice. `unguarded` turns off the client's protection against forks."""
 
 import ctypes
 import multiprocessing
 import os
+import select
 import sys
 
 import idmint
@@ -12,13 +13,24 @@ url, way, guard = sys.argv[1:]
 CHILDREN, IDS = 8, 40
 
 if guard == "unguarded":
-    # From now on a process keeps what it was forked with.
+    # Let a child keep the ids that its parent has prefetched.
     idmint.Ids._restart = lambda self: None
 
 ids = idmint.Ids(url, "snowflake", prefetch_count=1000)
 ids.next()
-# What is fetched is here: no thread of this process is at work.
+# The prefetch is complete, so no thread of the client is running.
 assert ids._numbers._filler is None
+
+
+# If Python did not notice a fork, close() in the child must leave the connection of the parent open.
+if way == "unnoticed" and guard == "guarded":
+    sock = ids._http._addresses[0].idle[0].sock.sock
+    closing = ctypes.PyDLL(None).fork()
+    if closing == 0:
+        ids.close()
+        os._exit(0)
+    assert os.waitpid(closing, 0)[1] == 0
+    assert not select.select([sock], [], [], 0)[0], "the connection was shut down"
 
 
 def print_ids():

@@ -1,4 +1,4 @@
-"""Mints as it is told to: see mod.rs one folder up. With TASKS in the environment by tasks of asyncio, not by threads."""
+"""Mints ids. ../mod.rs describes the arguments, the input and the output. If TASKS is set, uses asyncio tasks instead of threads."""
 
 import asyncio
 import os

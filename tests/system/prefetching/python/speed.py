@@ -1,4 +1,4 @@
-"""Prints nanoseconds of next(), of uuid4 and of a counter: the median of 21 runs of one thread."""
+"""Prints how many nanoseconds next(), a version 4 UUID and a counter take: the median of 21 runs on one thread."""
 
 import itertools
 import statistics

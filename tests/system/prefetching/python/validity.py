@@ -1,4 +1,4 @@
-"""An id that is too old is not handed out; until then an outage goes unnoticed."""
+"""Checks that the client returns no id older than its validity, and that its prefetched ids bridge an outage until then."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ def unix_ms(snowflake):
     return (snowflake >> 22) + 1_420_070_400_000
 
 
-# A start is ahead of its clock by a second at most, and has caught up after two.
+# A started service mints at most one second ahead of its clock, so its clock has caught up after two seconds.
 time.sleep(2)
 short = Ids(url, "snowflake", prefetch_validity=0.3)
 first = short.next()
@@ -35,7 +35,7 @@ bridged = Ids(url, "snowflake", prefetch_count=1000, prefetch_validity=20.0, tim
 began = time.monotonic()
 seen = {bridged.next()}
 os.kill(int(pid), signal.SIGKILL)
-# Half of what is here is left when more is asked for, in vain.
+# The client requests more ids while half of its stock is left. These requests fail.
 seen.update(bridged.next() for _ in range(900))
 assert len(seen) == 901
 time.sleep(max(0.0, 20.1 - (time.monotonic() - began)))

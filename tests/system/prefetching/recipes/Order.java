@@ -2,7 +2,7 @@ import idmint.client.Idmint;
 import java.util.List;
 import javax.persistence.Entity;
 
-/** What becomes of the recipe, which stands in Numbered.java. */
+/** Runs the recipe in Numbered.java. An order must keep its id, and another order must get another id. */
 @Entity
 class Order extends Numbered {
     public static void main(String[] args) throws ReflectiveOperationException {

@@ -1,4 +1,4 @@
-"""What becomes of the recipe, which stands in `recipe.py`: a lone row and a batch have ids of their own."""
+"""Runs the recipe in `recipe.py`. A single row and each row of a batch must get their own ids."""
 
 import django
 from django.conf import settings

@@ -1,4 +1,4 @@
-// What becomes of the recipe, which stands in recipe.go: a batch has ids of its own.
+// Runs the recipe in recipe.go. Each row of a batch must get its own id.
 package main
 
 import (
@@ -28,6 +28,7 @@ func main() {
 	_, err = db.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
 	check(err)
 	check(order(context.Background(), db, ids, []string{"tea", "milk", "sugar"}))
+	check(order(context.Background(), db, ids, nil))
 	var count, least int64
 	check(db.QueryRow("SELECT count(DISTINCT id), min(id) FROM orders").Scan(&count, &least))
 	if count != 3 || least < 1<<60 {

@@ -1,5 +1,5 @@
-"""Eight workers of gunicorn, forked from a process whose stock is filled, hand out 40 ids an answer: prints all of eight workers.
-`unguarded` takes the guard away. With an address in IDMINT_URL it is the program that gunicorn serves."""
+"""Prints 40 ids of each of eight gunicorn workers, which are forked from a process that has prefetched ids. `unguarded` turns off
+the client's protection against forks. If IDMINT_URL is set, this file is the application that gunicorn serves."""
 
 import http.client
 import os
@@ -14,7 +14,7 @@ if "IDMINT_URL" in os.environ:
     import idmint
 
     if os.environ["GUARD"] == "unguarded":
-        # From now on a process keeps what it was forked with.
+        # Let a worker keep the ids that its parent has prefetched.
         idmint.Ids._restart = lambda self: None
     ids = idmint.Ids(os.environ["IDMINT_URL"], "snowflake", prefetch_count=1000)
     ids.next()
@@ -50,7 +50,7 @@ def main(url, guard):
                 if response.status != 200:
                     continue
                 worker, *numbers = body.split()
-                # The first answer of each: later ones are of other pieces.
+                # Keep only the first response of each worker. Later ones have later ids of the stock.
                 of_worker.setdefault(worker, numbers)
         finally:
             server.terminate()

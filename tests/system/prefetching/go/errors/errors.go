@@ -1,4 +1,4 @@
-// What is wrong is said with what to mend; no id is older than its validity; an append that must be sent again is done once.
+// Checks that errors name the remedy, that no id is older than its validity, and that a repeated append is applied only once.
 package main
 
 import (
@@ -42,7 +42,7 @@ func open(url, format string, options idmint.Options) *idmint.Ids {
 	return ids
 }
 
-// refuse wants both ways to take an id refused with these words.
+// refuse asserts that Next and NextText fail with this status, and that both errors contain these words.
 func refuse(status int, url, format string, options idmint.Options, words ...string) {
 	ids := open(url, format, options)
 	defer ids.Close()
@@ -57,12 +57,16 @@ func refuse(status int, url, format string, options idmint.Options, words ...str
 	}
 }
 
-// losing passes requests on to a service, and loses the first two answers.
+// lastPath is the path of the last request, as it was sent.
+var lastPath atomic.Value
+
+// losing starts a proxy that forwards requests to a service, but drops the first two responses.
 func losing(to string) (string, *atomic.Int32) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	lost := new(atomic.Int32)
 	pass := func(answer http.ResponseWriter, request *http.Request) {
+		lastPath.Store(request.RequestURI)
 		body, err := io.ReadAll(request.Body)
 		check(err)
 		passed, err := http.NewRequest(request.Method, to+request.URL.String(), bytes.NewReader(body))
@@ -82,6 +86,18 @@ func losing(to string) (string, *atomic.Int32) {
 	return "http://" + listener.Addr().String(), lost
 }
 
+// stub starts a server that responds to each request with a status and a body.
+func stub(answer func(*http.Request) (int, string)) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	go http.Serve(listener, http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		status, body := answer(request)
+		out.WriteHeader(status)
+		_, _ = io.WriteString(out, body)
+	}))
+	return "http://" + listener.Addr().String()
+}
+
 func main() {
 	plain, token, reader, secured, caFile := "http://127.0.0.1:"+os.Args[1], os.Args[2], os.Args[3], "https://127.0.0.1:"+os.Args[4], os.Args[5]
 	genesis, err := os.ReadFile(os.Args[6])
@@ -92,7 +108,7 @@ func main() {
 	refuse(403, plain, "snowflake", idmint.Options{Token: reader}, "scopes", "http.tokens")
 	refuse(404, plain, "invoice", may, "invoice")
 	refuse(422, plain, "siq", may, "this works: POST /ids/siq?type=")
-	refuse(0, "http://127.0.0.1:1", "snowflake", idmint.Options{Timeout: time.Second}, "http://127.0.0.1:1")
+	refuse(0, "http://127.0.0.1:1", "snowflake", idmint.Options{Timeout: 5 * time.Second}, "http://127.0.0.1:1")
 	refuse(0, secured, "snowflake", idmint.Options{}, "Options.CAFile")
 	uuids := open(plain, "uuid7", may)
 	_, err = uuids.Next(context.Background())
@@ -128,7 +144,7 @@ func main() {
 	check(err)
 	most.Close()
 
-	// Texts that are made of numbers, and those that the service makes, are the same.
+	// Texts that the client makes from numbers, and texts of the service, must have the same form.
 	for _, try := range []struct{ format, name, value, form string }{
 		{"snowflake", "", "", "^[1-9][0-9]{17,18}$"},
 		{"snowflake", "encoding", "hex", "^[1-9a-f][0-9a-f]{15}$"},
@@ -175,6 +191,21 @@ func main() {
 	again, err := ids.Append(context.Background(), ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
 	check(err)
 	claim(again[0] != appended[0], again)
+	for i := 0; i < 2; i++ {
+		keyed, err := ids.AppendWithKey(context.Background(), ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}}, "order-1")
+		check(err)
+		claim(i == 0 || keyed[0] == again[0], keyed)
+		again = keyed
+	}
+	_, err = ids.AppendWithKey(context.Background(), ledger.Ledger, nil, "two words")
+	claim(err != nil && strings.Contains(err.Error(), "visible ASCII"), err)
+	// The client does not send invalid UTF-8. The character U+FFFD and its escape sequence are ordinary text.
+	invalid := []any{map[string]any{"event": "Paid", "entities": map[string]any{}, "data": map[string]any{"note": "a\xff"}}}
+	_, err = ids.Append(context.Background(), ledger.Ledger, invalid)
+	claim(errors.Is(err, idmint.ErrRefused) && strings.Contains(err.Error(), "UTF-8"), err)
+	valid := []any{map[string]any{"event": "Paid", "entities": map[string]any{}, "data": map[string]any{"note": "\ufffd \\ufffd"}}}
+	_, err = ids.Append(context.Background(), ledger.Ledger, valid)
+	check(err)
 	for _, try := range []struct {
 		key    string
 		number uint64
@@ -183,7 +214,7 @@ func main() {
 		check(err)
 		claim(number == try.number && text == fmt.Sprint(number), number, text)
 	}
-	// Whatever was sent three times stands there once: genesis, and two events.
+	// The ledger has the first event and the appended ones. The append that was sent three times was applied once.
 	request, err = http.NewRequest("GET", plain+"/ledgers/"+ledger.Ledger+"/ids", nil)
 	check(err)
 	request.Header.Set("Authorization", "Bearer "+token)
@@ -198,11 +229,19 @@ func main() {
 	read, err := ids.Decode(context.Background(), texts[0])
 	check(err)
 	claim(read["id"] == texts[0], read)
+	// The client escapes dots, so that they stay a segment of the path.
+	for _, dots := range []string{".", ".."} {
+		_, err = ids.Decode(context.Background(), dots)
+		claim(errors.As(err, &refused) && refused.Status == 404, err)
+		_, _, err = ids.Number(context.Background(), dots, "order-1")
+		claim(errors.As(err, &refused) && refused.Status == 422, err)
+	}
+	claim(lastPath.Load() == "/numbers/%252E%252E", lastPath.Load())
 	_, err = ids.Decode(context.Background(), "no id at all")
 	claim(errors.As(err, &refused) && refused.Slug == "no-format-matches", err)
 	ids.Close()
 
-	// The context of a caller ends its call.
+	// If the context of a caller ends, its call ends, too.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	waiting := open("http://"+silent.Addr().String(), "snowflake", idmint.Options{Timeout: 10 * time.Minute})
@@ -215,6 +254,61 @@ func main() {
 		claim(errors.Is(err, context.DeadlineExceeded) && errors.Is(err, idmint.ErrUnavailable), err)
 	}
 	waiting.Close()
+
+	// After a 503 for one kind of request, the client still sends other requests to the same address.
+	var asked503 atomic.Int32
+	partlyURL := stub(func(request *http.Request) (int, string) {
+		asked503.Add(1)
+		switch {
+		case strings.HasPrefix(request.URL.Path, "/numbers/"):
+			return 503, `{"type":"/problems/numbers-held"}`
+		case strings.HasPrefix(request.URL.Path, "/ledgers/"):
+			return 503, `{"type":"/problems/clock-behind","retry_after_ms":20000}`
+		}
+		return 200, `{"ids":["1"]}`
+	})
+	partly := open(partlyURL, "snowflake", idmint.Options{Timeout: 10 * time.Second})
+	for _, slug := range []string{"numbers-held", "clock-behind"} {
+		if slug == "numbers-held" {
+			_, _, err = partly.Number(context.Background(), "acme-2026", "order-1")
+		} else {
+			_, err = partly.Append(context.Background(), "aa77f99c", []any{1})
+		}
+		claim(errors.As(err, &refused) && refused.Slug == slug && errors.Is(err, idmint.ErrUnavailable), err)
+		minted, err := partly.Mint(context.Background(), 1)
+		claim(err == nil && minted[0] == "1", err)
+	}
+	// The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+	claim(asked503.Load() == 4, asked503.Load())
+	partly.Close()
+	// An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+	partly, err = idmint.New([]string{"http://127.0.0.1:1", partlyURL}, "snowflake", idmint.Options{Timeout: time.Minute})
+	check(err)
+	_, _, err = partly.Number(context.Background(), "acme-2026", "order-1")
+	claim(errors.As(err, &refused) && refused.Slug == "numbers-held" && asked503.Load() == 5, err, asked503.Load())
+	_, err = partly.Mint(context.Background(), 1)
+	check(err)
+	partly.Close()
+
+	// The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+	slow := stub(func(request *http.Request) (int, string) {
+		<-time.After(450 * time.Millisecond)
+		if request.Method == "POST" {
+			return 200, `{"ids":["1"]}`
+		}
+		return 404, "{}"
+	})
+	hurried := open(slow, "snowflake", idmint.Options{Timeout: time.Second, PrefetchCount: 1, PrefetchCountMax: 1})
+	both := make(chan error)
+	for i := 0; i < 2; i++ {
+		go func() {
+			_, err := hurried.NextText(context.Background())
+			both <- err
+		}()
+	}
+	one, other := <-both, <-both
+	claim(errors.Is(one, idmint.ErrUnavailable) || errors.Is(other, idmint.ErrUnavailable), one, other)
+	hurried.Close()
 
 	for _, wrong := range []idmint.Options{{Token: " \n"}, {Token: "hunter2\r\nx: y"}, {Token: "hunter2\u00e9"}} {
 		_, err = idmint.New([]string{plain}, "snowflake", wrong)
