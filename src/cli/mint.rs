@@ -82,9 +82,9 @@ impl Mint {
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
-    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, 69 if
-    /// the format cannot express the time of the clock, and 78 if the configuration is invalid. In
-    /// both cases, returns 74 if the output fails.
+    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, and 69
+    /// if the format cannot express the time of the clock. In both cases, returns 74 if the
+    /// output fails, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.offline {
             return self.mint_random();
@@ -94,7 +94,7 @@ impl Mint {
         {
             return print(format_args!("{id}\n"));
         }
-        let server = self.server.clone().unwrap_or_else(service_url);
+        let server = self.server.clone().map_or_else(service_url, Ok)?;
         let query = MintQuery {
             count: self.count,
             encoding: self.encoding.as_deref(),
@@ -117,7 +117,7 @@ impl Mint {
     /// Mints ids of a random format without a service. Random ids need no worker number and no
     /// reserved time.
     fn mint_random(&self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new())?;
         let is_random = |served: &&Arc<ServedFormat>| {
@@ -193,7 +193,7 @@ impl Mint {
     /// `pure`, because in mode `grouped` the id depends on the conjunctions that the service
     /// stores.
     fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         if config.conjunction.mode != ConjunctionMode::Pure {
             return Ok(None);
         }

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print_note;
-use crate::cli::settings::Settings;
+use crate::cli::settings::load_environment;
 use crate::server::reachable;
 use idmint_client::{Client, ClientError, Retry, Trust};
 use idmint_core::time::{format_duration, parse_duration};
@@ -18,14 +18,12 @@ use idmint_storage::WithCauses;
 
 /// Returns the address of the service on this machine. The address is taken from the environment,
 /// or else from the defaults.
-pub(super) fn service_url() -> String {
-    let config = Settings::default().load(toml::Table::new());
-    let config = config.unwrap_or_default();
-    format!(
-        "{}://{}",
-        config.http.scheme(),
-        reachable(config.http.listen)
-    )
+///
+/// # Errors
+/// Returns exit code 78 if an environment variable is invalid.
+pub(super) fn service_url() -> Result<String, Failure> {
+    let http = load_environment()?.http;
+    Ok(format!("{}://{}", http.scheme(), reachable(http.listen)))
 }
 
 /// The credentials of a command, and the authorities that it trusts.
@@ -85,9 +83,9 @@ fn damaged(flag: &str, path: &Path, error: &ClientError) -> Failure {
 /// The address of a service, and the credentials for it.
 #[derive(Debug, Args)]
 pub(super) struct ServiceArgs {
-    /// The address of the service.
-    #[arg(long, default_value_t = service_url())]
-    server: String,
+    /// The address of the service; on this machine if absent.
+    #[arg(long)]
+    server: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
 }
@@ -96,9 +94,13 @@ impl ServiceArgs {
     /// Returns a client of the service.
     ///
     /// # Errors
-    /// Returns the errors of [`AccessArgs::client`].
+    /// Returns exit code 78 if `--server` is absent and an environment variable is invalid, and the
+    /// errors of [`AccessArgs::client`].
     pub(super) fn client(&self) -> Result<Client, Failure> {
-        self.access.client(&self.server)
+        match &self.server {
+            Some(server) => self.access.client(server),
+            None => self.access.client(&service_url()?),
+        }
     }
 }
 
@@ -118,7 +120,7 @@ impl RetryArgs {
     /// client prints the error above the progress bar.
     ///
     /// # Errors
-    /// Returns exit code 74 if a file cannot be read, and 65 if its content is invalid.
+    /// Returns the errors of [`ServiceArgs::client`].
     pub(super) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
         let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
         let retry = Retry::within(self.timeout, move |error| {

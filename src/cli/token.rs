@@ -63,7 +63,7 @@ impl Token {
             file,
             settings,
         } = self;
-        let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
+        let catalog = Catalog::of(&settings.load_without_slot()?)?;
         let known: Vec<_> = catalog.names().into_iter().map(str::to_owned).collect();
         check_formats(formats.as_deref().unwrap_or_default(), &known)?;
         let failed = |error| {
@@ -100,9 +100,9 @@ impl Token {
     }
 }
 
-/// Checks that all named formats are known. Former names of formats are allowed, too. The error
-/// says more than the one of [`TokenEntry::check`], because a configuration may be missing. Returns
-/// exit code 64 for an unknown format.
+/// Checks that all named formats are known. Former names of formats are allowed, too. Unlike the
+/// error of [`TokenEntry::check`], this error suggests `--config`, because a configuration may
+/// define the format. Returns exit code 64 for an unknown format.
 fn check_formats(names: &[String], known: &[String]) -> Result<(), Failure> {
     let is_known = |name: &str| known.iter().any(|known| known == name);
     let is_unknown = |name: &&String| !is_known(FormatAlias::current_name(name));

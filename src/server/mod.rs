@@ -30,7 +30,10 @@ pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use expiries::{etcd_tls, read_etcd_expiries};
 pub use other_generator::{OtherGeneratorError, other_generators};
-pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket, TO_CLIENT};
+pub use process::{
+    BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket, TO_CLIENT, check_backup_folder,
+    fit_connections,
+};
 pub use run::{RunError, Running, check_slot, open, run};
 pub use start::{RunOptions, StartError, StartRule, TestRun, begin, check_data_dir};
 pub use telemetry::{AuditError, Telemetry};

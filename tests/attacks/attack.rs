@@ -13,7 +13,7 @@ use super::metrics::Shed;
 use super::outcome::Bounds;
 use super::{bodies, floods, greedy, handshakes, listed, logged, malformed, slow, unread, windows};
 use crate::on_core_of_servers;
-use idmint_testing::service::{Home, Service, run_by};
+use idmint_testing::service::{Home, Service};
 
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
@@ -75,7 +75,7 @@ impl Attack {
 #[derive(Clone, Copy)]
 pub(crate) enum Come {
     By(Protocol),
-    /// Each of these protocols, in combination with each number of source addresses.
+    /// Each of these protocols is combined with each number of source addresses.
     ByEach(&'static [Protocol]),
 }
 
@@ -96,6 +96,8 @@ pub(crate) enum Node {
     UnreadLog,
 }
 
+const FEW_DESCRIPTORS: u64 = 256;
+
 const LOG_PIPE: &str = "log.pipe";
 
 impl Node {
@@ -112,9 +114,9 @@ impl Node {
         match self {
             Node::Default | Node::LongLedgers | Node::Page => Service::start(command),
             Node::FewDescriptors => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
-                Service::start(run_by(shell, &command))
+                let service = Service::start(command);
+                service.limit_open_files(FEW_DESCRIPTORS);
+                service
             }
             Node::UnreadLog => {
                 command.env("IDMINT_LOG__LEVEL", "trace");

@@ -64,7 +64,9 @@ impl Round {
     }
 
     fn p99_max(&self) -> Duration {
-        self.bounds.p99_floor.max(2 * self.control.p99())
+        self.bounds
+            .p99_floor
+            .max(self.control.p99().saturating_mul(2))
     }
 
     fn lost_too_many(&self) -> bool {

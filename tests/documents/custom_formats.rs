@@ -29,7 +29,7 @@ const FORMAT_KEYS: [Row; 23] = [
     ),
     (
         "epoch",
-        "instant of the years 0 to 9999, in the past if the format mints",
+        "instant of the years 0 to 9999; nothing is minted before it",
         "required with a time",
         "the instant at which the time is 0",
     ),
@@ -108,7 +108,7 @@ const FORMAT_KEYS: [Row; 23] = [
     (
         "mint_below",
         "number, or text above 2^63",
-        "2^63 for layouts of 64 bits, else none",
+        "2^63 for layouts of 64 bits with a time, else none",
         "ids from this number on are decoded, but not minted",
     ),
     (
@@ -196,7 +196,7 @@ const FIELD_KEYS: [Row; 12] = [
     ),
     (
         "scale",
-        "number; fields of one name must not overlap",
+        "number; `1` in minted formats, except for `random`; fields of one name must not overlap",
         "`1`",
         "how much one unit adds to the sum of all fields of this name",
     ),
@@ -273,7 +273,7 @@ const ENCODING_KEYS: [Row; 16] = [
         "strip",
         "`true` or `false`",
         "`false`",
-        "with `true`, texts have no leading zeros",
+        "`true`: no leading zeros; not in the first encoding",
     ),
     (
         "salt",

@@ -110,7 +110,9 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
         facts.push(format!(
-            "**Capacity** of one worker number: {tick} ids per tick, {second} per second."
+            "**Capacity** of one worker number: {} ids per tick, {} per second.",
+            grouped(&tick.to_string()),
+            grouped(&second.to_string())
         ));
     }
     if let Some(spread) = info.sequence_spread {
@@ -151,7 +153,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             types.join(", ")
         };
         facts.push(format!(
-            "**Type**: 0 to 63 letters a-z or `_` before the last `_`; it begins and ends with a letter. Minted types: {which}."
+            "**Type**: at most 63 characters (a-z and `_`) before the last `_`. It begins and ends with a letter, or is empty. Minted types: {which}."
         ));
     }
     if !info.labels.is_empty() {

@@ -3,20 +3,24 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
+use idmint::server::config::Config;
 use idmint_core::minting::{Refusal, SlotLack};
-use idmint_http::{AnswerBody, Api, Slug, operations};
+use idmint_http::{AnswerBody, Api, CorsOrigin, HostPolicy, Slug, operations};
+use idmint_service::MemoryReservation;
 use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::numbers::{give, number_calls};
 use crate::schema::{faults, openapi, resolved};
-use crate::service::{minting, waiting};
+use crate::service::{assembled, begin_in_memory, minting, waiting};
 use crate::texts::text_calls;
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
@@ -776,6 +780,117 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
             "{what}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_503_for_lack_of_memory_leaves_the_records_unchanged() {
+    const GENESIS: &str =
+        r#"{"event":"Opened","entities":{},"timestamp":"2021-10-03T16:32:12.816530Z"}"#;
+    let (api, service) = waiting();
+    begin_in_memory(&service).await;
+    let owner = service.load().memory.owner(Ipv4Addr::LOCALHOST.into());
+    let send = async |method: &str, path: &str, body: &str| {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("idempotency-key", "1")
+            .extension(owner.clone());
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let answer = api.clone().oneshot(request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let is_paid = parts.extensions.get::<Arc<MemoryReservation>>().is_some();
+        let json: Value = serde_json::from_slice(&body).unwrap();
+        (parts.status.as_u16(), is_paid, json)
+    };
+    let (status, _, ledger) = send("POST", "/ledgers", GENESIS).await;
+    assert_eq!(status, 201);
+    let ledger = format!("/ledgers/{}", ledger["ledger"].as_str().unwrap());
+    let append = format!("{ledger}/events");
+    let event = r#"{"event":"a","entities":{}}"#;
+    let events = format!(r#"{{"events":[{}]}}"#, [event; 120].join(","));
+    let reports: Vec<_> = (1..=40)
+        .map(|second| {
+            format!(
+                r#"{{"tca":"2024-02-01T00:00:{second:02}Z","primary":1,"secondary":{second}1}}"#
+            )
+        })
+        .collect();
+    let reports = format!("[{}]", reports.join(","));
+    let posts = [
+        (append.as_str(), events.as_str(), 201),
+        ("/numbers/invoices?count=1000", "", 201),
+        ("/conjunctions", reports.as_str(), 200),
+    ];
+    let stored = async || {
+        (
+            send("GET", &ledger, "").await.2["events"].clone(),
+            send("GET", "/numbers", "").await.2["series"].clone(),
+            send("GET", "/conjunctions", "").await.2["conjunctions"].clone(),
+        )
+    };
+    let before = stored().await;
+
+    let all = owner.reserve(usize::MAX).await.unwrap();
+    for (path, body, _) in posts {
+        let (status, _, problem) = send("POST", path, body).await;
+        assert_eq!(
+            (status, &problem["reason"]),
+            (503, &"memory".into()),
+            "{path}"
+        );
+    }
+    assert_eq!(stored().await, before);
+
+    drop(all);
+    for (path, body, status) in posts {
+        let (found, is_paid, answer) = send("POST", path, body).await;
+        assert_eq!((found, is_paid), (status, true), "{path}: {answer}");
+    }
+    assert_ne!(stored().await, before);
+}
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_can_read_every_described_header() {
+    /// The headers that are for the browser itself, and those that every page may read.
+    const OF_BROWSER: [&str; 7] = [
+        "cache-control",
+        "content-security-policy",
+        "etag",
+        "referrer-policy",
+        "vary",
+        "www-authenticate",
+        "x-content-type-options",
+    ];
+    let mut described = BTreeSet::new();
+    each_value(&openapi(), &mut |value| {
+        // Every response has a description. The list of shared headers has none.
+        let headers = value.get("headers").and_then(Value::as_object);
+        if let (Some(headers), true) = (headers, value.get("description").is_some()) {
+            described.extend(headers.keys().map(|name| name.to_lowercase()));
+        }
+    });
+    described.retain(|name| !OF_BROWSER.contains(&name.as_str()));
+
+    let (service, metrics) = assembled(&Config::default());
+    let origin = CorsOrigin::parse("https://a.example").unwrap();
+    let api = Api::new(service, metrics, HostPolicy::new(None, &[], &[origin]));
+    let request = Request::builder()
+        .uri("/health/live")
+        .header("host", "localhost")
+        .header("origin", "https://a.example");
+    let answer = api.oneshot(request.body(Body::empty()).unwrap()).await;
+    let headers = answer.unwrap().headers().clone();
+    let exposed = headers["access-control-expose-headers"].to_str().unwrap();
+    assert_eq!(
+        exposed
+            .split(',')
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>(),
+        described
+    );
 }
 
 /// Checks the headers of a response against the document. Described headers must have valid values,

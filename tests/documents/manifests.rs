@@ -20,7 +20,15 @@ fn every_manifest_names_the_hosts_that_its_callers_use_and_the_refusal_says_wher
         (
             "docker-compose.fleet.yml",
             "IDMINT_HTTP__HOSTS: '",
-            &["idmint", "nodes", "idmint-1", "idmint-2", "idmint-3"],
+            &[
+                "idmint",
+                "nodes",
+                "idmint-1",
+                "idmint-2",
+                "idmint-3",
+                "127.0.0.1",
+                "localhost",
+            ],
         ),
         (
             "deploy/kubernetes/single/idmint.toml",
@@ -89,6 +97,32 @@ fn the_rules_for_the_prometheus_operator_are_the_alerts() {
     assert!(
         text == expected,
         "{FILE} is not made of alerts.yml: UPDATE_DOCS=1 makes it"
+    );
+}
+
+#[test]
+fn the_release_workflow_installs_the_packages_that_the_document_names() {
+    let packages = Regex::new(r"`([a-z0-9-]+)`").unwrap();
+    let page = read("docs/START.md");
+    let (_, named) = page
+        .split_once("`make release` also needs the Debian packages ")
+        .expect("the packages");
+    let (named, _) = named.split_once(", and").expect("the end of the list");
+    let named: Vec<&str> = packages
+        .captures_iter(named)
+        .map(|package| package.get(1).unwrap().as_str())
+        .collect();
+    let workflow = read(".github/workflows/release.yml");
+    let install = workflow
+        .lines()
+        .find(|line| line.contains("apt-get install"))
+        .expect("an installation");
+    assert!(named.len() >= 4, "{named:?}");
+    assert!(
+        named
+            .iter()
+            .all(|package| install.split(' ').any(|word| word == *package)),
+        "{named:?}: {install}"
     );
 }
 

@@ -212,6 +212,24 @@ async fn a_handler_may_take_longer_than_the_header_timeout() {
 }
 
 #[tokio::test]
+async fn a_handler_may_take_longer_than_the_idle_timeout() {
+    let server = Running::start(Limits {
+        idle_timeout: SHORT,
+        ..WIDE
+    })
+    .await;
+    let mut client = server.connect().await;
+    client.send(get_request("/slow")).await;
+    until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
+    // The service closes a later connection that is idle, so the idle timeout has passed.
+    let mut idle = server.connect().await;
+    assert_eq!(idle.exchange(&get_request("/hello")).await.status, 200);
+    assert_eq!(idle.read_to_close().await, "");
+    server.release.notify_one();
+    assert_eq!(client.receive().await.text(), "at last");
+}
+
+#[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(Limits {
         idle_timeout: SHORT,

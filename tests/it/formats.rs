@@ -93,6 +93,43 @@ async fn a_custom_format_is_described_like_a_built_in_one() {
 }
 
 #[tokio::test]
+async fn batch_max_is_the_most_ids_of_any_type() {
+    let service = Service::start(
+        r#"
+        [formats.coded]
+        summary   = "A sequence that is shorter in types with longer suffixes"
+        rule      = "sequenced"
+        tick      = "1ms"
+        epoch     = "2025-01-01T00:00:00Z"
+        encodings = ["decimal"]
+        fields    = [
+            { name = "time", kind = "time", bits = 42 },
+            { name = "kind", kind = "qualifier", bits = 5, codes = [
+                { suffix = "0", name = "a" },
+                { suffix = "01", name = "b" },
+                { suffix = "011", name = "c" },
+                { suffix = "111", name = "d" },
+            ] },
+        ]
+        "#,
+    )
+    .await;
+    let coded = service.get("/formats/coded").await.json();
+    let most: u64 = coded["batch_max"].as_str().unwrap().parse().unwrap();
+    // Minting `batch_max` ids would take seconds, so the test sends only requests that are refused.
+    for (of_type, has_shortest) in [("a", false), ("b", false), ("c", true), ("d", true)] {
+        let path = format!("/ids/coded?count=100000&type={of_type}");
+        let refused = service.post(&path).await;
+        let is_most = refused.text().contains(&format!("at most {most} ids"));
+        assert_eq!(
+            (refused.status, is_most),
+            (422, has_shortest),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn minted_ids_lie_in_the_range_of_their_time() {
     let service = Service::start("").await;
     let range = service

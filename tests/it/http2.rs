@@ -160,6 +160,24 @@ async fn an_idle_connection_is_closed_with_a_goodbye() {
 }
 
 #[tokio::test]
+async fn a_handler_may_take_longer_than_the_idle_timeout() {
+    let server = Running::start(Limits {
+        idle_timeout: Duration::from_millis(300),
+        ..WIDE
+    })
+    .await;
+    let (sender, _connection) = connect(&server).await;
+    let asked = tokio::spawn(ask(sender, "GET", "/slow", ""));
+    until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
+    // The service closes a later connection that is idle, so the idle timeout has passed.
+    let (sender, idle) = connect(&server).await;
+    assert_eq!(ask(sender.clone(), "GET", "/hello", "").await.0, 200);
+    assert!(within(LONG, idle).await.unwrap().is_ok());
+    server.release.notify_one();
+    assert_eq!(asked.await.unwrap(), (200, "at last".to_owned()));
+}
+
+#[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(Limits {
         idle_timeout: Duration::from_millis(300),

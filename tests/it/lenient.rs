@@ -259,23 +259,22 @@ async fn many_are_read_leniently_or_told_what_they_are_near_to() {
 }
 
 #[tokio::test]
-async fn a_text_that_two_ids_may_be_meant_by_is_read_as_none_of_them() {
+async fn a_blank_around_a_text_does_not_change_its_reading() {
     let service = Service::start("").await;
-    // The text can be a decimal or a hexadecimal number, and lenient decoding must not guess.
-    let refused = decode(&service, " 123", "?format=snowflake&lenient=true").await;
-    assert_eq!(
-        (refused.status, &refused.json()["did_you_mean"]),
-        (404, &json!(["123"])),
-        "{refused:?}"
-    );
-    let read = decode(
-        &service,
-        " 123",
+    // The text can be a decimal or a hexadecimal number.
+    for query in [
+        "?format=snowflake&lenient=true",
         "?format=snowflake&encoding=decimal&lenient=true",
-    )
-    .await
-    .json();
-    assert_eq!(read["matches"][0]["value"], "123", "{read}");
+    ] {
+        let bare = decode(&service, "123", query).await.json();
+        let with_blank = decode(&service, " 123", query).await.json();
+        assert_eq!(bare["matches"][0]["value"], "123", "{bare}");
+        assert_eq!(with_blank["matches"], bare["matches"], "{with_blank}");
+        assert_eq!(
+            (&bare["as_given"], &with_blank["as_given"]),
+            (&json!(true), &json!(false))
+        );
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::service::Service;
-use crate::support::{LONG, get_request, post_request, within};
+use crate::support::{LONG, Running, WIDE, get_request, post_request, within};
 use idmint_testing::http1::{AsyncClient, request};
 
 #[tokio::test]
@@ -66,6 +66,13 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
         "{most} bytes at most, {} once those that read nothing were cut",
         service.metric(used).await
     );
+}
+
+#[tokio::test]
+async fn an_answer_with_memory_of_its_own_needs_no_more() {
+    let server = Running::start(WIDE).await;
+    let answer = server.exchange(&get_request("/paid")).await;
+    assert_eq!((answer.status, answer.body.len()), (200, 100_000));
 }
 
 /// Connects a caller that sends as much of `asks` as the server accepts, and never reads a

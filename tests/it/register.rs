@@ -88,6 +88,21 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
 }
 
 #[tokio::test]
+async fn a_created_conjunction_is_returned_with_the_ten_nearest_others() {
+    let service = Service::start("").await;
+    let mut ids = Vec::new();
+    for second in (10..34).step_by(2) {
+        let tca = format!("2024-02-01T00:00:{second}Z");
+        ids.insert(0, id_in(&report(&service, &tca, 25_544, 48_274).await));
+    }
+    let last = report(&service, "2024-02-01T00:00:34Z", 25_544, 48_274).await;
+    assert_eq!(last["near"], json!(ids[..10]));
+    let path = format!("/conjunctions/{}", id_in(&last));
+    let shown = service.get(&path).await.json();
+    assert_eq!(shown["near"], json!(ids), "a stored one is shown with all");
+}
+
+#[tokio::test]
 async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
     let service = Service::start("").await;
     let mut ids = Vec::new();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
@@ -14,6 +15,7 @@ use idmint_http::{
     media_type_of_body, negotiate, problem_page, read_body, turn_away,
 };
 use idmint_net::{Callers, Dispatch, Drained, Limits, OpenConnections, Security, Terms, serve};
+use idmint_service::BudgetOwner;
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
@@ -145,6 +147,7 @@ fn routes(release: Arc<Notify>, registry: &Registry) -> Edge<RouteTable> {
             "/big",
             get(|| async { Body::from(vec![0; BIG]) }),
         ),
+        Row::open("paid", Method::GET, "/paid", get(paid)),
         Row::open(
             "problem",
             Method::GET,
@@ -165,6 +168,13 @@ async fn echo(request: Request) -> Result<Body, Problem> {
     Ok(Body::from(
         read_body(body, BODY_LEN_MAX, Duration::from_millis(300)).await?,
     ))
+}
+
+/// Returns a long response with the memory that was reserved for it, which is all memory of the
+/// peer.
+async fn paid(Extension(owner): Extension<BudgetOwner>) -> impl IntoResponse {
+    let all = owner.reserve(usize::MAX).await.unwrap();
+    (Extension(Arc::new(all)), vec![0_u8; 100_000])
 }
 
 async fn represented(headers: HeaderMap) -> impl IntoResponse {

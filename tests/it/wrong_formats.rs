@@ -1,4 +1,4 @@
-//! A mistake in the definition of a format is reported with its line and its key.
+//! Checks that an error about the definition of a format names the line and the key.
 
 use std::fs;
 
@@ -74,7 +74,7 @@ kind = "hex_padded"
 case = "lower"
 "#;
 
-/// A mistake: the right text, the wrong text, and what the error says about it.
+/// A mistake: a right part of [`FORMATS`], its wrong replacement, and a part of the error.
 type Mistake = (&'static str, &'static str, &'static str);
 
 const MISTAKES: [Mistake; 60] = [
@@ -213,7 +213,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "length = 9",
         "bytes = 9",
-        "encoding base36: bytes is not a setting of the kind base36",
+        "encoding base36: the kind base36 has no setting bytes",
     ),
     (
         "\"base36\"",
@@ -335,7 +335,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "case = \"lower\"",
         "bytes = 16",
-        "encoding hex_padded: bytes is not a setting of the kind hex_padded",
+        "encoding hex_padded: the kind hex_padded has no setting bytes",
     ),
 ];
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idmint_records::ledger::EventTime;
@@ -141,6 +142,29 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     let replayed = append(&restored, &json!(ledger), "before-7");
     assert_eq!(replayed, before[7], "its key is known");
     assert!(restored.mint("snowflake")[0].parse::<u64>().unwrap() > minted);
+}
+
+#[test]
+fn a_copy_that_is_only_in_a_folder_of_the_node_is_reported() {
+    let home = Home::new();
+    fs::create_dir(home.data_dir()).unwrap();
+    let socket = UnixListener::bind(home.data_dir().join("backup.sock")).unwrap();
+    // A node in a container writes to its own folder of this name, so nothing appears here.
+    thread::spawn(move || {
+        for stream in socket.incoming() {
+            let mut stream = stream.unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            stream.write_all(b"done 7 0 0\n").unwrap();
+        }
+    });
+    let copy = home.path("copy");
+    let elsewhere = ["another", "`idmint backup - > FILE`"];
+    back_up(&home, &copy).assert(74, &elsewhere);
+    fs::create_dir(&copy).unwrap();
+    back_up(&home, &copy).assert(74, &elsewhere);
+    // An older copy must not be mistaken for the new one.
+    fs::write(copy.join("idmint.redb"), "").unwrap();
+    back_up(&home, &copy).assert(74, &["not empty"]);
 }
 
 #[test]

@@ -329,6 +329,20 @@ fn a_service_gives_the_same_ids_and_its_own_refusals() {
             assert_eq!(asked.out, offline.out, "{args:?}");
         }
     }
+    // Both objects have the same designator, and only their catalogue numbers keep them apart.
+    let unknown = home.path("unknown.json");
+    let objects = r#""SAT1_OBJECT_DESIGNATOR":"UNKNOWN","SAT1_COMMENT_NORAD_ID":"25544",
+        "SAT2_OBJECT_DESIGNATOR":"UNKNOWN","SAT2_COMMENT_NORAD_ID":"48274""#;
+    fs::write(
+        &unknown,
+        format!(r#"[{{"TCA":"2024-02-01T00:00:00",{objects}}}]"#),
+    )
+    .unwrap();
+    let unknown = unknown.to_str().unwrap();
+    let asked = run_cdm(&[unknown, "--server", &url]);
+    asked.assert(0, &[]);
+    assert_eq!(asked.out, run_cdm(&[unknown]).out);
+
     let file = copy_fixture(&home, "several.xml");
     run_cdm(&["--in-place", file.to_str().unwrap(), "--server", &url]).assert(0, &[]);
     assert_eq!(

@@ -1,8 +1,10 @@
 //! Checks the output and the exit codes of all commands except `serve`.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use crate::memory::peak_kib;
@@ -545,7 +547,7 @@ fn commands_on_a_fleet_exit_78_without_the_configuration_of_one() {
 #[test]
 fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
     // Cargo runs this test, so the environment contains all variables that `cargo run` sets. The
-    // command inherits these variables, and must not take them for settings.
+    // command inherits these variables, and must not interpret them as settings.
     let mut command = Command::new(env!("CARGO_BIN_EXE_idmint"));
     command.arg("check");
     run(command).assert(0, &[]);
@@ -560,6 +562,37 @@ fn health_exits_0_when_ready_and_1_when_not_or_when_nobody_answers() {
     assert_eq!(ended.out, "ready, slot 0\n");
     service.kill();
     run_idmint(&["health", "--server", &url]).assert(1, &["Connection refused"]);
+}
+
+#[test]
+fn the_address_of_the_environment_is_used_and_a_wrong_one_is_reported() {
+    let (_home, service) = ready();
+    let run_with = |command: &str, listen: &str| {
+        let mut command = idmint(&[command]);
+        command
+            .env("IDMINT_HTTP__LISTEN", listen)
+            .env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+        run(command)
+    };
+    let address = service.address().to_string();
+    run_with("health", &address).assert(0, &[]);
+    run_with("status", &address).assert(0, &[]);
+    run_with("health", "8080").assert(1, &["IDMINT_HTTP__LISTEN"]);
+    run_with("status", "8080").assert(78, &["IDMINT_HTTP__LISTEN"]);
+}
+
+#[test]
+fn a_variable_that_is_not_utf8_is_refused_and_not_ignored() {
+    let value = OsStr::from_bytes(b"/etc/\xff.toml");
+    let check_with = |name: &[u8]| {
+        let mut command = idmint(&["check"]);
+        command.env(OsStr::from_bytes(name), value);
+        run(command)
+    };
+    check_with(b"IDMINT_HTTP__TOKENS").assert(78, &["IDMINT_HTTP__TOKENS", "UTF-8"]);
+    check_with(b"IDMINT_HTTP__\xff").assert(78, &["IDMINT_HTTP__", "UTF-8"]);
+    check_with(b"KUBERNETES_SERVICE_HOST").assert(78, &["worker.exclusive"]);
+    check_with(b"OF_ANOTHER_PROGRAM").assert(0, &[]);
 }
 
 #[test]
@@ -639,6 +672,74 @@ fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
     run_idmint(&["encode", "payment", "sequence=1290", "--count", "7"])
         .assert(64, &["sequence=1290", "1295", "only 6 ids exist"]);
     run_idmint(&["encode", "payment", "--count", "0"]).assert(64, &["0"]);
+}
+
+#[test]
+fn decode_of_a_number_of_a_series_ends_with_0_in_every_form() {
+    let home = Home::new();
+    let [config, csv] = ["numbers.toml", "numbers.csv"].map(|name| home.path(name));
+    let rule = "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{series}-{n:05}'";
+    fs::write(&config, rule).unwrap();
+    fs::write(&csv, "id\nINV-inv-1-00042\n").unwrap();
+    let [config, csv] = [&config, &csv].map(|path| path.to_str().unwrap());
+    for form in ["--json", "--text", "--brief"] {
+        let args = ["decode", form, "INV-inv-1-00042", "--config", config];
+        run_idmint(&args).assert(0, &[]);
+        let args = ["decode", form, "INV-inv-1-42", "--config", config];
+        run_idmint(&args).assert(1, &["1 of 1"]);
+    }
+    let args = ["decode", "--csv", csv, "--column", "id", "--config", config];
+    run_idmint(&args).assert(0, &[]);
+}
+
+#[test]
+fn encode_counts_a_sequence_that_has_two_fields() {
+    let home = Home::new();
+    let config = home.path("split.toml");
+    let split = r#"
+        [formats.split]
+        summary = "a sequence in two fields"
+        rule = "decode-only"
+        tick = "1s"
+        epoch = "2020-01-01T00:00:00Z"
+        fields = [{ name = "time", kind = "time", bits = 32 },
+                  { name = "sequence", kind = "sequence", bits = 4, scale = 16 },
+                  { name = "sequence", kind = "sequence", bits = 4 }]
+        encodings = ["decimal"]"#;
+    fs::write(&config, split).unwrap();
+    let config = config.to_str().unwrap();
+    for (first, count) in [(18, 2), (14, 20), (250, 6)] {
+        let [sequence, count_text] = [format!("sequence={first}"), count.to_string()];
+        let args = [
+            "encode",
+            "split",
+            &sequence,
+            "--count",
+            &count_text,
+            "--config",
+            config,
+        ];
+        let ended = run_idmint(&args);
+        ended.assert(0, &[]);
+        let ids = ended.out.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["canonical"].as_str().unwrap().parse().unwrap()
+        });
+        assert_eq!(
+            ids.collect::<Vec<u32>>(),
+            (first..first + count).collect::<Vec<_>>()
+        );
+    }
+    let args = [
+        "encode",
+        "split",
+        "sequence=250",
+        "--count",
+        "7",
+        "--config",
+        config,
+    ];
+    run_idmint(&args).assert(64, &["only 6 ids exist"]);
 }
 
 #[test]

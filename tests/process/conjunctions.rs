@@ -34,7 +34,7 @@ fn what_is_known_of_reports_outlives_a_restart() {
         .unwrap()
         .to_owned();
     let path = format!("/conjunctions/{id}");
-    // A read while counts are being written may count them twice.
+    // While the service writes the counts, a response may count a report twice.
     let counted = |service: &Service, count: u64| {
         until("the reports are counted", || {
             let read = service.get(&path).json();
@@ -121,6 +121,65 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     }
     fs::write(&file, format!("\n{lines}\n")).unwrap();
     import().assert(0, &[]);
+}
+
+#[test]
+fn conjunctions_within_a_second_of_each_other_are_brought_to_another_node_with_their_ids() {
+    let (from, to) = (Home::new(), Home::new());
+    let (old, new) = (from.start(), to.start());
+    old.wait_until_ready();
+    new.wait_until_ready();
+    let first = report(&old, "", &format!("[{},{}]", at("10"), at("40")));
+    let of_second_11 = report(&new, "", &at("11"))[0]["id"].clone();
+    let carrying = |id: &Value| {
+        let id = format!(r#""CONJUNCTION_EVENT_ID":{id}}}"#);
+        at("10.5").replace('}', &format!(",{id}"))
+    };
+    let kept = report(&old, "?noted=keep", &carrying(&of_second_11));
+    assert_eq!(
+        (&kept[0]["id"], &kept[0]["created"]),
+        (&of_second_11, &Value::Bool(true))
+    );
+    let third = Home::new();
+    let empty = third.start();
+    empty.wait_until_ready();
+    let exported = idmint(&["conjunction", "export", "--server", &old.url()])
+        .output()
+        .unwrap();
+    let file = to.path("conjunctions.ndjson");
+    fs::write(&file, exported.stdout).unwrap();
+    for out in ["3 stored, 0 known already\n", "0 stored, 3 known already\n"] {
+        let args = ["conjunction", "import", file.to_str().unwrap()];
+        let ended = run(idmint(&[&args[..], &["--server", &empty.url()]].concat()));
+        ended.assert(0, &[]);
+        assert_eq!(ended.out, out);
+    }
+    for detail in first.iter().chain(&kept) {
+        let path = format!("/conjunctions/{}", detail["id"].as_str().unwrap());
+        let [there, here] = [&old, &empty].map(|service| service.get(&path).json());
+        for member in ["anchor_tca", "rank"] {
+            assert_eq!(there[member], here[member], "{path}");
+        }
+    }
+}
+
+#[test]
+fn an_import_into_a_service_that_stores_no_conjunctions_is_refused() {
+    let (from, to) = (Home::new(), Home::new());
+    let old = from.start();
+    old.wait_until_ready();
+    let pure = Service::start(to.serve_with("conjunction.mode = 'pure'"));
+    pure.wait_until_ready();
+    report(&old, "", &at("00"));
+    let exported = idmint(&["conjunction", "export", "--server", &old.url()])
+        .output()
+        .unwrap();
+    let file = to.path("conjunctions.ndjson");
+    fs::write(&file, exported.stdout).unwrap();
+    let args = ["conjunction", "import", file.to_str().unwrap()];
+    let ended = run(idmint(&[&args[..], &["--server", &pure.url()]].concat()));
+    ended.assert(1, &["the service stores no conjunctions"]);
+    assert_eq!(ended.out, "");
 }
 
 #[test]

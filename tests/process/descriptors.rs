@@ -1,5 +1,6 @@
-//! Checks that a service without free file descriptors refuses callers instead of ignoring them,
-//! and that it recovers.
+//! Checks that a service has at most as many connections as its limit of file descriptors permits.
+//! Without free descriptors, the service must refuse callers instead of ignoring them, and must
+//! recover.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,12 +8,13 @@ use std::time::Duration;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, run_by, until};
 
-/// Returns the command with a limit of open files that a hundred callers exceed. The limit applies
-/// to a whole process, so the service runs in a process of its own.
-fn with_few_descriptors(command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]);
-    run_by(shell, command)
+/// A limit of open files that a hundred callers exceed.
+const FEW: u64 = 64;
+
+fn has_answer(client: &mut Client) -> bool {
+    client
+        .try_exchange(request("GET /health/live", "", ""))
+        .is_ok_and(|answer| answer.status == 200)
 }
 
 fn is_refused(client: &mut Client) -> bool {
@@ -22,10 +24,40 @@ fn is_refused(client: &mut Client) -> bool {
 }
 
 #[test]
+fn the_hard_limit_on_descriptors_is_used_and_bounds_the_connections() {
+    let home = Home::new();
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "ulimit -Sn 150 && ulimit -Hn 300 && exec \"$0\" \"$@\"",
+    ]);
+    let mut command = run_by(shell, &home.serve());
+    command.env("IDMINT_HTTP__IDLE_TIMEOUT", "10m");
+    let service = Service::start(command);
+    service.wait_until_ready();
+    let banner = service.banner();
+    assert!(banner.contains("at most 200 connections"), "{banner}");
+    service.log_once_it_says("http.connections_max is 200 instead of");
+
+    let mut clients: Vec<_> = (0..201)
+        .map(|_| {
+            let mut client = Client::connect(service.address());
+            assert!(has_answer(&mut client));
+            client
+        })
+        .collect();
+    until("the longest idle connection is closed", || {
+        (!has_answer(&mut clients[0])).then_some(())
+    });
+    assert!(clients[1..].iter_mut().all(has_answer));
+}
+
+#[test]
 fn running_out_of_descriptors_is_refused_and_recovered_from() {
     let home = Home::new();
-    let service = Service::start(with_few_descriptors(&home.serve()));
+    let service = home.start();
     service.wait_until_ready();
+    service.limit_open_files(FEW);
 
     let mut held: Vec<_> = (0..100)
         .map(|_| Client::connect(service.address()))
@@ -47,18 +79,13 @@ fn running_out_of_descriptors_is_refused_and_recovered_from() {
 #[test]
 fn idle_connections_make_room_when_descriptors_run_out() {
     let home = Home::new();
-    let mut command = with_few_descriptors(&home.serve());
+    let mut command = home.serve();
     command.env("IDMINT_HTTP__IDLE_TIMEOUT", "10m");
     let service = Service::start(command);
     service.wait_until_ready();
+    service.limit_open_files(FEW);
 
-    let live = request("GET /health/live", "", "");
     let mut idle = Vec::new();
-    let has_answer = |client: &mut Client| {
-        client
-            .try_exchange(&live)
-            .is_ok_and(|answer| answer.status == 200)
-    };
     while let Ok(mut client) = Client::try_connect(service.address())
         && has_answer(&mut client)
     {
@@ -66,7 +93,7 @@ fn idle_connections_make_room_when_descriptors_run_out() {
     }
     assert!(
         idle.len() > 10,
-        "{} of 64 descriptors were there for callers",
+        "{} of {FEW} descriptors were there for callers",
         idle.len()
     );
 

@@ -94,7 +94,7 @@ fn several_files_are_one_column_and_people_get_lines() {
         "format      uuid7 (uuid), ",
         "lines       5",
         "blank       1",
-        "none        1 (line 1)",
+        "none        1 (row 1)",
         "duplicates  0",
         "backwards   ",
     ] {

@@ -425,8 +425,15 @@ fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
     let now = r#"{"event":"Item Ordered","entities":{}}"#.to_owned();
     append(&home, std::slice::from_ref(&now), &service.url(), &[])
         .assert(1, &["is being imported", LEDGER, id_of(&lines[4])]);
+    // A file that ends before the last part has nothing to send, and does not complete the import.
+    for count in [5, 3] {
+        let ended = import(&home, &lines[..count], &service.url(), &[]);
+        ended.assert(1, &["is not complete", LEDGER, "after event 5"]);
+        assert!(is_importing(&service));
+    }
     import(&home, &lines, &service.url(), &[]).assert(0, &[]);
     assert!(!is_importing(&service));
+    import(&home, &lines[..5], &service.url(), &[]).assert(0, &[]);
     assert_eq!(
         ids(&service, LEDGER),
         lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()

@@ -1,13 +1,14 @@
 //! Checks that the service keeps working when nobody reads its log.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use idmint_testing::http1::{Client, request};
+use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, LONG, idmint, until};
 
 /// A service whose standard output and standard error are pipes that nobody reads.
@@ -19,10 +20,7 @@ struct Unread {
 impl Unread {
     fn start(home: &Home, level: &str) -> Unread {
         // Choose a free port here, because the test cannot read the port from the banner.
-        let address = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let address = address_of_its_own();
         let mut command = idmint(&["serve", "--listen", &address.to_string(), "--data-dir"]);
         command.arg(home.data_dir()).env("IDMINT_LOG__LEVEL", level);
         let mut child = command

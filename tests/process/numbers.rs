@@ -195,7 +195,7 @@ fn a_restore_under_callers_gives_no_number_to_two_orders() {
     println!("{restores} restores, {} numbers", orders.taken());
 }
 
-/// The texts of one series, which change with each start.
+/// The templates for the texts of one series. Each start uses the next template.
 const TEXTS: [&str; 6] = [
     "A-{n:05}",
     "B-{n}",
@@ -465,6 +465,64 @@ fn a_held_series_is_not_closed_and_a_closed_one_does_not_stop_the_others_from_be
 }
 
 #[test]
+fn a_resume_that_comes_too_late_for_its_last_number_is_reported() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    let given = post(&service, "/numbers/acme?count=3", "a", "");
+    assert_eq!(given.status, 201);
+    service.kill();
+    fs::remove_file(home.data_dir().join("horizon")).unwrap();
+    let mut command = home.serve_with(RULES);
+    command.args(["--floor", &floor()]);
+    let service = Service::start(command);
+    service.wait_until_ready();
+    let (path, url) = (home.path("last-numbers"), service.url());
+    let resume = |lines: &str| {
+        fs::write(&path, lines).unwrap();
+        let file = path.to_str().unwrap();
+        run(idmint(&[
+            "numbers", "resume", "--all", file, "--server", &url,
+        ]))
+    };
+    let next = |key: &str| post(&service, "/numbers/acme", key, "").json()["number"].clone();
+
+    // The file joins the lists of several programs. The highest number of a series counts.
+    let resumed = resume("acme 90\nacme 100\nacme 5\n");
+    resumed.assert(0, &[]);
+    assert!(
+        resumed
+            .out
+            .contains("acme continues with 101; 4 to 100 are void\n"),
+        "{}",
+        resumed.out
+    );
+    // The same number again is not an error, although callers have taken numbers since then.
+    assert_eq!(next("b"), "101");
+    let again = resume("acme 100\n");
+    again.assert(0, &[]);
+    assert!(
+        again.out.contains("its next number is 102"),
+        "{}",
+        again.out
+    );
+
+    // The first run has resumed the series, so a file with higher numbers of another program comes
+    // too late.
+    let late = resume("acme 200\nfresh 0\nnever-seen 7\n");
+    late.assert(
+        1,
+        &[
+            "its next number is 102, so numbers up to 200 may be given twice",
+            "its next number is 1, so numbers up to 7 may be given twice",
+            "series that the file does not name were not resumed",
+        ],
+    );
+    assert_eq!(late.out, "fresh continues with 1\n");
+    assert_eq!(next("c"), "102");
+}
+
+#[test]
 fn numbers_stay_held_if_the_first_start_after_a_restore_is_killed() {
     let home = Home::new();
     let service = Service::start(home.serve_with(RULES));
@@ -502,8 +560,8 @@ fn numbers_stay_held_if_the_first_start_after_a_restore_is_killed() {
     resumed.assert(0, &[]);
     assert_eq!(
         resumed.out,
-        "series-1 continues with 42; 1 to 41 are void\n\
-         other continues with 8; 1 to 7 are void\n\
+        "other continues with 8; 1 to 7 are void\n\
+         series-1 continues with 42; 1 to 41 are void\n\
          all other series continue at their stored numbers\n"
     );
     assert_eq!(take("a"), 201);

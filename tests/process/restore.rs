@@ -1,5 +1,5 @@
-//! `idmint backup -` and `idmint restore`: an archive of a running node, and a node that goes on
-//! from it.
+//! Checks `idmint backup -`, which writes an archive of a running node, and `idmint restore`, with
+//! which a node continues from the archive.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -70,7 +70,7 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
         let are_finished = || takers.iter().all(ScopedJoinHandle::is_finished);
         orders.wait_for(40, are_finished);
         back_up(&home, &archive);
-        // The backup lacks these numbers.
+        // Take more numbers, which are missing in the backup.
         orders.wait_for(orders.taken() + 40, are_finished);
         service.kill();
     });
@@ -83,8 +83,8 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
     run(with_floor(&restored, "2026-01-01T00:00:00Z")).assert(78, &[FLOOR, floor]);
     run(with_floor(&restored, "soon")).assert(78, &["IDMINT_FLOOR=soon"]);
 
-    // Kill the first three starts on the restored folder: at once, when the horizon is on disk, and
-    // when the service listens.
+    // Kill the first three starts on the restored folder: the first one immediately, the second one
+    // when the horizon is on disk, and the third one when the service listens.
     let spawn = || {
         with_floor(&restored, floor)
             .stdout(Stdio::null())
@@ -116,6 +116,16 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
         ]))
         .assert(0, &[]);
     }
+    let count = |outcome| {
+        service.count(&format!(
+            "idmint_number_requests_total{{outcome=\"{outcome}\"}}"
+        ))
+    };
+    assert_eq!(
+        (count("held"), count("unavailable")),
+        (3, 0),
+        "the disk is not the cause"
+    );
     orders.take_at_least(40, service.address());
     let callers = into_received(load.stop());
     service.kill();
@@ -133,6 +143,27 @@ fn an_archive_made_under_load_is_restored_and_no_id_and_no_number_is_issued_twic
     let ids = assert_no_id_twice(into_received(load.stop()));
     println!("{} numbers, ids {ids:?}, none twice", orders.taken());
     assert!(ids.iter().all(|count| *count > 0), "{ids:?}");
+}
+
+#[test]
+fn in_a_pod_a_backup_and_its_restore_need_no_promise_about_the_slot() {
+    let (home, restored) = (Home::new(), Home::new());
+    let service = home.start();
+    service.wait_until_ready();
+    let archive = home.path("idmint.tar");
+    let in_pod_of = |home: &Home, command: &str, archive: &Path| {
+        let mut command = idmint(&[command]);
+        command
+            .arg(archive)
+            .env("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+            .env("IDMINT_STORAGE__DATA_DIR", home.data_dir());
+        command
+    };
+    let ended = run(in_pod_of(&home, "backup", &archive.with_extension("d")));
+    ended.assert(0, &[]);
+    back_up(&home, &archive);
+    service.kill();
+    run(in_pod_of(&restored, "restore", &archive)).assert(0, &["--floor"]);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         ),
         (
             from_file.replace("hashids", "decimal"),
-            "salt_file is not a setting of the kind decimal",
+            "the kind decimal has no setting salt_file",
         ),
         (
             salted(&format!("salt = ['{SALT}']")),

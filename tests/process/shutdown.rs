@@ -2,7 +2,6 @@
 //! and exit with the right code.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use idmint_testing::http1::{Client, request};
 use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
+use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, Service, Signal, idmint, until, without_size_signal};
 
 /// Sends the signal to a service under load, and then restarts the service. No response may be cut
@@ -122,11 +122,8 @@ fn a_log_in_a_file_has_no_colours() {
 #[test]
 fn a_service_whose_banner_cannot_be_written_serves() {
     let home = Home::new();
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let mut command = idmint(&["serve", "--listen", &free.to_string(), "--data-dir"]);
+    let address = address_of_its_own();
+    let mut command = idmint(&["serve", "--listen", &address.to_string(), "--data-dir"]);
     let full = File::options().write(true).open("/dev/full").unwrap();
     command
         .arg(home.data_dir())
@@ -136,7 +133,7 @@ fn a_service_whose_banner_cannot_be_written_serves() {
     let mut child = command.spawn().unwrap();
     let answer = until("an answer", || {
         assert!(child.try_wait().unwrap().is_none(), "the service ended");
-        Client::try_connect(free)
+        Client::try_connect(address)
             .ok()?
             .try_exchange(request("GET /health/live", "", ""))
             .ok()

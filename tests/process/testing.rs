@@ -131,11 +131,12 @@ impl Known {
 }
 
 /// Sends all requests, and returns the responses. Values that differ between processes are removed:
-/// the date, the port, and the values in /metrics.
+/// the date, the address with its port, and the values in /metrics. A port alone could also be the
+/// number of an object.
 fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
     let mut client = Client::connect(service.address());
     let (routes, mut known) = (paths(), Known::default());
-    let port = format!(":{}", service.address().port());
+    let address = service.address().to_string();
     let answer = |at: usize| {
         let (method, template) = &routes[at % routes.len()];
         let asked = request_of(at, method.as_str(), template, &known);
@@ -151,7 +152,7 @@ fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
         let whole = if *template == "/metrics" {
             answer.status.to_string()
         } else {
-            head + &answer.text().replace(&port, "PORT")
+            head + &answer.text().replace(&address, "ADDRESS")
         };
         (
             format!("{method} {template} {}", answer.status),

@@ -115,7 +115,7 @@ fn a_clock_set_before_1970_while_minting_is_answered_clock_jumped_and_repeats_no
     // and nothing else.
     for caller in &minted {
         assert!(
-            caller.granted > 100,
+            caller.granted > 0,
             "{} answers, {:?}",
             caller.granted,
             caller.refused

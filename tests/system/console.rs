@@ -14,7 +14,7 @@ use idmint_testing::service::{Home, Service};
 
 /// The beginnings of commands that this test does not run, each with the place where the command is
 /// tested instead. Each entry must match at least one command.
-const ELSEWHERE: [(&str, &str); 26] = [
+const ELSEWHERE: [(&str, &str); 31] = [
     ("make run", "here: each page has a service"),
     (
         "idmint serve",
@@ -33,7 +33,12 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("touch /etc/idmint.toml", "systemd"),
     ("cp deploy/systemd", "systemd"),
     ("mkdir -p /etc/idmint", "systemd"),
+    ("mkdir -p /etc/systemd", "systemd"),
     ("systemctl", "systemd"),
+    ("idmint restore - --data-dir /var/lib/private", "systemd"),
+    ("idmint backup - --data-dir /var/lib/idmint", "systemd"),
+    ("mv /var/lib/private/idmint", "systemd"),
+    ("printf '[Service]", "systemd"),
     ("kubectl", "kubernetes, as far as files go"),
     ("helm", "helm, as far as files go"),
     ("openapi-", "the clients"),

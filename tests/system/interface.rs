@@ -15,10 +15,10 @@ use idmint_testing::service::{Home, Service, idmint, run};
 
 /// The minimum number of requests, both for the service without tokens and for the one with tokens.
 /// The variable `REQUESTS` sets another number.
-const REQUESTS: u64 = 1_500;
+const REQUESTS: u64 = 1_000;
 
-/// The number of requests for which schemathesis draws one example of each operation. For 1 500
-/// requests, it draws at most 1 500 / 25 = 60 examples of each operation. Most operations receive
+/// The number of requests for which schemathesis draws one example of each operation. For 1 000
+/// requests, it draws at most 1 000 / 25 = 40 examples of each operation. Most operations receive
 /// fewer requests.
 const REQUESTS_OF_AN_EXAMPLE: u64 = 25;
 

@@ -1,4 +1,4 @@
-"""Prints every document of the manifests that are named, as one list of JSON."""
+"""Prints all documents of the given manifests as one JSON list."""
 
 import json
 import sys

@@ -370,6 +370,20 @@ fn what_a_pod_mounts_and_what_the_others_select_is_there() {
     }
 }
 
+/// Parses a duration of Prometheus such as `30s`.
+fn seconds(text: &str) -> u64 {
+    let (number, unit) = text.split_at(text.len() - 1);
+    let number: u64 = number.parse().expect("a number");
+    number
+        * match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => 24 * 60 * 60,
+            _ => panic!("{text}"),
+        }
+}
+
 #[test]
 fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
     let nodes = documents("fleet");
@@ -400,6 +414,24 @@ fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
         assert_eq!(
             (&endpoint["scheme"], endpoint["tlsConfig"].is_object()),
             (&scheme.into(), scheme == "https")
+        );
+        let relabeling = &endpoint["relabelings"][0];
+        assert_eq!(
+            (&relabeling["targetLabel"], &relabeling["replacement"]),
+            (&"job".into(), &"idmint-$1".into()),
+            "{folder}"
+        );
+        // A rate over a range needs two scrapes in the range.
+        let interval = seconds(endpoint["interval"].as_str().unwrap());
+        let groups = of_kind(&documents, "PrometheusRule")["spec"]["groups"].to_string();
+        let ranges = groups.split("increase(").skip(1).map(|increase| {
+            let (range, _) = increase.split_once("])").expect("a range");
+            seconds(range.rsplit_once('[').expect("a range").1)
+        });
+        let shortest = ranges.min().expect("an increase");
+        assert!(
+            2 * interval <= shortest,
+            "{folder}: {interval} s, {shortest} s"
         );
 
         let home = Home::new();

@@ -1,7 +1,7 @@
-"""Checks a chain of Evently events, one a line on standard input, with nothing of idmint's own code.
+"""Checks a chain of Evently events, one per line on standard input, without any code of idmint.
 
-Prints `ok EVENTS HEAD`, or `error INDEX REASON` and exits with 1. An option `--after ID` names the event before the first.
-Written from the definition of the id alone: its own table of CRC-32C, its own canonical JSON, the standard library.
+Prints `ok EVENTS HEAD`, or `error INDEX REASON` and exits with 1. The option `--after ID` names the event before the first line.
+Follows only the definition of the id, with its own CRC-32C table and its own canonical JSON. Needs only the standard library.
 """
 
 import json
@@ -17,7 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Broken(Exception):
-    """An event that does not hold; the argument is the reason."""
+    """The error for an invalid event. The argument is the reason."""
 
 
 def table():
@@ -40,14 +40,14 @@ def crc32c(data):
 
 
 class Number:
-    """A number as it is printed."""
+    """A number as its canonical text."""
 
     def __init__(self, text):
         self.text = text
 
 
 def number(value):
-    """The shortest digits that name the double, laid out as ECMAScript does."""
+    """Returns the shortest decimal text of the double, in the notation of ECMAScript."""
     if value == 0:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
@@ -100,7 +100,7 @@ def escaped(match):
 
 def canonical(value):
     if isinstance(value, dict):
-        # Python orders texts by code points.
+        # Python sorts strings by code point, which is the required order.
         return "{" + ",".join(canonical(key) + ":" + canonical(value[key]) for key in sorted(value)) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
@@ -169,7 +169,7 @@ def read_micros(text):
 
 
 def check(line, ledger, previous):
-    """The ledger and the id of the event, if it holds."""
+    """Returns the ledger and the id of the event. Raises `Broken` if the event is invalid."""
     event = read_event(line)
     event_id = read_id(event)
     check_shape(event)

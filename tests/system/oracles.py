@@ -1,7 +1,8 @@
-"""Ids of other people's libraries read by the service, and its ids read by them: oracles.py URL PROGRAM COUNT. See oracles.rs.
+"""Compares the service with id libraries of other authors: oracles.py URL PROGRAM COUNT. See oracles.rs.
 
-Ids are made of drawn fields, so that none comes twice. COUNT of each library and format, both ways, spread over its spellings.
-Prints a line for each spelling: library, format, spelling, ids each way, differences each way.
+The service reads COUNT ids of each library and format, and the library reads COUNT ids of the service. The ids have random fields,
+and are divided among the encodings of the format. Prints a line for each encoding: the library, the format, the encoding, the number
+of ids that the service read, the number that the library read, and the number of differences for each.
 """
 
 import base64
@@ -30,7 +31,7 @@ import uuid6
 
 
 def prepare_suou():
-    """Lets its modules of ids be imported on their own: its others need Python 3.12, and much that is not here."""
+    """Makes only suou's id modules importable. Its other modules need Python 3.12 and packages that are not installed."""
     if not hasattr(typing, "override"):
         typing.override = typing_extensions.override
     package = types.ModuleType("suou")
@@ -49,31 +50,31 @@ from suou.snowflake import Snowflake, SnowflakeGen  # noqa: E402
 CHUNK = 10_000
 DOMAIN = "example.com"
 MILLI, SECOND = 10**6, 10**9
-# Nanoseconds since 1970 of what the formats count from.
+# The epochs of the formats, in nanoseconds since 1970.
 SINCE_2015, SINCE_2024 = 1_420_070_400 * SECOND, 1_704_067_200 * SECOND
 SINCE_1582 = -12_219_292_800 * SECOND
-# The service names no instants beyond.
+# The service writes no instants from the year 10000 on.
 YEAR_10000 = 253_402_300_800
 
 
 def below(draw, limit):
-    """A number below `limit`, its ends now and then."""
+    """Draws a number below `limit`. One in a hundred is 0, and one in a hundred is `limit - 1`."""
     end = draw.random()
     return 0 if end < 0.01 else limit - 1 if end > 0.99 else draw.randrange(limit)
 
 
 def from_cb32(text, width):
-    """By its table of letters: its own readers of Crockford's raise TypeError whatever they are given."""
+    """Reads Crockford's base 32 with suou's table of letters, because suou's own functions for reading it always raise TypeError."""
     base32 = text.translate(CROCKFORD_TO_B32).rjust(-(-width * 8 // 5), "A")
     return int.from_bytes(base64.b32decode(base32 + "=" * (-len(base32) % 8)), "big")
 
 
 class SnowflakeOracle:
-    """suou packs the fields and spells the number; other spellings of it are for the libraries of short texts."""
+    """Packs the fields with suou. Writes the number with suou, or with the functions in `spelling` for Hashids and Sqids."""
 
     library = "suou"
     spellings = {
-        # `str` gives Snowflake(…).
+        # `str` would give `Snowflake(…)`.
         "decimal": ("{:d}".format, Snowflake),
         "hex": (Snowflake.to_hex, lambda text: Snowflake(text, 16)),
         "hex_padded": (lambda number: number.to_hex().zfill(16), Snowflake.from_hex),
@@ -109,7 +110,7 @@ def of_hashids(theirs, format):
 
 
 class Lettered:
-    """Letters alone, in groups of 6, 6 and 5, which the library does not have."""
+    """Hashids with letters only, in groups of 6, 6 and 5. The library itself has no groups."""
 
     def __init__(self):
         self.theirs = hashids.Hashids(alphabet="abcdefghijklmnopqrstuvwxyz", min_length=17)
@@ -123,13 +124,13 @@ class Lettered:
 
 
 def of_sqids(theirs):
-    """It knows no number of 64 bits."""
+    """Limits the time to 41 bits, because Sqids cannot write numbers of 64 bits."""
     spelling = (lambda number: theirs.encode([number]), lambda text: theirs.decode(text)[0])
     return SnowflakeOracle("sqids", "snowflake", "sqids", spelling, time_bits=41)
 
 
 class SiqOracle:
-    """suou packs the fields, hashes the domain, and spells and reads the number."""
+    """Uses suou to pack the fields, hash the domain, and write and read the number."""
 
     library, format = "suou", "siq"
     spellings = {
@@ -150,7 +151,7 @@ class SiqOracle:
 
     def make(self, draw):
         domain = f"{draw.getrandbits(40):x}.example"
-        # As far as a float of its `timestamp` is exact.
+        # Up to 53 bits of time, the float that `timestamp` returns is exact.
         ticks, shard, serial = (below(draw, 1 << bits) for bits in (53, 8, 16 - self.kind.n_bits))
         told = SiqGen(domain)
         told._test_cur_ts = told.last_gen_ts = ticks
@@ -161,7 +162,7 @@ class SiqOracle:
     def read(self, text):
         number = self.number(text)
         serial = number % (1 << 16) >> self.kind.n_bits
-        # It reads no type, and a domain by a wrong modulus; those that were asked for must come out.
+        # suou cannot read the type, and reads the domain with a wrong modulus. Check that both are the requested ones.
         assert self.kind.prepend(serial) % (1 << 16) == number % (1 << 16), (text, self.kind)
         assert number >> 16 & 0xffffffff == make_domain_hash(DOMAIN), text
         return self.parts(number, make_domain_hash(DOMAIN), serial)
@@ -170,13 +171,13 @@ class SiqOracle:
         ticks = int(number.timestamp() * 65536)
         fields = [f"time={ticks}", f"shard={number.shard_id():d}", f"domain={domain}", f"serial={serial:d}"]
         fields.append(f"qualifier={self.kind.value % (1 << self.kind.n_bits)}")
-        # A tick begins with its first whole nanosecond; told are microseconds.
+        # A tick begins at its first whole nanosecond, and the service reports whole microseconds.
         first = -(-ticks * SECOND // 65536)
         return first - first % 1000, fields
 
 
 class PaymentOracle:
-    """ADR 13, written anew: six digits of seconds since 2024, one of the worker, two of a counter; base 36."""
+    """Implements ADR 13 independently. In base 36: six digits for seconds since 2024, one for the worker, two for a counter."""
 
     library, format, encoding, order = "adr13", "payment", "base36", "payment?encoding=base36"
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -199,7 +200,7 @@ class PaymentOracle:
 
 
 class FlaxOracle:
-    """python-flax-id spells a number; to read it, its letters are looked up in its alphabet."""
+    """python-flax-id can only write numbers. `read` looks up the letters in the alphabet of the library."""
 
     library, format, encoding, order = "python-flax-id", "flax", "base64_lex", "flax?encoding=base64_lex"
 
@@ -240,7 +241,7 @@ class Uuid7Oracle:
 
     def make(self, draw):
         millis, high, low = below(draw, YEAR_10000 * 1000), below(draw, 1 << 12), below(draw, 1 << 62)
-        # It puts version and variant over what is there.
+        # The library overwrites the version and the variant, so these bits can have any value.
         number = millis << 80 | draw.getrandbits(4) << 76 | high << 64 | draw.getrandbits(2) << 62 | low
         return str(uuid6.UUID(int=number, version=7)), *self.parts(millis, high, low)
 
@@ -255,7 +256,7 @@ class Uuid7Oracle:
 
 
 class OldUuidOracle:
-    """Version 1 by Python itself, and of the same fields version 6. Neither is minted: the program writes them of drawn fields."""
+    """UUIDs of version 1, or of version 6 converted from version 1. The service does not mint them: see `Service.write`."""
 
     encoding, order = "uuid", None
 
@@ -310,13 +311,13 @@ class Service:
         return answer.status, answer.read().decode()
 
     def decode(self, oracle, texts):
-        """What it says of them: the text, format and encoding, then time and fields."""
+        """Yields what the service reads from each text: the text, format, encoding, time and fields."""
         query = urllib.parse.urlencode({"format": oracle.format, "encoding": oracle.encoding})
         status, told = self.post(f"/decode?{query}", "".join(f"{text}\n" for text in texts))
         assert status == 200, told
         for line in told.splitlines():
             text, format, encoding, instant, *fields = line.split("\t")
-            # Random ids may have the byte order of another library by chance, which is a note.
+            # By chance, a random id may look as if it had the byte order of another library, which the service notes.
             fields = [field for field in fields if not field.startswith("note=")]
             yield (text, format, encoding, nanos(instant) if instant != "-" else None, fields)
 
@@ -327,12 +328,12 @@ class Service:
             status, told = self.post(f"/ids/{oracle.order}&count={count}")
             if status == 200:
                 return told.splitlines()
-            # Payments have 1 296 ids of a worker and second.
+            # A worker has only 1 296 payment ids per second, so retry.
             assert status == 503, told
             time.sleep(0.05)
 
     def write(self, oracle, count):
-        """Of formats that are not minted; the ends of all fields are among them."""
+        """Writes ids of a format that cannot be minted. They include the least and the greatest value of each field."""
         vectors = ["--vectors", "--count", str(count), "--seed", str(random.getrandbits(32))]
         printed = subprocess.run([self.program, "encode", oracle.format, *vectors], check=True, capture_output=True).stdout
         return [vector["encodings"][oracle.encoding] for vector in json.loads(printed)["valid"]][-count:]
@@ -349,7 +350,7 @@ def nanos(instant):
 
 
 def differences(oracle, expected, told):
-    """Compares all, and shows the first that differs."""
+    """Returns the number of differences, and prints the first one."""
     differing = [pair for pair in zip(expected, told, strict=True) if pair[0] != pair[1]]
     if differing:
         print(oracle.library, oracle.format, oracle.encoding, *differing[0], sep="\n  ", file=sys.stderr)
@@ -373,19 +374,19 @@ def compare(oracle, service, count):
 
 
 def main(url, program, count):
-    # As `salted` is in the configuration.
+    # The settings of the format `salted` in the configuration.
     salted = hashids.Hashids(salt="pepper and more", min_length=16)
     spellings = list(SiqOracle.spellings)
     groups = [
         [SnowflakeOracle(encoding) for encoding in SnowflakeOracle.spellings],
-        # All types, and all spellings.
+        # Every type and every encoding occurs.
         [SiqOracle(kind, spellings[at % len(spellings)]) for at, kind in enumerate(SiqType)],
         [of_hashids(hashids.Hashids(), "snowflake")], [of_hashids(salted, "salted")],
         [of_hashids(Lettered(), "lettered")], [of_sqids(sqids.Sqids())],
         [PaymentOracle()], [FlaxOracle()], [UlidOracle()], [Uuid7Oracle()], [OldUuidOracle(1)], [OldUuidOracle(6)],
         [ObjectIdOracle()],
     ]
-    # It says that 9 bytes of base64 are no 8.
+    # Ignore suou's warning that a base64 text has 9 bytes instead of 8.
     warnings.simplefilter("ignore", BytesWarning)
     service = Service(url, program)
     for oracles in groups:

@@ -1,7 +1,7 @@
 """Uses the page in Debian's Chromium: page.py SCENARIO URL [ARGUMENT…]. See page.rs.
 
 Every visit checks that the console is empty, that no request goes to another host, that the policy is not violated, and that
-axe-core finds nothing. Each scenario prints how much it looked at.
+axe-core finds no problem. Each scenario prints how much it has checked.
 """
 
 import json
@@ -19,7 +19,7 @@ from playwright.sync_api import expect, sync_playwright
 from page_pastes import PASTES, ULIDS
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-# The documents show the views: drawn anew where the variable is set.
+# The folder of the screenshots in the documents. They are taken again if UPDATE_DOCS is set.
 IMAGES = pathlib.Path(__file__).parents[2] / "docs/images" if os.environ.get("UPDATE_DOCS") else None
 SNOWFLAKE = "1573542478315782144"
 PAYMENT = "1I9ZC1000"
@@ -27,14 +27,14 @@ WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective + " " + event.blockedURI));
 """
-# The one message of a browser that no page can prevent: that a request was refused.
+# The beginning of the console message about a refused request, which no page can prevent.
 REFUSED = "Failed to load resource: the server responded with a status of "
 
 expect.set_options(timeout=60_000)
 
 
 class Visit:
-    """A page that is watched from its beginning to its end."""
+    """A page in the browser. Records its console messages and its requests to other hosts, and checks them at the end."""
 
     looked_at = {"views": 0, "requests": 0, "axe rules": 0, "images": 0}
 
@@ -79,12 +79,12 @@ class Visit:
         return self.page
 
     def judge(self, name):
-        """What axe-core says of what is shown now."""
+        """Waits for all responses, and checks the current view with axe-core."""
         expect(self.page.locator("[aria-busy]")).to_have_count(0)
         self.judge_now(name)
 
     def judge_now(self, name):
-        """The same, though an answer is still waited for."""
+        """Checks the current view with axe-core, even while a response is pending."""
         self.page.evaluate(AXE)
         told = self.page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then(({violations, passes}) => ({violations, passes: passes.length}))")
         found = [(one["id"], [node["html"][:200] for node in one["nodes"]], one["nodes"][0]["failureSummary"]) for one in told["violations"]]
@@ -136,13 +136,13 @@ def until(page, expression, arg=None):
 
 
 def answered(page):
-    """Waits for the card or the table of a text."""
+    """Waits until the page shows the card or the table for a text."""
     expect(page.locator("#view h2").first).to_be_visible()
     expect(page.locator("#view section[aria-label=Examples]")).to_have_count(0)
     expect(page.locator("[aria-busy]")).to_have_count(0)
 
 
-# Each view, by what leads to it and what it then says.
+# Each view has a name, the fragment that leads to it, and a heading that it shows.
 VIEWS = [
     ("start", "", "What is this id?"),
     ("decode", f"#/{SNOWFLAKE}", "snowflake"),
@@ -165,14 +165,14 @@ PICTURES = {"start", "decode", "decode-small-dark", "format", "column", "column-
 
 
 def views(browser, url):
-    """Every view in every guise: desk and phone, light and dark, forced colours, twice as large, printed."""
+    """Checks every view on a desktop and a phone, in light and dark, with forced colours, and enlarged. Checks a column in print."""
     desk, phone = {"width": 1100, "height": 900}, {"width": 360, "height": 740}
     guises = [
         ("", {"viewport": desk}),
         ("-dark", {"viewport": desk, "color_scheme": "dark"}),
         ("-phone", {"viewport": phone, "has_touch": True, "is_mobile": True}),
         ("-forced", {"viewport": desk, "forced_colors": "active"}),
-        # 1100 pixels at 200 %.
+        # A window of 1100 pixels at a zoom of 200 %.
         ("-large", {"viewport": {"width": 550, "height": 450}, "device_scale_factor": 2}),
         ("-small-dark", {"viewport": phone, "color_scheme": "dark"}),
     ]
@@ -199,7 +199,7 @@ def views(browser, url):
 
 
 def by_mouse(browser, url):
-    """Each of the views as a mouse uses it, and the buttons of the browser."""
+    """Uses each view with the mouse, and uses back, forward and reload."""
     with Visit(browser, url) as visit:
         page = visit.open()
         page.locator("#text").fill(SNOWFLAKE)
@@ -211,7 +211,7 @@ def by_mouse(browser, url):
         widths = [box["width"] for box in (part.bounding_box() for part in drawn.locator(".part").all())]
         for got, bits in zip(widths, [42, 5, 5, 12]):
             assert abs(got / sum(widths) - bits / 64) < 0.01, (widths, bits)
-        # The bars are the bits of the number.
+        # Each bar stands for one bit of the number, and tall bars are ones.
         tall = drawn.locator("rect").evaluate_all("(bars) => bars.map((bar) => (bar.getAttribute('height') === '10' ? '1' : '0')).join('')")
         assert int(tall, 2) == int(SNOWFLAKE), tall
         expect(page.locator(".times")).to_contain_text("2026-11-21 03:36:01.836 UTC")
@@ -230,7 +230,7 @@ def by_mouse(browser, url):
         expect(page.locator("#status")).to_have_text("Copied the link to this id")
         assert visit.copied() == f"{url}#/{SNOWFLAKE}"
 
-        # Another reading of it, and back. Readings that are a thousand times less likely are folded.
+        # Open another reading of the id, and go back. Readings that are a thousand times less likely are collapsed.
         expect(page.get_by_role("region", name="Other readings").locator("tbody tr")).to_have_count(1)
         expect(page.get_by_text("mastodon").first).to_be_hidden()
         page.get_by_text("a thousand times less likely").click()
@@ -246,20 +246,20 @@ def by_mouse(browser, url):
         page.get_by_role("link", name="Try all formats").click()
         heading(page, "snowflake")
 
-        # A link that somebody was sent, in a page of its own.
+        # Open a link that another user has shared, in a new tab.
         shared = visit.context.new_page()
         shared.goto(f"{url}#/{PAYMENT}")
         heading(shared, "payment")
         assert shared.locator(".digits").all_inner_texts() == ["1I9ZC1", "0", "00"]
         shared.close()
 
-        # What is not quite an id, and what is none.
+        # Decode a text that is almost an id.
         page.locator("#text").fill("1i9zc1000")
         page.get_by_role("button", name="Decode").click()
         expect(page.locator(".notice").first).to_contain_text("Not as written")
         expect(page.locator(".notice").first).to_contain_text(PAYMENT)
 
-        # Mint some, with what the form offers, and read one of them.
+        # Mint ids with the settings of the form, and decode one of them.
         page.get_by_role("link", name="Mint", exact=True).click()
         page.get_by_label("How many").fill("25")
         page.get_by_label("Written as").select_option("hex_padded")
@@ -285,7 +285,7 @@ def by_mouse(browser, url):
         page.locator(".ids a").first.click()
         heading(page, "typeid")
 
-        # The formats, and one of them.
+        # Open the list of formats, and one format.
         page.get_by_role("link", name="Formats", exact=True).click()
         heading(page, "Formats")
         expect(page.locator(".format").nth(24)).to_be_visible()
@@ -314,7 +314,7 @@ def by_mouse(browser, url):
         page.get_by_role("link", name="Mint some").click()
         expect(page.get_by_label("Format", exact=True)).to_have_value("payment")
 
-        # From a day to the ids of that day.
+        # Decode a day, and open the ids of that day.
         page.get_by_role("link", name="Decode", exact=True).click()
         page.locator("#text").fill("2026-01-01T10:00Z")
         page.get_by_role("button", name="Decode").click()
@@ -325,7 +325,7 @@ def by_mouse(browser, url):
         heading(page, "siq")
         expect(span).to_be_visible()
         expect(page.get_by_label("From (UTC)")).to_have_value("2026-01-01T00:00")
-        # The range of the example day gives the statements of the example.
+        # For the day of the example, the range must give the same SQL as the example.
         bounds = lambda: [text[text.index("BETWEEN"):] for text in page.locator(".advice pre").all_inner_texts()]
         chosen = bounds()
         page.get_by_role("link", name="All formats").click()
@@ -338,17 +338,87 @@ def by_mouse(browser, url):
         expect(page.locator(".times")).not_to_contain_text("here")
 
 
+def rows(browser, url):
+    """Checks the order and the links of a column's rows, and how the words of a long log are divided into requests."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        visit.paste(f"hello\n{SNOWFLAKE}\n{PAYMENT}")
+        heading(page, "2 ids")
+        lines = page.locator("table.many tbody tr td:first-child")
+        for order, expected in [("ascending", ["3", "2", "1"]), ("descending", ["2", "3", "1"])]:
+            page.get_by_role("button", name="Time (UTC)").click()
+            expect(page.locator(f"th[aria-sort={order}]")).to_be_visible()
+            assert lines.all_inner_texts() == expected, (order, lines.all_inner_texts())
+
+        page = visit.open()
+        visit.paste(f"{SNOWFLAKE}\n{int(SNOWFLAKE) + 1}")
+        page.get_by_label("Read all as").select_option("twitter")
+        expect(page.locator(".verdict")).to_contain_text("as you chose")
+        page.locator("table.many a").first.click()
+        heading(page, "twitter")
+
+        asked = []
+        page = visit.open()
+        page.on("request", lambda request: "detail=brief" in request.url and asked.append(len(request.post_data_json)))
+        visit.paste("\n".join(f"at trace={uuid.uuid4()}" for _ in range(10_001)))
+        heading(page, "10\u202f001 ids")
+        assert asked == [20_000, 2], asked
+
+
+def spans(browser, url):
+    """Checks that the ids of a time span are those of the latest request, even if an earlier response arrives later."""
+    with Visit(browser, url) as visit:
+        page = visit.open("#formats/payment")
+        heading(page, "payment")
+        held = []
+        page.route("**/range?*", lambda route: route.continue_() if held else held.append(route))
+        shown = page.get_by_role("region", name="Ids of this span")
+        with page.expect_request("**/range?*"):
+            page.get_by_role("button", name="Yesterday").click()
+        page.get_by_role("button", name="Today").click()
+        expect(shown).to_be_visible()
+        least, advice = shown.inner_text(), page.locator(".advice").first.inner_text()
+        with page.expect_response("**/range?*") as late:
+            held[0].continue_()
+        late.value.finished()
+        page.evaluate("fetch('formats').then((answer) => answer.text())")
+        assert (shown.inner_text(), page.locator(".advice").first.inner_text()) == (least, advice), "yesterday replaces today"
+        days = [page.get_by_label(label).input_value()[:10] for label in ["From (UTC)", "to before (UTC)"]]
+        expect(page.locator(".ranges")).to_contain_text(f"From {days[0]}T00:00:00Z to before {days[1]}T00:00:00Z.")
+
+        # Every format that a day offers has a range of ids.
+        page = visit.open("#/2026-01-01")
+        heading(page, "Ids of this day")
+        names = page.locator("#view a.button").all_inner_texts()
+        assert len(names) > 15 and "uuid6" in names and "uuid1" not in names, names
+        asked = "(names) => Promise.all(names.map(async (name) => (await fetch(`formats/${name}/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z`)).status))"
+        assert page.evaluate(asked, names) == [200] * len(names), names
+
+
 def numbers(browser, url):
-    """Numbers without gaps: those of a service that gave some, which the test made so, and what is void."""
+    """Checks the views of series and numbers. page.rs has created the series, with two void numbers."""
     with Visit(browser, url) as visit:
         page = visit.open()
         page.get_by_role("link", name="Numbers", exact=True).click()
         heading(page, "Numbers without gaps")
         expect(page.locator("tbody tr")).to_have_count(1000)
-        page.get_by_role("button", name="More series").click()
-        expect(page.locator("tbody tr")).to_have_count(1021)
+        # Two quick clicks send only one request.
+        with page.expect_response("**/numbers?after=*"):
+            page.get_by_role("button", name="More series").evaluate("(button) => (button.click(), button.click())")
+        expect(page.locator("tbody tr")).to_have_count(1024)
         expect(page.get_by_role("button", name="More series")).to_be_hidden()
-        expect(page.locator("#status")).to_have_text("1\u202f021 series.")
+        expect(page.locator("#status")).to_have_text("1\u202f024 series.")
+        # The last three series: one of blocks, a closed one, and one that was closed before its first number.
+        expect(page.locator("main")).not_to_contain_text("given", ignore_case=True)
+        ends = [row.locator("th, td").all_inner_texts() for row in page.locator("tbody tr").all()[-3:]]
+        assert [end[:3] for end in ends] == [["table-rows", "1\u202f000", "1"], ["till-1", "1", "1"], ["till-2", "", ""]], ends
+        assert [end[4][:2] for end in ends] == ["", "20", "20"], ends
+        for series, says in [("table-rows", "Reserved (UTC)"), ("till-1", "Closed 20"), ("till-2", "No number from 1 on was given.")]:
+            page.get_by_role("link", name=series).click()
+            heading(page, series)
+            expect(page.locator("main")).to_contain_text(says)
+            expect(page.get_by_text("Closed 20")).to_have_count(int("till" in series))
+            page.go_back()
         row = page.locator("tbody tr").first
         expect(row).to_contain_text("acme-2026")
         expect(row).to_contain_text("253")
@@ -390,7 +460,7 @@ def numbers(browser, url):
 
 
 def no_numbers(browser, url):
-    """Where there are none, the line that begins a series."""
+    """Checks that a service without series shows the command that begins one."""
     with Visit(browser, url) as visit:
         page = visit.open("#numbers")
         expect(page.locator("main")).to_contain_text("No series has begun here")
@@ -399,7 +469,7 @@ def no_numbers(browser, url):
 
 
 def tab_to(page, what, by="Tab"):
-    """Presses Tab until this has the focus, as a person would who sees where it is."""
+    """Presses Tab until this element has the focus. Asserts that the focus is visible."""
     for _ in range(200):
         page.keyboard.press(by)
         if what.evaluate("(it) => it === document.activeElement"):
@@ -410,7 +480,7 @@ def tab_to(page, what, by="Tab"):
 
 
 def by_keyboard(browser, url):
-    """The same without a mouse."""
+    """Uses the views with the keyboard alone."""
     with Visit(browser, url) as visit:
         page = visit.open()
         expect(page.locator("#text")).to_be_focused()
@@ -430,7 +500,7 @@ def by_keyboard(browser, url):
         page.keyboard.press("Enter")
         expect(page.locator("details")).to_have_attribute("open", "")
 
-        # The way over the head of the page.
+        # Use the skip link, which jumps over the header of the page.
         page = visit.open("#mint")
         heading(page, "Mint ids")
         tab_to(page, page.locator("#skip"))
@@ -455,7 +525,7 @@ def by_keyboard(browser, url):
         page.keyboard.press("Enter")
         heading(page, "ulid")
 
-        # A column: sorted, filtered, turned over and saved.
+        # Page through a column, sort it, filter it and save it.
         page = visit.open()
         ids = [f"{int(SNOWFLAKE) + at * 4096000}" for at in range(250)]
         visit.paste("\n".join(ids))
@@ -483,7 +553,7 @@ def by_keyboard(browser, url):
 
 
 def columns(browser, url):
-    """Columns, files, lines of a log, and what somebody may have pasted in bad faith."""
+    """Checks columns, files, lines of a log, and malicious texts."""
     with Visit(browser, url) as visit:
         page = visit.open()
         count = 10_000
@@ -494,16 +564,16 @@ def columns(browser, url):
         heading(page, "10\u202f000 ids")
         seconds = time.monotonic() - began
         gaps = page.evaluate("window.beats.slice(1).map((at, index) => at - window.beats[index])")
-        # The page listened while it parsed the answer.
+        # Timers must have run while the page parsed the response.
         assert len(gaps) > 5, gaps
         print(f"10000 lines in {seconds:.1f} s; the page stood still for {max(gaps):.0f} ms at most")
         expect(page.locator("table.many tbody tr")).to_have_count(100)
         expect(page.locator("p.held")).to_contain_text("10\u202f000 lines")
-        # Ids at equal distances are numbers as any others.
+        # Numbers at equal distances are no evidence for a format.
         expect(page.locator(".verdict")).to_contain_text("unknown: no format of this service", timeout=30_000)
         saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
         assert [row.split(",")[1] for row in saved.splitlines()[1:]] == ids
-        # To one of them, and back to the table.
+        # Open one of the ids, and go back to the table.
         page.locator("table.many a").first.click()
         heading(page, "snowflake")
         page.go_back()
@@ -511,7 +581,7 @@ def columns(browser, url):
         page.reload()
         heading(page, "10\u202f000 ids")
 
-        # A column that is something.
+        # A column whose format is certain.
         page = visit.open()
         visit.paste("\n".join(str(uuid.uuid4()) for _ in range(200)))
         expect(page.locator(".verdict")).to_contain_text("uuid4 (uuid), certain")
@@ -519,7 +589,7 @@ def columns(browser, url):
         expect(page.locator(".verdict")).to_contain_text("uuid4 (uuid), as you chose")
         expect(page.get_by_label("Read all as")).to_be_focused()
 
-        # A CSV file: the column that has the ids is found, and another can be chosen.
+        # Open a CSV file. The page finds the column with the ids, and the user can choose another one.
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "orders.csv"
             rows = [f'"a, b",{PAYMENT[:6]}{at:03},{200 + at}' for at in range(60)]
@@ -532,7 +602,7 @@ def columns(browser, url):
             assert len(saved.splitlines()) == 61 and "payment" in saved, saved[:300]
             page.get_by_label("Column", exact=True).select_option("customer")
             heading(page, "No id")
-            # The same, dropped.
+            # Drop the same file on the page.
             page = visit.open()
             dropped = page.evaluate_handle("(text) => { const data = new DataTransfer(); data.items.add(new File([text], 'orders.csv')); return data; }", file.read_text())
             page.dispatch_event("main", "drop", {"dataTransfer": dropped})
@@ -591,7 +661,7 @@ def columns(browser, url):
         assert copied[0] == ["line", "id", "format", "time", "worker", "sequence", "note"] and all(len(cells) == 7 for cells in copied), copied
         assert "'=HYPERLINK(\"https://example.com\")" in [cells[1] for cells in copied], copied
 
-        # Half a character, and far too much.
+        # Half of a surrogate pair, and texts that are far too long.
         page = visit.open()
         for text in ["1I9ZC\ud800", "x" * (1 << 20), "y\n" * (1 << 14) + "z" * (1 << 20)]:
             page.evaluate("(codes) => { const field = document.getElementById('text'); field.hidden = false; field.value = codes.map((code) => String.fromCharCode(code)).join(''); field.form.requestSubmit(); }", [ord(letter) for letter in text]) if len(text) < 100 else visit.paste(text)
@@ -602,7 +672,7 @@ def columns(browser, url):
 
 
 def pastes(browser, url):
-    """Each kind of text that people paste, with the card or table that answers it."""
+    """Checks that the page shows the right card or table for each kind of pasted text."""
     with Visit(browser, url) as visit:
         for kind, text, says, more in PASTES:
             page = visit.open()
@@ -616,7 +686,7 @@ def pastes(browser, url):
 
 
 def splitter(browser, url):
-    """The one splitter: what it finds, and that long hostile texts take linear time. Quadratic time would take hours."""
+    """Checks what the splitter finds in a text, and that long hostile texts take linear time. Quadratic time would be hours."""
     with Visit(browser, url) as visit:
         page = visit.open()
         words = lambda text: page.evaluate("(text) => import('./page/splitter.js').then(({ wordsOf }) => wordsOf(text))", text)
@@ -626,10 +696,13 @@ def splitter(browser, url):
         split = lambda text: page.evaluate("(text) => import('./page/splitter.js').then(({ split }) => split(text))", text)
         assert split("a1\n\n b2 \r\n") == {"rows": [{"line": 1, "text": "a1"}, {"line": 3, "text": "b2"}], "table": None}
         table = split('id;name\n1;"a;""b""\nc"\n2;d')["table"]
-        assert table == {"columns": [{"at": 0, "name": "id"}, {"at": 1, "name": "name"}], "rows": [{"line": 2, "cells": ["1", 'a;"b"\nc']}, {"line": 4, "cells": ["2", "d"]}]}, table
+        assert table == {"columns": [{"at": 0, "name": "id"}, {"at": 1, "name": "name"}], "head": {"line": 1, "cells": ["id", "name"]}, "rows": [{"line": 2, "cells": ["1", 'a;"b"\nc']}, {"line": 4, "cells": ["2", "d"]}]}, table
+        for end in ["\r", "\r\n"]:
+            assert split(end.join(["id;name", "1;\"a", "b\"", "2;c", ""]))["table"]["rows"] == [{"line": 2, "cells": ["1", "a\nb"]}, {"line": 4, "cells": ["2", "c"]}], end
+        assert [row["cells"] for row in split('a;b\n1;"c\n2;"d"e\n3;"f;g" \n4;6"')["table"]["rows"]] == [["1", '"c'], ["2", '"d"e'], ["3", "f;g"], ["4", '6"']]
         assert split(f"{SNOWFLAKE},\n{SNOWFLAKE},\n{SNOWFLAKE}")["table"] is None
         assert split('{"a":1,"b":2}\n{"a":1,"b":2}')["table"] is None
-        hostile = [".", "=", "a.", ".a", "=.a1", '"', '",', "a,", "[", "\\", " ", "\n", ",\n", "1.", "é.", "x@", "2026-11-21", "\t\""]
+        hostile = [".", "=", "a.", ".a", "=.a1", '"', '",', "a,", "[", "\\", " ", "\n", ",\n", "1.", "é.", "x@", "2026-11-21", "\t\"", '""', '"",', '" ,', '"a,']
         for text in hostile:
             page.evaluate("(text) => import('./page/splitter.js').then(({ split, wordsOf }) => { const long = text.repeat(1_000_000 / text.length); split(long); wordsOf(long); split(`${long}!\n${long}!`); wordsOf(`${long}!`); })", text)
         visit.paste("." * 60_000)
@@ -638,7 +711,7 @@ def splitter(browser, url):
 
 
 def weight(browser, url):
-    """The bytes of the page's files, with their headers, that a browser loads for each view."""
+    """Checks how many bytes of the page's files, including headers, a browser loads for each view."""
     for hash_, says in [("", "Examples"), (f"#/{SNOWFLAKE}", "snowflake"), (f"#/{PAYMENT}%0A{SNOWFLAKE}", "2 ids"), ("#mint", "Mint ids"), ("#formats", "Formats"), ("#numbers", "Numbers without gaps")]:
         with Visit(browser, url) as visit:
             session = visit.context.new_cdp_session(visit.page)
@@ -671,7 +744,7 @@ def history(browser, url):
             heading(page, says)
         expect(page.locator(".verdict")).to_contain_text("uuid7 (uuid), likely")
 
-        # A column in the address, its filter, one of its ids, and back.
+        # The address contains the column. Filter the column, open one of its ids, and go back.
         page = visit.open()
         ids = [str(int(SNOWFLAKE) + at * 4_194_304_000) for at in range(60)]
         visit.paste("\n".join(ids[:40]))
@@ -692,7 +765,7 @@ def history(browser, url):
         page.go_forward()
         heading(page, "40 ids")
 
-        # A text that is too long for an address is in the entry of the history.
+        # A text that is too long for the address is stored in the entry of the history.
         page = visit.open()
         visit.paste("\n".join(ids * 3))
         heading(page, "180 ids")
@@ -708,7 +781,7 @@ def history(browser, url):
         page.go_forward()
         heading(page, "240 ids")
 
-        # Minted ids are there after a look at one of them. A view keeps its place.
+        # After going back, minted ids are still shown, and a view keeps its scroll position.
         page = visit.open("#mint/flax")
         page.get_by_role("button", name="Mint", exact=True).click()
         heading(page, "10 ids of flax")
@@ -728,6 +801,21 @@ def history(browser, url):
         until(page, "(place) => Math.abs(scrollY - place) < 2", place)
         page.reload()
         until(page, "(place) => Math.abs(scrollY - place) < 2", place)
+
+        # The age of an id is updated when the user returns to its view, and when the user returns to the tab.
+        moments = [("2026-11-21T03:36:04Z", "2 seconds ago"), ("2026-11-21T04:40:00Z", "1 hour ago"), ("2026-11-21T05:40:00Z", "2 hours ago")]
+        page.clock.set_fixed_time(moments[0][0])
+        page = visit.open(f"#/{SNOWFLAKE}")
+        ago = page.locator(".times strong").last
+        expect(ago).to_have_text(moments[0][1])
+        page.get_by_role("link", name="Formats", exact=True).click()
+        heading(page, "Formats")
+        page.clock.set_fixed_time(moments[1][0])
+        page.go_back()
+        expect(ago).to_have_text(moments[1][1])
+        page.clock.set_fixed_time(moments[2][0])
+        page.dispatch_event("html", "visibilitychange")
+        expect(ago).to_have_text(moments[2][1])
     with Visit(browser, url, refusals=[404]) as visit:
         heading(visit.open("#formats/constructor"), "There is no such format")
 
@@ -756,7 +844,7 @@ def phone(browser, url):
 
 
 def tokens(browser, url, good, reader):
-    """A token is asked for, refused, given, kept in memory alone; and a scope that it lacks is named."""
+    """Checks the dialog for a token. A wrong token is refused, a right one is kept only in memory, and a missing scope is named."""
     with Visit(browser, url, refusals=(401, 403)) as visit:
         page = visit.open(f"#/{PAYMENT}")
         dialog = page.locator("#token-dialog")
@@ -766,7 +854,7 @@ def tokens(browser, url, good, reader):
         page.get_by_label("Token", exact=True).fill("not-a-token")
         page.keyboard.press("Enter")
         expect(page.locator("#token-why")).to_contain_text("not accepted")
-        # Declined: what came of it is said.
+        # If the user closes the dialog, the page shows the problem.
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
         expect(page.locator(".problem")).to_be_visible()
@@ -778,13 +866,13 @@ def tokens(browser, url, good, reader):
         kept = page.evaluate("[localStorage.length, sessionStorage.length, document.cookie, JSON.stringify(history.state)]")
         assert kept[:3] == [0, 0, ""] and reader not in kept[3], kept
         assert reader not in page.content() and reader not in page.url
-        # It reads, and may not mint; which scope is missing is said.
+        # This token can read, but not mint. The page names the missing scope.
         page.get_by_role("link", name="Mint", exact=True).click()
         expect(page.locator(".command")).to_contain_text("$TOKEN")
         page.get_by_role("button", name="Mint", exact=True).click()
         expect(page.locator(".problem")).to_contain_text("mint")
         visit.judge("refused")
-        # And it is not offered again.
+        # The page no longer offers to mint.
         expect(page.get_by_role("button", name="Mint", exact=True)).to_have_count(0)
         page.get_by_role("link", name="Formats", exact=True).click()
         page.get_by_role("link", name="payment", exact=True).click()
@@ -792,7 +880,7 @@ def tokens(browser, url, good, reader):
         expect(page.get_by_role("link", name="Mint some")).to_have_count(0)
         page.get_by_role("link", name="Mint", exact=True).click()
         expect(page.locator("main")).to_contain_text("Minting was refused")
-        # It is not kept when the page is loaded anew.
+        # After the token is forgotten, the page asks for one again.
         page.get_by_role("button", name="Forget the token").click()
         expect(dialog).to_be_visible()
         page.get_by_label("Token", exact=True).fill(good)
@@ -804,7 +892,7 @@ def tokens(browser, url, good, reader):
 
 
 def behind_proxy(browser, url):
-    """All of it behind TLS and a prefix, a mint too."""
+    """Opens every view and mints behind a proxy with TLS and a path prefix."""
     with Visit(browser, url) as visit:
         for name, hash_, says in VIEWS:
             page = visit.open(hash_)
@@ -820,8 +908,29 @@ def behind_proxy(browser, url):
         assert visit.copied() == f"{url}#/{PAYMENT}", visit.copied()
 
 
+def troubles(browser, url):
+    """A file that cannot be read, and a proxy that wants people to sign in."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        file = {"name": "ids.txt", "mimeType": "text/plain", "buffer": PAYMENT.encode()}
+        page.evaluate("() => { window.bytes = File.prototype.arrayBuffer; File.prototype.arrayBuffer = () => Promise.reject(new DOMException('It is gone.', 'NotFoundError')); }")
+        page.locator("#file").set_input_files(file)
+        expect(page.locator(".problem")).to_contain_text("The file cannot be read")
+        expect(page.locator(".problem")).to_contain_text("It is gone.")
+        expect(page.locator("#file")).to_have_value("")
+        page.evaluate("() => { File.prototype.arrayBuffer = window.bytes; }")
+        page.locator("#file").set_input_files(file)
+        heading(page, "payment")
+
+        page = visit.open()
+        expect(page.locator(".welcome")).to_contain_text("Your browser’s history keeps it.")
+        page.route("**/decode?*", lambda route: route.fulfill(status=302, headers={"location": f"{url}sign-in"}))
+        visit.paste(PAYMENT)
+        expect(page.locator(".problem")).to_contain_text("sign in again")
+
+
 def cannot_mint(browser, url):
-    """A node that cannot mint says so, and reads all the same."""
+    """Checks that the page of a node that cannot mint gives the reason, and still decodes ids."""
     with Visit(browser, url, refusals=(503,)) as visit:
         page = visit.open("#mint")
         page.get_by_role("button", name="Mint", exact=True).click()
@@ -833,10 +942,10 @@ def cannot_mint(browser, url):
         heading(page, "payment")
 
 
-SCENARIOS = {function.__name__: function for function in [views, pastes, splitter, weight, history, phone, by_mouse, by_keyboard, numbers, no_numbers, columns, tokens, behind_proxy, cannot_mint]}
+SCENARIOS = {function.__name__: function for function in [views, pastes, splitter, weight, history, phone, by_mouse, by_keyboard, rows, spans, numbers, no_numbers, columns, tokens, behind_proxy, troubles, cannot_mint]}
 
 with sync_playwright() as playwright:
-    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.*"])
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.*"])
     SCENARIOS[sys.argv[1]](chromium, *sys.argv[2:])
     chromium.close()
 print(", ".join(f"{count} {what}" for what, count in Visit.looked_at.items()))

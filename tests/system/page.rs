@@ -4,13 +4,14 @@
 //! commit them.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::tools::succeed;
 use idmint_testing::authority::Authority;
 use idmint_testing::http1::{Client, request};
+use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, Service, idmint, run, until};
 
 /// Runs a scenario of `page.py`, and returns its output. The first argument is the address of the
@@ -47,11 +48,13 @@ fn service(home: &Home, settings: &str) -> Service {
     service
 }
 
-/// Starts a service with numbers in `series_count` series. Two of the numbers are void.
+/// Starts a service with numbers in `series_count` series. Two of the numbers are void. Three more
+/// series are a closed one, a closed one without a number, and one of blocks.
 fn service_with_numbers(home: &Home, series_count: usize) -> Service {
     let service = service(
         home,
-        "[numbers.invoice]\npattern = 'acme-*'\ntext = 'INV-{series}-{n:05}'",
+        "[numbers.invoice]\npattern = 'acme-*'\ntext = 'INV-{series}-{n:05}'\n\
+         [numbers.rows]\npattern = 'table-*'\nkind = 'blocks'",
     );
     let mut client = Client::connect(service.address());
     let mut post = |line: &str, body: &str| {
@@ -74,6 +77,11 @@ fn service_with_numbers(home: &Home, series_count: usize) -> Service {
     for at in 1..series_count {
         post(&format!("/numbers/shop-{at}"), "");
     }
+    post("/numbers/till-1", "");
+    post("/numbers/till-1/close", "");
+    post("/numbers/till-2/close", "");
+    let block = client.exchange(request("POST /numbers/table-rows?count=50", "", ""));
+    assert_eq!(block.status, 201, "{}", block.text());
     service
 }
 
@@ -135,6 +143,18 @@ fn all_that_the_page_does_can_be_done_without_a_mouse() {
 }
 
 #[test]
+fn rows_are_sorted_across_formats_and_linked_in_the_format_of_their_column() {
+    let home = Home::new();
+    use_page("rows", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
+fn the_ids_of_a_span_of_time_are_those_of_the_newest_request() {
+    let home = Home::new();
+    use_page("spans", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
 fn numbers_without_gaps_are_shown_as_an_auditor_reads_them() {
     let (home, empty) = (Home::new(), Home::new());
     use_page(
@@ -189,20 +209,16 @@ impl Drop for Proxy {
 fn behind_a_proxy_with_tls_and_a_prefix_the_page_reads_and_mints() {
     let home = Home::new();
     let service = service_with_numbers(&home, 1);
+    let address = address_of_its_own();
     let [certificate, key] = Authority::new("proxies")
-        .sign(&["127.0.0.1"])
+        .sign(&[&address.ip().to_string()])
         .write(&home, "proxy");
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
     let folder = home.path("nginx");
     fs::create_dir(&folder).unwrap();
     let configuration = format!(
         "daemon off;\nmaster_process off;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n  access_log off;\n  \
          client_body_temp_path {folder}/bodies;\n  proxy_temp_path {folder}/answers;\n  fastcgi_temp_path {folder}/fastcgi;\n  \
-         uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n  server {{\n    listen 127.0.0.1:{port} ssl;\n    \
+         uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n  server {{\n    listen {address} ssl;\n    \
          ssl_certificate {certificate};\n    ssl_certificate_key {key};\n    client_max_body_size 8m;\n    \
          location /tools/ids/ {{\n      proxy_pass {service}/;\n      proxy_set_header Host $http_host;\n    }}\n  }}\n}}\n",
         folder = folder.display(),
@@ -224,16 +240,17 @@ fn behind_a_proxy_with_tls_and_a_prefix_the_page_reads_and_mints() {
             .spawn()
             .expect("nginx runs: Debian package nginx-light, installed by .ci/install-packages"),
     );
-    until("the proxy answers", || {
-        TcpStream::connect(("127.0.0.1", port)).ok()
-    });
+    until("the proxy answers", || TcpStream::connect(address).ok());
     let before = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
-    use_page(
-        "behind_proxy",
-        &[&format!("https://127.0.0.1:{port}/tools/ids/")],
-    );
+    use_page("behind_proxy", &[&format!("https://{address}/tools/ids/")]);
     let minted = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
     assert!(minted >= before + 10.0, "{before} and then {minted}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_and_a_redirect_are_explained() {
+    let home = Home::new();
+    use_page("troubles", &[&address_of(&service(&home, ""))]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! A Prometheus that scrapes the services of a test.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use idmint_testing::http1::{Client, request};
+use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, until};
 
 /// A running Prometheus, which scrapes twice per second. It ends when this value is dropped.
@@ -31,9 +32,7 @@ impl Prometheus {
         let config = format!("global: {global}\nrule_files: [rules.yml]\nscrape_configs:\n{jobs}");
         fs::write(home.path("prometheus.yml"), config).unwrap();
         fs::write(home.path("rules.yml"), rules).unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = address_of_its_own();
         let mut prometheus = Command::new("prometheus");
         prometheus
             .arg("--config.file")

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -22,6 +21,7 @@ use crate::wall_clock::WallClock;
 use idmint_testing::authority::Authority;
 use idmint_testing::http1::{Client, post_json};
 use idmint_testing::load::Load;
+use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, Service, serve_from, until};
 
 /// A timeout that is longer than any alert takes to fire, even on a slow machine.
@@ -139,10 +139,7 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let unread = Service::start_with_log_lost(homes[7].serve(), "/dev/full");
     let disk = SmallDisk::empty(4);
     let full = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let gone = address_of_its_own();
 
     let nodes = [
         &behind, &expiring, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread,

@@ -1,4 +1,4 @@
-"""Uses the client that openapi-python-client has made of openapi.yaml: python_client.py FOLDER-OF-THE-CLIENT URL CHAIN."""
+"""Uses the client that openapi-python-client makes from openapi.yaml: python_client.py FOLDER_OF_THE_CLIENT URL CHAIN."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from ids_client.types import File  # noqa: E402
 
 client = Client(base_url=url)
 
-# Without a body, with one, and with a count beside the path: all different.
+# Mint without a body, with a body, and with a parameter `count`. All ids must differ.
 ids = []
 for body, count in [({}, 1), ({"body": MintRequest(count=3)}, 3), ({"count": 2}, 2)]:
     answer = mint.sync("snowflake", client=client, **body)
@@ -26,26 +26,26 @@ for body, count in [({}, 1), ({"body": MintRequest(count=3)}, 3), ({"count": 2},
     ids += answer.ids
 assert len(set(ids)) == len(ids) == 6, ids
 
-# A header that is sent to whoever asks for none does no harm.
+# A service that requires no token ignores the header with a token.
 assert mint.sync("payment", client=AuthenticatedClient(base_url=url, token="unknown")).count == 1
 
-# Read back, one by one and many at once.
+# Decode the ids one by one, and then all in one request.
 for id_ in ids:
     match = decode.sync(id_, client=client, format_="snowflake").matches[0]
     assert (match.format_, match.canonical, match.plausible) == ("snowflake", id_, True), match
 assert len(decode_many.sync(client=client, body=ids)) == len(ids)
 assert any(format_.name == "snowflake" for format_ in list_formats.sync(client=client).formats)
 
-# A refusal is a problem, with its reason.
+# The client returns a refusal as a `Problem` with a reason.
 refused = mint.sync("snowflake", client=client, body=MintRequest(count=0))
 assert isinstance(refused, Problem) and refused.status == 422 and refused.reason == "count", refused
 
-# A report.
+# Report a conjunction.
 of_two = Report.from_dict({"tca": "2024-02-01T00:00:00Z", "primary": 25544, "secondary": 48274})
 reported = report.sync(client=client, body=[of_two])
 assert reported.ids == ["zwwqlzz-pjjmxmd-lkpvwq"] and reported.details[0].created is True, reported
 
-# A ledger: created, appended to, a retry that appends nothing, and a chain checked.
+# Create a ledger, append to it, repeat the append (which appends nothing more), and verify a chain.
 lines = chain.read_text("utf-8").splitlines()
 ledger = create_ledger.sync(client=client, body=Event.from_dict(json.loads(lines[0])))
 assert ledger.events == 1, ledger

@@ -1,5 +1,5 @@
-"""Reads Conjunction Data Messages with the PyPI package ccsds-ndm, and prints a line of JSON for each file: all that
-the package has read of it, so that two files can be compared, and the comments of the header apart."""
+"""Reads Conjunction Data Messages with the PyPI package ccsds-ndm, and prints a line of JSON for each file.
+The line has everything that the package has read. The comments of the header are separate, so that the rest can be compared."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Runs the statements that come on standard input in a DuckDB in memory, and prints what each SELECT found, a line a row."""
+"""Runs SQL statements from standard input in a DuckDB database in memory. Prints each row that a SELECT returns as a line."""
 
 import sys
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use idmint_core::id::{FieldKind, Format, SqlDialect};
+use idmint_core::id::{FieldKind, Format, FormatDefinition, SqlDialect};
 use idmint_core::time::UnixTime;
 
 use rand::SeedableRng;
@@ -29,6 +29,25 @@ const ORDERS: [&str; 10] = [
     "uuid7?",
     "ulid?",
     "flax?",
+];
+
+/// Fields whose strides leave gaps. The ids of the first format are integers, and those of the
+/// second format are bytes.
+const WITH_GAPS: [(&str, &str); 2] = [
+    (
+        "gaps-of-numbers",
+        "{ name = 'time', kind = 'time', bits = 40, stride = 100_000 },
+     { name = 'shard', kind = 'shard', cardinality = 4, stride = 7_000 },
+     { name = 'worker', kind = 'worker', cardinality = 5, stride = 1_000 },
+     { name = 'sequence', kind = 'sequence', cardinality = 900 }",
+    ),
+    (
+        "gaps-of-bytes",
+        "{ name = 'time', kind = 'time', bits = 40, stride = 0x100_0000_0000 },
+     { name = 'fixed', kind = 'constant', bits = 2, value = 1, stride = 0x4_0000 },
+     { name = 'worker', kind = 'worker', cardinality = 45 },
+     { name = 'sequence', kind = 'sequence', bits = 12 }",
+    ),
 ];
 
 /// Formats for which no functions can be generated, each with a part of the reason.
@@ -84,9 +103,8 @@ impl Sample {
         Sample { format, ids, at }
     }
 
-    /// Returns a sample of ids of conjunctions over the whole range of their times and objects.
-    fn of_conjunctions() -> Sample {
-        let format = Format::built_in("conjunction").unwrap();
+    /// Returns a sample of ids over the whole range of a format's fields.
+    fn of_any_ids(format: Format) -> Sample {
         let mut random = StdRng::seed_from_u64(77);
         let ids: Vec<u128> = (0..IDS).map(|_| any_id(&format, &mut random)).collect();
         let times = ids[..40]
@@ -98,6 +116,16 @@ impl Sample {
         });
         let at = at.collect();
         Sample { format, ids, at }
+    }
+
+    /// Returns a sample of a format with these fields and a tick of 1 ms.
+    fn of_fields(name: &str, fields: &str) -> Sample {
+        let text = format!(
+            "summary = ''\nrule = 'decode-only'\ntick = '1ms'\nepoch = '2025-01-01T00:00:00Z'\n\
+             encodings = ['hex_padded']\nfields = [{fields}]"
+        );
+        let definition = FormatDefinition::from_toml(name, &text).unwrap();
+        Sample::of_any_ids(definition.compile(name).unwrap())
     }
 
     /// Returns the script of one session. Each line of its output has the name of a check, and the
@@ -165,13 +193,47 @@ impl Sample {
         if named.has("text") {
             count("text", "ids", &named.call("text", "id"), "letters");
             count("number", "ids", &named.call("number", "letters"), "id");
+            self.write_wrong(&mut script, dialect, &named);
         }
+        writeln!(
+            script,
+            "SELECT 'NULL', count(*) FROM (SELECT cast(NULL AS {instant}) AS instant) AS unknown \
+             WHERE {} IS NOT NULL OR {} IS NOT NULL;",
+            named.call("min", "instant"),
+            named.call("max", "instant")
+        )
+        .unwrap();
         writeln!(
             script,
             "SELECT 'rows', count(*) FROM ids;\nSELECT 'spans', count(*) FROM spans;"
         )
         .unwrap();
         script + "DROP TABLE ids;\nDROP TABLE spans;\n"
+    }
+
+    /// Writes statements that count how often the functions return a value other than NULL for
+    /// texts and numbers that are not ids.
+    fn write_wrong(&self, script: &mut String, dialect: SqlDialect, named: &Named<'_>) {
+        let text = self.format.canonical().to_text(self.ids[0]);
+        let mut wrong = vec![text[1..].to_owned(), format!("?{}", &text[1..])];
+        if dialect != SqlDialect::MySql {
+            // MySQL refuses a text that is longer than the argument.
+            wrong.push(format!("{text}0"));
+        }
+        let texts: Vec<_> = wrong.iter().map(|text| format!("('{text}')")).collect();
+        let after = self.format.greatest() + 1;
+        writeln!(
+            script,
+            "CREATE TABLE texts (letters varchar(64));\nINSERT INTO texts VALUES {};\n\
+             CREATE TABLE numbers (id bigint);\nINSERT INTO numbers VALUES (-1), ({after});\n\
+             SELECT 'no text', count(*) FROM texts WHERE {} IS NOT NULL;\n\
+             SELECT 'no number', count(*) FROM numbers WHERE {} IS NOT NULL;\n\
+             DROP TABLE texts;\nDROP TABLE numbers;",
+            texts.join(", "),
+            named.call("number", "letters"),
+            named.call("text", "id")
+        )
+        .unwrap();
     }
 
     fn row(&self, id: u128, dialect: SqlDialect, named: &Named<'_>) -> String {
@@ -280,7 +342,10 @@ impl<'a> Named<'a> {
             .unwrap();
         let expression = behind.lines().nth(1).unwrap();
         if name == "number" {
-            return format!("({})", expression.replace("substr(id,", "substr(letters,"));
+            let of_letters = expression
+                .replace("substr(id,", "substr(letters,")
+                .replace("length(id)", "length(letters)");
+            return format!("({of_letters})");
         }
         format!("({expression})")
     }
@@ -312,8 +377,10 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
     service.wait_until_ready();
     let (mut rows, mut checks) = (0, 0);
     let samples = ORDERS.map(|order| (order, Sample::minted(&service, order)));
-    let conjunctions = ("conjunction", Sample::of_conjunctions());
-    for (order, sample) in samples.into_iter().chain([conjunctions]) {
+    let built_in = ["conjunction", "payment-wide"]
+        .map(|name| (name, Sample::of_any_ids(Format::built_in(name).unwrap())));
+    let custom = WITH_GAPS.map(|(name, fields)| (name, Sample::of_fields(name, fields)));
+    for (order, sample) in samples.into_iter().chain(built_in).chain(custom) {
         for line in run(&sample.script(dialect)) {
             let (what, count) = line
                 .split_once(['|', '\t', ','])
@@ -336,10 +403,12 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
         "{}: {rows} ids, {checks} functions, no difference",
         dialect.name()
     );
-    // Each format has three functions. Six formats also have one for the worker, `payment` has two for
-    // its text, and `conjunction` has three and one for each object.
+    // Each format has three functions and a check with NULL. Nine formats also have a function for
+    // the worker. `payment` and `payment-wide` have two functions for their texts, and two checks
+    // with invalid texts and numbers. `conjunction` has a function for each object.
+    let formats = ORDERS.len() + 2 + WITH_GAPS.len();
     assert!(
-        rows >= (ORDERS.len() + 1) * IDS && checks >= 3 * ORDERS.len() + 8 + 5,
+        rows >= formats * IDS && checks >= 4 * formats + 9 + 8 + 2,
         "{rows} ids, {checks} functions"
     );
 }
@@ -385,9 +454,43 @@ fn sqlite_reads_ids_as_the_service_does() {
     compare(SqlDialect::Sqlite, sqlite);
 }
 
+/// `SQLite` keeps instants as texts, which can have an offset.
+#[test]
+fn sqlite_reads_an_offset_after_an_instant() {
+    let snowflake = Format::built_in("snowflake").unwrap();
+    let sql = snowflake.sql_functions(SqlDialect::Sqlite).unwrap();
+    let named = Named::of(&sql, &snowflake, SqlDialect::Sqlite);
+    let least = |instant: &str| {
+        let min = named.call("min", "instant");
+        sqlite(&format!(
+            "SELECT {min} FROM (SELECT '{instant}' AS instant);"
+        ))
+    };
+    let utc = least("2026-01-31T10:00:00.25Z");
+    assert_ne!(utc, ["NULL"]);
+    for instant in [
+        "2026-01-31T12:00:00.25+02:00",
+        "2026-01-31 12:00:00.250000 +02:00",
+        "2026-01-31 10:00:00.25",
+    ] {
+        assert_eq!(least(instant), utc, "{instant}");
+    }
+    assert_eq!(
+        least("2026-01-31T12:00:00+02:00"),
+        least("2026-01-31T10:00:00Z")
+    );
+    assert_eq!(least("2026-01-31T12:00:00/02:00"), ["NULL"]);
+}
+
 #[test]
 fn duckdb_reads_ids_as_the_service_does() {
     compare(SqlDialect::DuckDb, duckdb);
+    let snowflake = Format::built_in("snowflake").unwrap();
+    let sql = snowflake.sql_functions(SqlDialect::DuckDb).unwrap();
+    let printed = duckdb(&format!(
+        "{sql}SELECT snowflake_min(never) IS NULL, snowflake_max(never) IS NULL FROM (SELECT 'infinity'::timestamp AS never);"
+    ));
+    assert_eq!(printed, ["True|True"]);
 }
 
 #[test]

@@ -217,6 +217,40 @@ impl Drop for Machine {
     }
 }
 
+/// Types the commands of START.md for a backup and a restore. A number that was issued before the
+/// backup must still be known.
+fn assert_a_backup_is_restored(machine: &Machine) {
+    machine.succeed(
+        "idmint token new --name orders --scopes number --file /etc/idmint/tokens.toml > orders.token \
+         && systemctl restart idmint",
+    );
+    let number = |method: &str, path: &str| {
+        machine.succeed(&format!(
+            r#"curl -X {method} -H 'Idempotency-Key: order-1' -H "Authorization: Bearer $(cat orders.token)" http://127.0.0.1:8080/numbers/{path}"#
+        ))
+    };
+    number("POST", "orders");
+    let before = number("GET", "orders");
+    assert!(before.contains(r#""number":"1""#), "{before}");
+
+    let commands = commands_below("docs/START.md", "### Backup and restore under systemd");
+    let mut floor: Option<(String, String)> = None;
+    for (command, printed) in &commands {
+        let command = match &floor {
+            Some((documented, floor)) => command.replace(documented.as_str(), floor),
+            None => command.clone(),
+        };
+        let told = machine.succeed(&command);
+        if let [documented] = printed.as_slice() {
+            floor = Some((documented.clone(), told.trim().to_owned()));
+        }
+    }
+    assert!(commands.len() >= 7 && floor.is_some(), "{commands:?}");
+    let after = number("GET", "orders");
+    assert!(after.contains(r#""number":"1""#), "{after}");
+    machine.succeed("systemctl is-active idmint.socket idmint.service");
+}
+
 #[test]
 fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     let machine = Machine::start();
@@ -238,6 +272,8 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     assert!(modes.starts_with("root 600"), "{modes}");
     let refused = machine.succeed("curl -X POST http://127.0.0.1:8080/ids/snowflake");
     assert!(refused.contains("missing_token"), "{refused}");
+
+    assert_a_backup_is_restored(&machine);
 
     machine.succeed("install -m 600 tls.crt tls.key /etc/idmint/");
     machine.succeed(

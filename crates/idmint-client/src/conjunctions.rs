@@ -34,7 +34,8 @@ impl Client {
     /// Stores conjunctions that come from another service, under the ids that they have there.
     ///
     /// Each conjunction (a close approach of two objects in space) is sent as one report that
-    /// contains its id.
+    /// contains its id. The conjunction gets another id if the service has a conjunction of the
+    /// same objects within a second.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -42,6 +43,29 @@ impl Client {
         &self,
         format: &str,
         conjunctions: &[ConjunctionInfo],
+    ) -> Result<Vec<ReportDetail>, ClientError> {
+        self.send_conjunctions(format, conjunctions, &[]).await
+    }
+
+    /// Stores conjunctions like [`adopt_conjunctions`](Self::adopt_conjunctions), but keeps their
+    /// ids even if the service has other conjunctions of the same objects within a second.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn keep_conjunctions(
+        &self,
+        format: &str,
+        conjunctions: &[ConjunctionInfo],
+    ) -> Result<Vec<ReportDetail>, ClientError> {
+        self.send_conjunctions(format, conjunctions, &[("noted", "keep")])
+            .await
+    }
+
+    async fn send_conjunctions(
+        &self,
+        format: &str,
+        conjunctions: &[ConjunctionInfo],
+        query: &[(&str, &str)],
     ) -> Result<Vec<ReportDetail>, ClientError> {
         let report = |conjunction: &ConjunctionInfo| ReportRequest {
             tca: conjunction.anchor_tca.clone().into(),
@@ -53,6 +77,7 @@ impl Client {
         let body = serde_json::to_vec(&reports).expect("texts and numbers always serialize");
         let request = self
             .post(&format!("/ids/{}", segment(format)))
+            .query(&query)
             .body("application/json", body);
         match request.send().await?.json::<MintAnswer>()?.body.details {
             Some(MintDetails::Reports(details)) => Ok(details),

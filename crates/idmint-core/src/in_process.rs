@@ -11,13 +11,17 @@ use std::time::Duration;
 use crate::id::{FieldKind, Format, Rule};
 use crate::minting::{
     BatchRequest, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Refusal,
-    Session, SessionStart, StampLine,
+    Session, SessionStart, StampLine, lead_ticks,
 };
 use crate::time::{Clock, READ_APART_MAX, Tick, UnixNanos, UnixTime, format_seconds};
 
 /// The maximum time for which creating an [`InProcess`] waits for the first tick, and for which
 /// [`InProcess::next`] waits for the next tick.
 const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The maximum lead, which is the time by which ids may be ahead of the clock. If ticks are shorter
+/// than 100 ms, the lead is one tick even with 0.
+const LEAD_MAX: Duration = Duration::ZERO;
 
 /// The state of each worker number that is or was in use by an [`InProcess`] object of this
 /// process.
@@ -49,9 +53,10 @@ enum WorkerState {
 ///   idmint service with that worker number also counts, even if it runs inside this process.
 /// * **The clock does not go back between one process and the next.** An object starts with a tick
 ///   that begins after the object was created. This tick is later than all ids of earlier
-///   processes, unless their clock was ahead. If the clock was set back, the object uses ticks
-///   again in which an earlier process has minted. The service prevents this with a horizon on
-///   disk, which is the time up to which it may mint.
+///   processes, unless their clock was ahead. If ticks are shorter than 100 ms, ids can be one tick
+///   ahead of the clock, so the object starts one tick later. If the clock was set back, the object
+///   reuses the ticks of an earlier process and can mint duplicates. The service prevents this with
+///   a horizon on disk, which is the time up to which it may mint.
 ///
 /// The time in ids is the wall clock when the object was created, plus the time that has passed
 /// since then. Later changes of the wall clock have no effect. Fields of kind shard are 0. Formats
@@ -158,8 +163,9 @@ impl InProcess {
     /// Creates an object that mints a format with one worker number. The object uses the clock of
     /// this machine.
     ///
-    /// Waits until the next tick of the format begins. The wait is at most two milliseconds for
-    /// `snowflake`, and at most about a second for `payment`.
+    /// Waits until the next tick of the format begins, or the tick after that if ticks are shorter
+    /// than 100 ms. The wait is at most three milliseconds for `snowflake`, and at most about a
+    /// second for `payment`.
     ///
     /// # Errors
     /// Returns an [`InProcessError`] if the object cannot be created.
@@ -180,14 +186,7 @@ impl InProcess {
             });
         }
         let now = clock.now();
-        // Start with the next tick. An earlier process may have minted ids in the clock's current
-        // tick, but not in a later one, because `wait_until` below lets no object mint ahead of its
-        // clock. Add `READ_APART_MAX`, because the clock of the earlier process may have been ahead
-        // of this one by that much.
-        let seen = now.after(READ_APART_MAX);
-        let start = StampLine::new(tick, format.epoch, 1, seen)
-            .tick_start(1)
-            .max(claim.minted_below);
+        let start = start_after_others(tick, format.epoch, now).max(claim.minted_below);
         let wait = start.since(now);
         if wait > WAIT_MAX {
             return Err(InProcessError::NotYet {
@@ -199,13 +198,12 @@ impl InProcess {
         }
         // Wait until `start` before the session begins. A session that begins earlier would mint
         // ids at `start` immediately, although the clock has not reached that tick. A session that
-        // begins at `start` or later mints at most up to the end of the clock's tick, because it
-        // has no lead (it may not mint ahead of the clock).
+        // begins at `start` or later is ahead of the clock by at most its lead.
         wait_until(&clock, start);
         let (format, clock) = (Arc::new(format), Arc::new(clock));
         let settings = MintSettings {
             wait_max: WAIT_MAX,
-            lead_max: Duration::ZERO,
+            lead_max: LEAD_MAX,
             window: Duration::ZERO,
             shard: 0,
         };
@@ -243,8 +241,8 @@ impl InProcess {
                 assert_eq!(granted.batch.fill(&mut id), 1, "one was asked for");
                 Ok(id[0])
             }
-            // This error occurs only in the year 2554, at the end of the times that the clock can
-            // represent, because `reserve_for_good` has raised the horizon to that end.
+            // This error occurs only in the year 2554. `reserve_for_good` has raised the horizon to
+            // the last time that the clock can represent.
             Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
                 retry_after: needed.since(self.clock.now()),
             }),
@@ -377,6 +375,18 @@ fn reserve_for_good(session: &Session, now: UnixNanos) {
     session.raise(&kept, now);
 }
 
+/// Returns the beginning of the first tick in which no earlier process can have minted, if the
+/// clock of this process shows `now`.
+///
+/// An earlier process may have minted ids in the clock's current tick and in the ticks of the lead
+/// after it, but not later, because every object calls [`wait_until`] before it returns an id.
+/// `READ_APART_MAX` is added, because the clock of the earlier process may have been ahead of this
+/// one by that much.
+fn start_after_others(tick: Tick, epoch: UnixTime, now: UnixNanos) -> UnixNanos {
+    StampLine::new(tick, epoch, 1, now.after(READ_APART_MAX))
+        .tick_start(1 + lead_ticks(LEAD_MAX, tick.duration()))
+}
+
 fn wait_until(clock: &Clock, instant: UnixNanos) {
     loop {
         let left = instant.since(clock.now());
@@ -421,6 +431,22 @@ mod tests {
             minted.push(next(ids));
         }
         minted
+    }
+
+    /// Creates an object while the clock of `hand` advances.
+    fn begin(hand: &ManualClock, format: Format, worker: u32) -> Result<InProcess, InProcessError> {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    hand.advance(Duration::from_micros(100));
+                    thread::yield_now();
+                }
+            });
+            let begun = InProcess::by(hand.clock(), format, worker);
+            done.store(true, Ordering::Relaxed);
+            begun
+        })
     }
 
     /// Removes the record of a worker number, so that the next object behaves as in a new process.
@@ -512,6 +538,31 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_minted_ahead_of_its_clock_is_followed_after_its_lead() {
+        let hand = ManualClock::at(START);
+        let ids = begin(&hand, preset("js53"), 9).expect("waits for a tick");
+        // Mint the 128 ids of the current tick and some of the next, at the beginning of a tick.
+        let tick = Duration::from_millis(10);
+        let into_tick = hand.wall().since(START).as_nanos() % tick.as_nanos();
+        hand.advance(tick - Duration::from_nanos_u128(into_tick));
+        let mut minted: Vec<_> = (0..200).map(|_| next(&ids)).collect();
+        assert_ascend(&minted);
+        let format = ids.format();
+        let last = minted.pop().expect("200 ids");
+        let begun = format.split(last).expect("an id of it").values[0];
+        // The next process starts 3 ms later, in the same tick of the clock.
+        hand.advance(Duration::from_millis(3));
+        let now = hand.clock().now();
+        let start = start_after_others(format.tick.expect("a tick"), format.epoch, now);
+        assert_eq!(
+            format.ticks_at(now.into()),
+            Ok(begun - 1),
+            "the lead was used"
+        );
+        assert_eq!(format.ticks_at(start.into()), Ok(begun + 1));
+    }
+
+    #[test]
     fn a_format_that_is_no_longer_minted_is_refused() {
         let mut format = preset("payment");
         assert!(format.is_minted());
@@ -554,20 +605,7 @@ mod tests {
     #[test]
     fn a_clock_set_back_between_two_objects_is_refused_or_waited_for() {
         let hand = ManualClock::at(START);
-        let begin = || {
-            let done = AtomicBool::new(false);
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        hand.advance(Duration::from_micros(100));
-                        thread::yield_now();
-                    }
-                });
-                let begun = InProcess::by(hand.clock(), preset("snowflake"), 8);
-                done.store(true, Ordering::Relaxed);
-                begun
-            })
-        };
+        let begin = || begin(&hand, preset("snowflake"), 8);
         let last = next(&begin().expect("waits for a tick"));
         hand.set_wall(hand.wall().before(Duration::from_secs(1)));
         let after = next(&begin().expect("waits for a second"));

@@ -22,7 +22,7 @@ use crate::edge::is_probe;
 /// service. Source: Fetch Metadata Request Headers, <https://www.w3.org/TR/fetch-metadata/>.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The name by which every machine reaches itself.
+/// The host name of the loopback address.
 const LOCALHOST: Host<&str> = Host::Name("localhost");
 
 /// The hosts for which this service accepts requests, and the pages that may write to it.
@@ -39,7 +39,7 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 pub struct HostPolicy {
     /// The scheme of the service's URLs and the address at which it listens, if they are set.
     pub address: Option<(&'static str, SocketAddr)>,
-    /// `true` if the service has no page of its own.
+    /// `true` if the service does not serve its page for browsers.
     pub is_without_page: bool,
     /// The name of this machine, if it has one.
     machine: Option<HostName>,
@@ -459,7 +459,8 @@ const REQUEST_HEADERS: [HeaderName; 5] = [
 
 /// The response headers that a page of another origin may read only if CORS permits it.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
-    "location,retry-after,idempotency-replayed,idmint-count,idmint-warning,idmint-width,x-request-id",
+    "accept,location,retry-after,idempotency-replayed,idmint-count,idmint-test,idmint-warning,idmint-width,ratelimit,\
+     ratelimit-policy,x-request-id",
 );
 
 /// Adds the headers with which a page of another origin may read a response. `allowed_origin` is

@@ -16,14 +16,23 @@ use idmint_storage::{
     log_unreadable,
 };
 
+/// The maximum number of near conjunctions that the response to a report lists. A list of all of
+/// them could be hundreds of times as long as the report.
+pub const NEAR_MAX: usize = 10;
+
+/// The number of conjunctions whose near conjunctions are read at once. It limits the memory for
+/// the conjunctions that are read but not listed.
+const NEAR_STEP_LEN: usize = 1_000;
+
 /// The ids assigned to the reports of a request.
 #[derive(Debug)]
 pub struct GroupedReports {
     /// The result for each report, in the same order as the reports.
     pub grouped: Vec<Grouped>,
-    /// The ids of other conjunctions near each created conjunction. Two conjunctions are near each
-    /// other if they have the same two objects, in either order, and their times differ by at most
-    /// a minute. The key is the index of the report that created the conjunction.
+    /// The ids of other conjunctions near each created conjunction, at most [`NEAR_MAX`] of them.
+    /// Two conjunctions are near each other if they have the same two objects, in either order, and
+    /// their times differ by at most a minute. The key is the index of the report that created the
+    /// conjunction.
     pub near: HashMap<usize, Vec<u128>>,
     /// Nearer conjunctions that analyses did not join. An analysis is a report that joins the
     /// conjunction in its `event_id`. The value is the id of another conjunction of the same pair
@@ -149,9 +158,9 @@ impl Service {
         writer.read_aside(look_up).await.unwrap_or_default()
     }
 
-    /// Returns the ids of other conjunctions within a minute of each newly created conjunction. The
-    /// result becomes [`GroupedReports::near`]. If this lookup fails, the error is ignored, because
-    /// the reports already have their ids.
+    /// Returns the nearest other conjunctions within a minute of each newly created conjunction.
+    /// The result becomes [`GroupedReports::near`]. If this lookup fails, the error is ignored,
+    /// because the reports already have their ids.
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -176,7 +185,7 @@ impl Service {
         };
         let minter = Arc::clone(minter);
         let near = writer
-            .read_aside(move |records| near(records, &minter, &places))
+            .read_aside(move |records| near(records, &minter, &places, NEAR_MAX))
             .await
             .unwrap_or_default();
         let found = created.into_iter().map(|(at, _)| at).zip(near);
@@ -403,8 +412,8 @@ impl Service {
         pair: Pair,
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
-        // A list begins after its cursor, so the cursor is the pair with the next lower secondary
-        // object. If the requested conjunction exists, the list then begins with it.
+        // A list begins after its cursor. For the requested conjunction to come first, the cursor
+        // must be just before it: the same primary object, and the secondary object minus one.
         let after = pair
             .secondary
             .checked_sub(1)
@@ -446,7 +455,7 @@ impl Service {
             .iter()
             .map(|stored| (stored.pair, stored.anchor.tca))
             .collect();
-        let near = near(self.records()?, minter, &places)?;
+        let near = near(self.records()?, minter, &places, usize::MAX)?;
         let format = minter.format_name();
         let key = |(pair, tca): &(Pair, Tca)| AnchorKey {
             format: format.to_owned(),
@@ -484,20 +493,15 @@ impl Service {
 
 /// Returns a list of ids for each item of `places`, which is a pair of objects and a time. The list
 /// contains other conjunctions of the same two objects, in either order, within a minute of that
-/// time. The nearest conjunction comes first.
+/// time. The nearest conjunction comes first, and each list has at most `count_max` of them.
 fn near(
     records: &dyn RecordStore,
     minter: &GroupedMinter,
     places: &[(Pair, Tca)],
+    count_max: usize,
 ) -> Result<Vec<Vec<u128>>, ServiceError> {
-    if places.is_empty() {
-        return Ok(Vec::new());
-    }
     let both =
         |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
-    let spans = records.anchors_within(minter.format_name(), &mut places.iter().flat_map(both));
-    let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
-    let (of_both, _) = spans.as_chunks::<2>();
     let near = |((pair, tca), [same, swapped]): (&(Pair, Tca), &[Vec<Anchor>; 2])| {
         let same = same
             .iter()
@@ -508,7 +512,15 @@ fn near(
         near.sort_by_key(|(_, other)| other.since(*tca).abs());
         near.into_iter()
             .filter_map(|(pair, tca)| minter.id_at(pair, tca).ok())
-            .collect()
+            .take(count_max)
+            .collect::<Vec<u128>>()
     };
-    Ok(places.iter().zip(of_both).map(near).collect())
+    let mut all = Vec::with_capacity(places.len());
+    for some in places.chunks(NEAR_STEP_LEN) {
+        let spans = records.anchors_within(minter.format_name(), &mut some.iter().flat_map(both));
+        let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let (of_both, _) = spans.as_chunks::<2>();
+        all.extend(some.iter().zip(of_both).map(near));
+    }
+    Ok(all)
 }

@@ -21,8 +21,8 @@ const WAIT_BUCKETS_SECONDS: [f64; 11] = [
     1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0,
 ];
 
-/// Histogram buckets, in seconds, for backward steps of the clock. They range from a smeared leap
-/// second to a clock that was never set.
+/// Histogram buckets, in seconds, for backward steps of the clock. They range from 50 ms, as after
+/// a smeared leap second, to a year, as with a clock that was never set.
 const REGRESSION_BUCKETS_SECONDS: [f64; 8] =
     [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
 
@@ -35,6 +35,8 @@ pub enum DecodeOutcome {
     NoMatch,
     /// Nothing was decoded, because the request is invalid.
     Invalid,
+    /// Nothing was decoded, because the service is overloaded or failed.
+    Refused,
 }
 
 /// The counters and histograms of everything except the minters.
@@ -164,7 +166,7 @@ impl ServiceCounters {
             decode_requests: by_outcome(
                 "idmint_decode_requests_total",
                 "Decode requests, by outcome.",
-                &["matched", "no_match", "invalid"],
+                &["matched", "no_match", "invalid", "refused"],
             )?,
             ledger_appends: by_outcome(
                 "idmint_ledger_appends_total",
@@ -190,6 +192,7 @@ impl ServiceCounters {
                     "replayed",
                     "conflict",
                     "ended",
+                    "held",
                     "refused",
                     "unavailable",
                     "unknown",
@@ -254,6 +257,7 @@ impl ServiceCounters {
             DecodeOutcome::Matched => "matched",
             DecodeOutcome::NoMatch => "no_match",
             DecodeOutcome::Invalid => "invalid",
+            DecodeOutcome::Refused => "refused",
         };
         self.decode_requests.with_label_values(&[outcome]).inc();
     }
@@ -383,6 +387,7 @@ fn number_outcome_of(error: &RecordError) -> &'static str {
         RecordError::Number(NumberRefusal::SeriesEnded { .. } | NumberRefusal::Closed(_)) => {
             "ended"
         }
+        RecordError::Number(NumberRefusal::Held { .. }) => "held",
         error => outcome_of(error),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::formats::UnknownFormat;
 use idmint_core::id::{
     DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, FormatAlias, IdColumn, IdOfFields,
+    Verdict,
 };
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
@@ -120,6 +121,12 @@ impl Decoding {
     }
 }
 
+/// `true` if texts are also read as numbers of series. A filter that selects formats or an encoding
+/// excludes them.
+fn has_numbers(filter: DecodeFilter<'_>) -> bool {
+    !filter.is_pinned() && filter.among.is_none()
+}
+
 impl DecodingAt<'_> {
     /// Adds one line of a file to a column of ids. Returns the fingerprint of the line, with which
     /// callers can count repeated lines. Returns `None` if the line is blank.
@@ -140,19 +147,23 @@ impl DecodingAt<'_> {
         duplicates: u64,
         filter: DecodeFilter<'_>,
     ) -> InspectAnswer<'_> {
-        InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
+        InspectAnswer::new(&self.judge(column, filter), duplicates)
     }
 
     /// Returns all possible readings of a text as an id. The result also contains readings as a
     /// number of a series, unless the filter selects formats or an encoding.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
-        let is_for_all = !filter.is_pinned() && filter.among.is_none();
-        if is_for_all {
+        if has_numbers(filter) {
             answer.with_numbers(self.numbers.read(text))
         } else {
             answer
         }
+    }
+
+    /// Returns `true` if [`decode`](DecodingAt::decode) reads the text as a number of a series.
+    pub fn is_number(&self, text: &str, filter: DecodeFilter<'_>) -> bool {
+        has_numbers(filter) && !self.numbers.read(text).is_empty()
     }
 
     /// Returns the response for the id `made`, which was encoded from given field values. The
@@ -161,8 +172,8 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of other formats as which the example id of this format can also be read.
-    /// The text alone does not show to which format such an id belongs.
+    /// Returns the names of the other formats that can also read the example id of this format. The
+    /// text of such an id does not show to which format it belongs.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -187,24 +198,26 @@ impl DecodingAt<'_> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 
-    /// Returns the most likely reading of a text in a column of ids. If `format` is given, the
-    /// result also contains the reading in this format, to which the column's other ids belong.
+    /// Returns the most likely reading of a text in a column of ids. If `ids_of` has the names of a
+    /// format and of its encoding, the result also contains the reading in this format. The other
+    /// ids of the column have this format and encoding.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,
         filter: DecodeFilter<'_>,
-        format: Option<&str>,
+        ids_of: Option<(&str, &str)>,
     ) -> BriefReading<'a> {
         let own = self.best(text, filter);
-        match format {
+        match ids_of {
             None => own,
-            Some(format) => own.in_column(format, &self.decoder, filter, self.parts),
+            Some((format, encoding)) => {
+                own.in_column(format, encoding, &self.decoder, filter, self.parts)
+            }
         }
     }
 
-    /// Returns the format in which to read every row of a column, or `None` if no single format
-    /// fits the column.
-    pub fn format_of_rows(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Option<&Format> {
-        column.judge(&self.decoder, filter).format_of_rows()
+    /// Returns the verdict on a column of ids, without a count of repeated lines.
+    pub fn judge(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Verdict<'_> {
+        column.judge(&self.decoder, filter)
     }
 }

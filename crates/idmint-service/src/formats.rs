@@ -279,11 +279,14 @@ impl Service {
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {
-            IdSource::Count(minter) => Some(
-                minter
-                    .count_max(0)
-                    .map_or(configured, |most| most.min(configured)),
-            ),
+            IdSource::Count(minter) => {
+                // Types can have sequences of different lengths. A request for any type gets this
+                // number of ids.
+                let types = served.format().variants.iter().enumerate();
+                let types = types.filter(|(_, variant)| variant.assigned);
+                let most = types.filter_map(|(at, _)| minter.count_max(at));
+                Some(most.fold(configured, u64::min))
+            }
             IdSource::Reports(_) => served.format().is_minted().then_some(configured),
             // The length of the request body limits the number of events.
             IdSource::Events | IdSource::DecodeOnly => None,

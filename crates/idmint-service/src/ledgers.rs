@@ -68,16 +68,11 @@ impl Service {
             .expect("a ledger begins with an event")
             .id
             .ledger();
-        let writer = self.writer()?;
-        let summary = writer
-            .read_aside(move |records| records.ledger(ledger))
-            .await;
-        let summary = summary
-            .map_err(unavailable)?
-            .ok_or(ServiceError::UnknownLedger(ledger))?;
         if let Some(served) = of_events.filter(|_| !appended.is_replayed) {
             served.counters().count_granted(1, false);
         }
+        let summary = self.writer()?.read_appended(ledger).await?;
+        let summary = summary.ok_or(ServiceError::UnknownLedger(ledger))?;
         Ok((appended, summary))
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Both HTTP requests and offline commands call this crate. The crate does not depend on HTTP, and
 //! does not know whether the node runs alone or in a fleet. The crate only sees a store of records
-//! and a `Reserver`, which reserves time for minting. The module `load` limits how much of the
-//! process callers may use at once. Start reading at [`Service::mint`].
+//! and a `Reserver`, which reserves time for minting. The module `load` limits the memory, the
+//! requests and the long work of all callers together. Start reading at [`Service::mint`].
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -25,7 +25,7 @@ mod mint;
 mod numbers;
 mod readiness;
 
-pub use conjunctions::{ConjunctionList, GroupedReports, ListQuery, ListedConjunction};
+pub use conjunctions::{ConjunctionList, GroupedReports, ListQuery, ListedConjunction, NEAR_MAX};
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
 pub use error::{GroupFailure, ServiceError};

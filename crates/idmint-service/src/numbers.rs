@@ -35,8 +35,8 @@ impl Service {
     }
 
     /// Returns the form in which a number of a series is written as text. `stored` is the form that
-    /// was stored with the number. `stored` is `None` if a version that stored no forms issued the
-    /// number.
+    /// was stored with the number. It is `None` if the number was issued by an earlier version of
+    /// the service, which stored no forms.
     pub fn number_form(&self, series: &SeriesName, stored: Option<&NumberForm>) -> NumberForm {
         let rules = self.number_rules();
         let first = match rules.kind(series) {
@@ -156,9 +156,8 @@ impl Service {
         let series = request.series.clone();
         let outcome = writer.close(request).await;
         self.counters().count_close(&outcome);
-        let closed = outcome?;
-        self.blocks.forget(&series).await;
-        Ok(closed)
+        self.blocks.forget_closed(&series, &outcome).await;
+        Ok(outcome?)
     }
 
     /// Returns a page of at most `limit` series whose names come after the name `after`. If `among`
@@ -328,10 +327,18 @@ impl Blocks {
             .expect("so many were reserved"))
     }
 
-    /// Drops the reserved but unused numbers of a series that was closed. Waits for callers that
-    /// are reserving numbers, because such a caller holds the lock until it has taken its own
-    /// numbers.
-    async fn forget(&self, series: &SeriesName) {
+    /// Drops the reserved but unused numbers of a series that was closed. Also drops them if the
+    /// outcome is unknown, because the close may still be in the queue of the writer thread. A
+    /// later reservation is then processed after the close. Waits for callers that are reserving
+    /// numbers, because such a caller holds the lock until it has taken its own numbers.
+    async fn forget_closed(
+        &self,
+        series: &SeriesName,
+        outcome: &Result<Numbered<ClosedSeries>, RecordError>,
+    ) {
+        if !matches!(outcome, Ok(_) | Err(RecordError::Unknown)) {
+            return;
+        }
         let reserve = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             all.of_series.get(series).cloned()
@@ -540,6 +547,17 @@ mod tests {
             session: Option<&Arc<Session>>,
             count: u32,
         ) -> Range<u64> {
+            let taken = self.try_take_of(name, process, session, count).await;
+            taken.expect("there is room")
+        }
+
+        async fn try_take_of(
+            &self,
+            name: &str,
+            process: usize,
+            session: Option<&Arc<Session>>,
+            count: u32,
+        ) -> Result<Range<u64>, RecordError> {
             let series = series(name);
             let number = |number| NonZeroU32::new(number).expect("some");
             let reservation = Reservation {
@@ -551,9 +569,8 @@ mod tests {
             };
             let first = self.blocks[process]
                 .take(reservation, session.cloned())
-                .await
-                .expect("there is room");
-            first..first + u64::from(count)
+                .await?;
+            Ok(first..first + u64::from(count))
         }
     }
 
@@ -586,6 +603,28 @@ mod tests {
         assert_eq!(bench.take(0, &other, 9).await, 12..21);
         assert_eq!(bench.take(1, &other, 1).await, 21..22);
         assert_eq!(bench.take(0, &other, 1).await, 31..32);
+    }
+
+    #[tokio::test]
+    async fn a_series_that_was_possibly_closed_gives_no_reserved_number() {
+        let bench = Bench::new();
+        let (session, rows) = (bench.session(), series("rows"));
+        assert_eq!(bench.take(0, &session, 4).await, 1..5);
+        let busy = Err(RecordError::Busy);
+        bench.blocks[0].forget_closed(&rows, &busy).await;
+        assert_eq!(bench.take(0, &session, 1).await, 5..6, "it is open");
+        // The writer closes the series, but its reply comes too late.
+        let request = CloseRequest {
+            series: rows.clone(),
+            by: None,
+        };
+        let closed = bench.writer.close(request).await;
+        assert!(closed.is_ok(), "{closed:?}");
+        let unknown = Err(RecordError::Unknown);
+        bench.blocks[0].forget_closed(&rows, &unknown).await;
+        let refused = bench.try_take_of("rows", 0, Some(&session), 1).await;
+        let is_closed = matches!(refused, Err(RecordError::Number(NumberRefusal::Closed(_))));
+        assert!(is_closed, "{refused:?}");
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ pub mod http1;
 pub mod ids;
 #[cfg(feature = "process")]
 pub mod load;
+pub mod loopback;
 #[cfg(feature = "process")]
 pub mod numbering;
 #[cfg(feature = "process")]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, kill_process, prlimit};
 use tempfile::{NamedTempFile, TempDir};
 
 pub use rustix::process::Signal;
@@ -225,8 +225,21 @@ impl Service {
     }
 
     pub fn send(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.process(), signal).unwrap();
+    }
+
+    /// Lowers the number of files that the running process may open. A limit that is already low
+    /// when the service starts would only make it accept fewer connections.
+    pub fn limit_open_files(&self, most: u64) {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: getrlimit(Resource::Nofile).maximum,
+        };
+        prlimit(Some(self.process()), Resource::Nofile, limit).unwrap();
+    }
+
+    fn process(&self) -> Pid {
+        Pid::from_raw(self.child.id().try_into().unwrap()).unwrap()
     }
 
     /// Waits until the process ends without being killed.

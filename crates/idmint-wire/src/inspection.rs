@@ -28,16 +28,22 @@ pub struct InspectAnswer<'a> {
     evidence_bits: Option<f64>,
     lines: u64,
     blank: u64,
+    /// The number of lines that are ids of the format and have a plausible time.
     ids: Option<u64>,
+    /// The number of other lines that are not blank.
     none: Option<u64>,
+    /// The line numbers, counted from 1, of the first lines that `none` counts.
     none_lines: Vec<u64>,
+    /// The number of lines that are equal to an earlier line.
     duplicates: u64,
+    /// The number of ids whose time is earlier than the time of the previous id.
     backwards: Option<u64>,
     from: Option<String>,
     to: Option<String>,
     workers: Option<Workers>,
-    /// The number of lines with an id that a minter of the format could mint again. Only the
-    /// command `idmint inspect --format` counts these lines.
+    /// The number of lines whose id [could be minted
+    /// again](idmint_core::id::Format::can_mint_again). Only the command `idmint inspect --format`
+    /// counts these lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     mintable: Option<u64>,
     candidates: Vec<InspectCandidate<'a>>,
@@ -169,7 +175,7 @@ impl fmt::Display for InspectAnswer<'_> {
             }
             _ => {
                 let why = match self.why {
-                    Some("no_format") => "no format reads at least 19 of 20 lines",
+                    Some("no_format") => "no format reads 19 of 20 lines in one encoding",
                     Some("several_formats") => "several formats fit the lines equally well",
                     Some("mixed_formats") => "the lines are ids of several formats",
                     _ => "no built-in format fits the lines better than random text",
@@ -200,7 +206,7 @@ impl fmt::Display for InspectAnswer<'_> {
             };
             match none {
                 0 => writeln!(f, "none        0")?,
-                _ => writeln!(f, "none        {none} (line {}{more})", lines.join(", "))?,
+                _ => writeln!(f, "none        {none} (row {}{more})", lines.join(", "))?,
             }
         }
         writeln!(f, "duplicates  {}", self.duplicates)?;

@@ -118,7 +118,7 @@ impl Cdm {
     }
 
     fn offline(&self) -> Result<Source<'static>, Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
         let (objects, note) = (config.conjunction.object_rules(), config.conjunction.note);
         Ok(Source::Offline {

@@ -1,6 +1,7 @@
 //! The command `idmint conjunction`, which exports and imports the conjunctions that are stored in
 //! a service.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use indicatif::ProgressBar;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{Lines, conjunction_bar, json, print};
 use crate::cli::running_service::{ServiceArgs, ask_once};
-use idmint_wire::ConjunctionInfo;
+use idmint_wire::{ConjunctionInfo, ReportDetail};
 
 /// The number of conjunctions per request.
 const BATCH_LEN: usize = 1_000;
@@ -106,14 +107,12 @@ impl Import {
         // order in which they were stored. Sending them in this order gives them the same ranks in
         // the new service.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
-        let FormatArgs { format, service } = &self.stored;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         let bar = conjunction_bar(Some(conjunctions.len() as u64));
-        for batch in conjunctions.chunks(BATCH_LEN) {
-            let details = ask_once(service.client()?, async |client| {
-                client.adopt_conjunctions(format, batch).await
-            });
-            let details = details.map_err(|failure| match stored + known {
+        let ids: HashSet<&str> = conjunctions.iter().map(|one| one.id.as_str()).collect();
+        let of_each_rank = conjunctions.chunk_by(|one, next| one.rank == next.rank);
+        for batch in of_each_rank.flat_map(|of_rank| of_rank.chunks(BATCH_LEN)) {
+            let details = self.send(batch, &ids).map_err(|failure| match stored + known {
                 0 => failure,
                 before => failure.and(format_args!(
                     "the service has {before} conjunctions of the file, repeat the command for the rest"
@@ -121,12 +120,16 @@ impl Import {
             })?;
             for (conjunction, detail) in batch.iter().zip(details) {
                 match (detail.id == conjunction.id, detail.created) {
+                    (_, None) => {
+                        let message = "the service stores no conjunctions, because its `conjunction.mode` is `pure`";
+                        return Err(Failure::new(Exit::No, message));
+                    }
                     (false, _) => differing.push(format!(
                         "{} has the id {} in the service",
                         conjunction.id, detail.id
                     )),
                     (true, Some(true)) => stored += 1,
-                    (true, _) => known += 1,
+                    (true, Some(false)) => known += 1,
                 }
             }
             bar.inc(batch.len() as u64);
@@ -143,6 +146,41 @@ impl Import {
             differing.join(", ")
         );
         Err(Failure::new(Exit::No, message))
+    }
+
+    /// Sends conjunctions of the same rank, and returns the detail for each of them. `ids` contains
+    /// the ids of all conjunctions in the file.
+    ///
+    /// Two conjunctions of the same objects in the file may be within a second of each other, if a
+    /// report was once sent with `noted=keep`. The service then treats the second conjunction as a
+    /// report of the first one, so this method sends the second one again with `noted=keep`. This
+    /// happens before the next rank is sent, because the conjunctions of a rank must be stored
+    /// before those of higher ranks.
+    fn send(
+        &self,
+        batch: &[ConjunctionInfo],
+        ids: &HashSet<&str>,
+    ) -> Result<Vec<ReportDetail>, Failure> {
+        let FormatArgs { format, service } = &self.stored;
+        let mut details = ask_once(service.client()?, async |client| {
+            client.adopt_conjunctions(format, batch).await
+        })?;
+        let (places, close): (Vec<usize>, Vec<ConjunctionInfo>) = batch
+            .iter()
+            .zip(&details)
+            .enumerate()
+            .filter(|(_, (sent, detail))| detail.id != sent.id && ids.contains(detail.id.as_str()))
+            .map(|(place, (sent, _))| (place, sent.clone()))
+            .unzip();
+        if !close.is_empty() {
+            let kept = ask_once(service.client()?, async |client| {
+                client.keep_conjunctions(format, &close).await
+            })?;
+            for (place, detail) in places.into_iter().zip(kept) {
+                details[place] = detail;
+            }
+        }
+        Ok(details)
     }
 
     fn read(&self) -> Result<Vec<ConjunctionInfo>, Failure> {

@@ -7,6 +7,7 @@ use csv::{ByteRecord, Writer};
 
 use super::csv_reading::{Column, CsvError, CsvRecords, Separator, with_input};
 use crate::cli::exit::Failure;
+use crate::cli::print::print_note;
 use idmint_core::id::{DecodeFilter, FieldKind, IdColumn, Liberty};
 use idmint_service::DecodingAt;
 use idmint_wire::{BriefReading, MatchReading, RowReading};
@@ -79,7 +80,7 @@ pub(super) fn columns_like_ids(
         Ok(())
     })?;
     let like_ids = columns.iter().zip(&names).filter_map(|(column, name)| {
-        let format = decoding.format_of_rows(column, filter)?;
+        let (format, _) = decoding.judge(column, filter).format_of_rows()?;
         Some(format!("column {name} has ids of {}", format.name))
     });
     let like_ids: Vec<_> = like_ids.collect();
@@ -130,43 +131,49 @@ impl CsvDecoding<'_> {
             kept += record.as_slice().len();
             first_rows.push(record.clone());
         }
-        let format = self.format_of_rows(&first_rows, index);
-        let format = format.as_deref();
-        counts.is_untold = self.filter.format.is_none() && format.is_none() && kept > 0;
+        let ids_of = self.format_of_rows(&first_rows, index);
+        counts.is_untold = self.filter.format.is_none() && ids_of.is_none() && kept > 0;
         for mut row in first_rows {
-            self.write_row(&mut row, index, format, &mut counts, &mut writer)?;
+            self.write_row(&mut row, index, ids_of, &mut counts, &mut writer)?;
         }
         while records.read(&mut record)? {
-            self.write_row(&mut record, index, format, &mut counts, &mut writer)?;
+            self.write_row(&mut record, index, ids_of, &mut counts, &mut writer)?;
         }
         writer.flush().map_err(csv::Error::from)?;
         Ok(counts)
     }
 
-    /// Returns the format of the id column, which is determined from the first rows. Returns `None`
-    /// if the format is unknown.
-    fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<String> {
+    /// Returns the names of the format and the encoding of the id column, which are determined from
+    /// the first rows. Returns `None` if the format is unknown. Prints the notes about the column,
+    /// such as one about lost digits.
+    fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<(&str, &str)> {
         let mut column = IdColumn::default();
         for row in rows {
             let text = String::from_utf8_lossy(&row[index]);
             self.decoding.inspect(&mut column, &text, self.filter);
         }
-        let format = self.decoding.format_of_rows(&column, self.filter);
-        format.map(|format| format.name.clone())
+        let verdict = self.decoding.judge(&column, self.filter);
+        for note in &verdict.notes {
+            print_note(format_args!("warning: {}", note.detail));
+        }
+        let (format, encoding) = verdict.format_of_rows()?;
+        Some((&format.name, encoding.name()))
     }
 
     fn write_row(
         &self,
         row: &mut ByteRecord,
         index: usize,
-        format: Option<&str>,
+        ids_of: Option<(&str, &str)>,
         counts: &mut Counts,
         writer: &mut Writer<impl Write>,
     ) -> Result<(), CsvError> {
         let text = String::from_utf8_lossy(&row[index]).into_owned();
-        let reading = self.decoding.best_in_column(&text, self.filter, format);
+        let reading = self.decoding.best_in_column(&text, self.filter, ids_of);
+        let format = ids_of.map(|(format, _)| format);
         counts.read += 1;
-        counts.unmatched += u64::from(!add_fields(row, &reading, format));
+        let is_id = add_fields(row, &reading, format);
+        counts.unmatched += u64::from(!is_id && !self.decoding.is_number(&text, self.filter));
         Ok(writer.write_byte_record(row)?)
     }
 }

@@ -1,6 +1,7 @@
 //! A reader for the records of a CSV file in which one column contains ids.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
 use std::path::Path;
 use std::rc::Rc;
@@ -37,9 +38,19 @@ pub(super) struct Separator(u8);
 pub(super) struct CsvRecords<R> {
     reader: Reader<BoundedRead<Chain<Cursor<Vec<u8>>, R>>>,
     room: Rc<Cell<u64>>,
+    blank_lines: BlankLines,
+    /// The number of records that the reader has returned.
+    read: u64,
+    /// A record that follows blank lines, and the number of blank lines that are still to be
+    /// returned before it.
+    held: Option<(ByteRecord, u64)>,
     separator: Separator,
     terminator: Terminator,
 }
+
+/// The blank lines between records: the index of the record after them, and their number. Blank
+/// lines before the first record are not included.
+type BlankLines = Rc<RefCell<VecDeque<(u64, u64)>>>;
 
 impl FromStr for Separator {
     type Err = String;
@@ -58,10 +69,12 @@ impl Separator {
     /// at least two. If several separators do this, returns the separator with the most fields. If
     /// no separator does, returns a comma.
     fn of_lines(beginning: &[u8]) -> Separator {
-        // The last line may be incomplete, because only the beginning of the file was read. It is
-        // left out.
-        let whole = beginning.iter().rposition(|byte| *byte == b'\n');
-        let lines = whole.map_or(beginning, |end| &beginning[..end]);
+        // The last line may be incomplete if only the beginning of the file was read. It is left
+        // out.
+        let is_whole = beginning.len() < BUFFER_LEN;
+        let last = beginning.iter().rposition(|byte| *byte == b'\n');
+        let end = last.filter(|_| !is_whole).unwrap_or(beginning.len());
+        let lines = &beginning[..end];
         let fields = |separator: &u8| {
             let mut reader = ReaderBuilder::new()
                 .has_headers(false)
@@ -131,9 +144,18 @@ impl<R: Read> CsvRecords<R> {
         let terminator = terminator_of(&beginning);
         let separator = separator.unwrap_or_else(|| Separator::of_lines(&beginning));
         let room = Rc::new(Cell::new(RECORD_LEN_MAX));
+        let blank_lines = BlankLines::default();
         let input = BoundedRead {
             input: Cursor::new(beginning).chain(input),
             room: Rc::clone(&room),
+            separator: separator.0,
+            place: Place::RecordStart,
+            line: 1,
+            quote_line: 1,
+            is_after_cr: false,
+            blank: 0,
+            records: 0,
+            blank_lines: Rc::clone(&blank_lines),
         };
         let reader = ReaderBuilder::new()
             .has_headers(false)
@@ -143,6 +165,9 @@ impl<R: Read> CsvRecords<R> {
         Ok(CsvRecords {
             reader,
             room,
+            blank_lines,
+            read: 0,
+            held: None,
             separator,
             terminator,
         })
@@ -158,10 +183,44 @@ impl<R: Read> CsvRecords<R> {
     }
 
     /// Reads the next record. Returns `false` at the end of the input.
+    ///
+    /// In a file with one column, a blank line between records is a record with an empty field, so
+    /// that a copy of the file has as many lines.
     pub(super) fn read(&mut self, record: &mut ByteRecord) -> Result<bool, CsvError> {
-        let is_read = self.reader.read_byte_record(record)?;
-        self.room.set(RECORD_LEN_MAX);
-        Ok(is_read)
+        if self.held.is_none() {
+            if !self.reader.read_byte_record(record)? {
+                return Ok(false);
+            }
+            self.room.set(RECORD_LEN_MAX);
+            let blank = self.blank_lines_before(self.read);
+            self.read += 1;
+            if blank == 0 || record.len() != 1 {
+                return Ok(true);
+            }
+            self.held = Some((record.clone(), blank));
+        }
+        match &mut self.held {
+            Some((_, blank)) if *blank > 0 => {
+                *blank -= 1;
+                record.clear();
+                record.push_field(b"");
+            }
+            held => (*record, _) = held.take().expect("checked above"),
+        }
+        Ok(true)
+    }
+
+    /// Returns the number of blank lines before the record with this index.
+    fn blank_lines_before(&self, index: u64) -> u64 {
+        let mut blank_lines = self.blank_lines.borrow_mut();
+        match blank_lines.front() {
+            Some((record, blank)) if *record == index => {
+                let blank = *blank;
+                blank_lines.pop_front();
+                blank
+            }
+            _ => 0,
+        }
     }
 }
 
@@ -231,13 +290,72 @@ fn terminator_of(beginning: &[u8]) -> Terminator {
     }
 }
 
+/// The place of a byte in a CSV record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    RecordStart,
+    FieldStart,
+    Unquoted,
+    Quoted,
+    /// After a quote in a quoted field. Another quote continues the field, and any other byte ends
+    /// the quoted part.
+    AfterQuote,
+}
+
 /// An input that limits the length of one CSV record, so that a quote that is never closed cannot
-/// exhaust memory.
+/// exhaust memory. At the end of the input, such a quote is an error, because all rows after it
+/// would be part of one field.
 struct BoundedRead<R> {
     input: R,
     /// The number of bytes that may still be read for the current record. [`CsvRecords::read`]
     /// resets it after each record.
     room: Rc<Cell<u64>>,
+    separator: u8,
+    /// The place of the next byte.
+    place: Place,
+    /// The line number of the next byte, and that of the last quote that opened a field.
+    line: u64,
+    quote_line: u64,
+    is_after_cr: bool,
+    /// The number of blank lines since the last record.
+    blank: u64,
+    /// The number of records that have begun.
+    records: u64,
+    blank_lines: BlankLines,
+}
+
+impl<R> BoundedRead<R> {
+    /// Follows the quotes in the next bytes, and counts the blank lines.
+    fn scan(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let is_end = matches!(byte, b'\r' | b'\n');
+            let is_half_of_crlf = *byte == b'\n' && self.is_after_cr;
+            if self.place == Place::RecordStart && is_end {
+                self.blank += u64::from(!is_half_of_crlf);
+            } else if self.place == Place::RecordStart {
+                if self.blank > 0 && self.records > 0 {
+                    let mut blank_lines = self.blank_lines.borrow_mut();
+                    blank_lines.push_back((self.records, self.blank));
+                }
+                self.blank = 0;
+                self.records += 1;
+            }
+            self.is_after_cr = *byte == b'\r';
+            // The two bytes of CR LF are one line end.
+            self.place = match (self.place, byte) {
+                (Place::RecordStart | Place::FieldStart, b'"') => {
+                    self.quote_line = self.line;
+                    Place::Quoted
+                }
+                (Place::Quoted, b'"') => Place::AfterQuote,
+                (Place::AfterQuote, b'"') | (Place::Quoted, _) => Place::Quoted,
+                (_, b'\r' | b'\n') => Place::RecordStart,
+                (_, byte) if *byte == self.separator => Place::FieldStart,
+                _ => Place::Unquoted,
+            };
+            self.line += u64::from(is_end && !is_half_of_crlf);
+        }
+    }
 }
 
 impl<R: Read> Read for BoundedRead<R> {
@@ -249,6 +367,11 @@ impl<R: Read> Read for BoundedRead<R> {
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         let read = self.input.read(buffer)?;
+        self.scan(&buffer[..read]);
+        if read == 0 && self.place == Place::Quoted && !buffer.is_empty() {
+            let why = format!("the quote in line {} is not closed", self.quote_line);
+            return Err(io::Error::new(ErrorKind::InvalidData, why));
+        }
         self.room
             .set(room.saturating_sub(u64::try_from(read).expect("a few KiB")));
         Ok(read)

@@ -107,7 +107,7 @@ impl Decode {
     /// unknown, 65 if a file is not CSV, 74 if input or output fails, and 78 if the configuration is
     /// invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;
         let filter = self.filter.filter(self.strict);
         decoding.check(filter).map_err(Failure::usage)?;
@@ -236,7 +236,7 @@ impl Report<'_> {
     fn write_brief(&mut self, id: &str) -> io::Result<bool> {
         let reading = self.decoding.best(id, self.filter);
         writeln!(self.out, "{reading}")?;
-        Ok(reading.found().is_some())
+        Ok(reading.found().is_some() || self.decoding.is_number(id, self.filter))
     }
 
     fn write_json(&mut self, id: &str) -> io::Result<bool> {

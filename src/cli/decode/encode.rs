@@ -48,7 +48,7 @@ impl Encode {
     /// Returns exit code 64 if the format is unknown or the fields form no id, 74 if the output
     /// fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;
         let format = decoding.format(&self.format).map_err(Failure::usage)?;
         if self.vectors {
@@ -152,20 +152,24 @@ fn sequence_of<'a>(
     let first = format.id_of_fields(given);
     let first = first.map_err(Failure::usage)?;
     let parts = format.split(first.id).expect("fields make an id");
-    let mut fields = parts.layout.fields().iter().zip(&parts.values);
-    let counted = fields.find(|(field, _)| field.kind == FieldKind::Sequence);
-    let Some((field, value)) = counted else {
+    let mut numbers = parts.numbers();
+    let counted = numbers.find(|(field, ..)| field.kind == FieldKind::Sequence);
+    let Some((field, value, _)) = counted else {
         return Err(Failure::usage(format!(
             "--count is {count}, but must be 1, because {} has no sequence",
             format.name
         )));
     };
-    let room = field.max - value + 1;
+    // Several fields of the same name may hold parts of the sequence.
+    let fields = parts.layout.fields().iter();
+    let shares = fields.filter(|share| share.name == field.name);
+    let most: u128 = shares.map(|share| share.max * share.scale).sum();
+    let room = most - value + 1;
     if u128::from(count) > room {
-        let (name, most) = (&field.name, field.max);
+        let name = &field.name;
         return Err(Failure::usage(format!(
             "--count is {count}, but only {room} ids exist from {name}={value} to the maximum {most}"
         )));
     }
-    Ok((&field.name, *value))
+    Ok((&field.name, value))
 }

@@ -29,7 +29,7 @@ impl Formats {
     /// Returns exit code 64 if the format is unknown or has no SQL functions, 74 if the output
     /// fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let catalog = Catalog::of(&config)?;
         let text = match &self.name {
             None => overview(catalog.formats.iter().map(AsRef::as_ref)),

@@ -56,7 +56,7 @@ impl Inspect {
     /// Returns exit code 1 if there is no verdict, 64 if a format or column is unknown, 65 if the
     /// input is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;
         let filter = self.filter.filter(self.strict);
         decoding.check(filter).map_err(Failure::usage)?;

@@ -33,7 +33,7 @@ impl Range {
     /// Returns exit code 64 if the format is unknown or has no range of ids for the span, 74 if the
     /// output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;
         let format = decoding.format(&self.format).map_err(Failure::usage)?;
         let range = format.range(self.from, self.to);

@@ -27,7 +27,7 @@ impl Adopt {
     /// a file cannot be read or written, 75 if a node uses the folder or the fleet does not
     /// respond, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let EngineChoice::Etcd(settings) = config.engine_choice() else {
             let text =
                 "storage.engine is not \"etcd\": name the configuration of the fleet with --config";

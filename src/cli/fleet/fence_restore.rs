@@ -103,7 +103,7 @@ impl FenceRestore {
     }
 
     fn restored(&self) -> Result<Restored, Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let etcd = etcd_of(&config)?;
         let mut high_waters =
             vec![KeptHighWater::of(&config.storage.data_dir, &etcd.namespace).read()?];

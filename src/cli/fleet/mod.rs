@@ -106,7 +106,7 @@ impl Fleet {
             Fleet::Adopt(adopt) => adopt.settings,
             Fleet::FenceRestore(fence) => fence.settings,
         };
-        settings.load(toml::Table::new())?;
+        settings.load_without_slot()?;
         Err(Failure::config(
             "storage.engine is not \"etcd\", and this build has no etcd: build with --features etcd, and name the \
              configuration of the fleet with --config",

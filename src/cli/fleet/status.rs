@@ -30,7 +30,7 @@ impl Status {
     /// Returns exit code 1 if the fleet has problems, 75 if etcd does not respond, and 78 if the
     /// configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let etcd = etcd_of(&config)?;
         let kept = KeptHighWater::of(&config.storage.data_dir, &etcd.namespace);
         let known = kept.read()?;
@@ -246,8 +246,8 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
-/// Describes how wrong a clock is known to be, such as `clock at least 250 ms ahead`. Fractions of
-/// a millisecond are dropped, because the recorded clock values are not more precise.
+/// Describes the known error of a clock, such as `clock at least 250 ms ahead`. Fractions of a
+/// millisecond are dropped, because the recorded clock values are not more precise.
 fn as_words(clock: ClockBounds) -> String {
     let ClockBounds {
         least_nanos,

@@ -235,7 +235,8 @@ impl Rest<'_> {
 /// file.
 ///
 /// Returns an error if the ledger does not contain the last event of the file. The ledger and the
-/// file have then diverged.
+/// file have then diverged. Also returns an error if the import of the ledger is not complete,
+/// because the ledger then refuses all other appends.
 async fn later_events(
     service: &Service,
     name: &str,
@@ -244,10 +245,18 @@ async fn later_events(
 ) -> Result<u64, Failure> {
     let (ledger, head) = (chain.ledger, chain.head);
     let has_all = stored.head == head.to_string() || service.client.has_event(ledger, head).await?;
-    match has_all {
-        true => Ok(stored.events.saturating_sub(chain.events)),
-        false => Err(fork(name, stored, Some(head))),
+    if !has_all {
+        return Err(fork(name, stored, Some(head)));
     }
+    if stored.importing {
+        let events = stored.events;
+        let said = format!(
+            "ledger {ledger} has all events of {name}, but its import is not complete, so other appends are refused; import \
+             a file that has the events after event {events}, too, or append them with import=last"
+        );
+        return Err(Failure::no(said));
+    }
+    Ok(stored.events.saturating_sub(chain.events))
 }
 
 /// Returns the failure to report if the ledger of the service and the file have diverged.

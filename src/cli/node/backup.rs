@@ -13,8 +13,10 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{print, print_note};
 use crate::cli::settings::Settings;
 use crate::server::config::EngineChoice;
-use crate::server::{BACKUP_SOCKET, BackupReply, TO_CLIENT};
+use crate::server::{BACKUP_SOCKET, BackupReply, TO_CLIENT, check_backup_folder};
 use idmint_storage::{BackedUp, OwnEngine, write_archive};
+
+const NO_BACKUP: &str = "the node made no backup";
 
 /// Copy the data of a running node, without its horizon: a node starts on the copy only with --floor.
 #[derive(Debug, Args)]
@@ -34,7 +36,7 @@ impl Backup {
     ///
     /// # Errors
     /// Returns exit code 64 if standard output is a terminal, 69 if no node uses that folder, 74 if
-    /// the backup fails, and 78 if the configuration is invalid or the node keeps no files.
+    /// the backup fails or is not in the folder, and 78 if the configuration is invalid or the node keeps no files.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let folder = if self.folder == Path::new(TO_CLIENT) {
             if io::stdout().is_terminal() {
@@ -44,8 +46,10 @@ impl Backup {
             }
             self.folder.clone()
         } else {
-            std::path::absolute(&self.folder)
-                .map_err(|error| Failure::usage(format!("{}: {error}", self.folder.display())))?
+            let folder = std::path::absolute(&self.folder)
+                .map_err(|error| Failure::usage(format!("{}: {error}", self.folder.display())))?;
+            check_backup_folder(&folder).map_err(|why| Failure::io(NO_BACKUP, why))?;
+            folder
         };
         let socket = data_dir(self.data_dir.as_deref(), &self.settings)?.join(BACKUP_SOCKET);
         let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
@@ -72,6 +76,19 @@ impl Backup {
             .and_then(|()| answer.read_line(&mut line));
         asked.map_err(|error| Failure::io("the node did not answer", error))?;
         match BackupReply::from_line(&line) {
+            // The node reported success, but the folder has no files. In a container, or with
+            // systemd's PrivateTmp, the same path is another folder for the node than for this
+            // command.
+            Some(BackupReply::Done(_)) if check_backup_folder(&folder).is_ok() => {
+                let folder = folder.display();
+                Err(Failure::new(
+                    Exit::Io,
+                    format!(
+                        "the copy is not in {folder}, because the node has another {folder} than this command, as in a \
+                         container or with PrivateTmp: run `idmint backup - > FILE` instead"
+                    ),
+                ))
+            }
             Some(BackupReply::Done(backed_up)) => print(format_args!(
                 "{} are in {}\n",
                 counts_of(&backed_up),
@@ -82,7 +99,7 @@ impl Backup {
                 print_note(format_args!("{} are in the archive", counts_of(&backed_up)));
                 Ok(())
             }
-            Some(BackupReply::Refused(why)) => Err(Failure::io("the node made no backup", why)),
+            Some(BackupReply::Refused(why)) => Err(Failure::io(NO_BACKUP, why)),
             None => Err(Failure::new(
                 Exit::Io,
                 "the node ended before the copy was complete: delete the copy, and back up again",
@@ -127,7 +144,7 @@ pub(super) fn data_dir(given: Option<&Path>, settings: &Settings) -> Result<Path
     if let Some(data_dir) = given {
         return Ok(data_dir.to_owned());
     }
-    match settings.load(toml::Table::new())?.engine_choice() {
+    match settings.load_without_slot()?.engine_choice() {
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
         EngineChoice::Etcd(_) => Err(Failure::config(
             "storage.engine is \"etcd\", so this node stores nothing; back up with etcd snapshots \

@@ -34,7 +34,7 @@ impl Restore {
     /// wrong or the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let data_dir = data_dir(self.data_dir.as_deref(), &self.settings)?;
-        let config = self.settings.load(toml::Table::new())?;
+        let config = self.settings.load_without_slot()?;
         let clock = Clock::system();
         if clock.is_before_build() {
             return Err(Failure::config(format!(

@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::cli::exit::Failure;
 use crate::cli::settings::Settings;
 use crate::server::config::{Config, Engine, INSECURE_PUBLIC, RESTORE_FLOOR};
-use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
+use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, fit_connections, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
 /// The time limit at shutdown for blocking work that continues although its callers have
@@ -95,6 +95,7 @@ impl Serve {
         if let Some(socket) = &socket {
             config.http.listen = socket.address()?;
         }
+        let few_files = fit_connections(&mut config.http);
         let floor = self.floor.map(|at| instant("--floor", at)).transpose()?;
         let test = self.test.then(|| self.test_run(&mut config)).transpose()?;
         let options = RunOptions {
@@ -110,6 +111,9 @@ impl Serve {
         let runtime = runtime.map_err(|error| Failure::io("cannot start threads", error))?;
         let telemetry = Telemetry::start(&config.log);
         self.settings.log_file();
+        if let Some(warning) = few_files {
+            warn!("{warning}");
+        }
         if let Some(TestRun { at, seed }) = test {
             warn!(
                 "a test service: its clock stands at {at}, its seed is {seed}, and each start repeats its ids"
@@ -118,8 +122,8 @@ impl Serve {
         let flags = self.flags()?;
         let reload = || self.settings.load(flags.clone());
         let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
-        // A runtime that is simply dropped would wait without a limit for work whose callers have
-        // disconnected.
+        // Dropping the runtime instead would wait without a time limit for blocking work whose
+        // callers have disconnected.
         runtime.shutdown_timeout(SHUTDOWN_MAX);
         telemetry.close();
         Ok(outcome?)

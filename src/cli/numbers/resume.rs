@@ -1,6 +1,7 @@
 //! The command `idmint numbers resume`, which lets series issue numbers again after a restore from
 //! a backup.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -26,8 +27,8 @@ pub(super) struct Resume {
     /// The next number of the series.
     #[arg(long, value_name = "N", conflicts_with = "all")]
     from: Option<u64>,
-    /// Resume every series. Each line of the file has a series and its last number, separated by a space. Series that the
-    /// file does not name continue at their stored numbers.
+    /// Resume every series. Each line of the file has a series and its last number, separated by a space. If several lines
+    /// name a series, the highest number counts. Series that the file does not name continue at their stored numbers.
     #[arg(long, value_name = "FILE", conflicts_with = "series")]
     all: Option<PathBuf>,
     #[command(flatten)]
@@ -57,22 +58,53 @@ impl Resume {
 
 /// Resumes each listed series at the number that follows its last number. Then resumes all other
 /// series.
-async fn resume_all(client: &Client, last_numbers: &[(SeriesName, u64)]) -> Result<(), Failure> {
-    let mut lines = Lines::begin();
+///
+/// Returns an error if a series was already resumed below its last number, because it may then
+/// issue numbers twice. In this case, the other listed series are still resumed, but the series
+/// that are not listed are not.
+async fn resume_all(
+    client: &Client,
+    last_numbers: &BTreeMap<SeriesName, u64>,
+) -> Result<(), Failure> {
+    let (mut lines, mut too_late) = (Lines::begin(), Vec::new());
     for (series, last) in last_numbers {
         match client.resume_numbers(Some((series, last + 1))).await {
             Ok(answer) => lines.write(&line_of(&answer))?,
-            // An earlier run of this command has already resumed this series, and callers have
-            // taken numbers of it since then.
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
-                lines.write(&refusal.detail)?;
+                if has_reached(client, series, *last).await? {
+                    // An earlier run of this command has probably resumed this series, and callers
+                    // have taken numbers of it since then.
+                    lines.write(&format!(
+                        "{}; if it was resumed below {last} before, numbers up to {last} were given twice",
+                        refusal.detail
+                    ))?;
+                } else {
+                    let again = format!("numbers up to {last} may be given twice");
+                    too_late.push(format!("{}, so {again}", refusal.detail));
+                }
             }
             Err(error) => return Err(error.into()),
         }
     }
+    if !too_late.is_empty() {
+        lines.end()?;
+        let others = "series that the file does not name were not resumed";
+        return Err(Failure::no(too_late.join("\n")).and(others));
+    }
     client.resume_numbers(None).await?;
     lines.write("all other series continue at their stored numbers")?;
     lines.end()
+}
+
+/// Returns `true` if the series has issued the number `last` or a higher one.
+async fn has_reached(client: &Client, series: &SeriesName, last: u64) -> Result<bool, Failure> {
+    let after = last.checked_sub(1).map(|before| before.to_string());
+    match client.numbers(series, after.as_deref()).await {
+        Ok(list) => Ok(!list.numbers.is_empty()),
+        // The series has no numbers.
+        Err(ClientError::Refused(refusal)) if refusal.slug == "not-found" => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn line_of(answer: &ResumeAnswer) -> String {
@@ -86,24 +118,26 @@ fn line_of(answer: &ResumeAnswer) -> String {
     }
 }
 
-/// Reads lines that each contain the name of a series and its last number. Blank lines are skipped.
-fn read_last_numbers(path: &std::path::Path) -> Result<Vec<(SeriesName, u64)>, Failure> {
+/// Reads lines that each contain the name of a series and its last number. Returns the highest
+/// number of each series. Blank lines are skipped.
+fn read_last_numbers(path: &std::path::Path) -> Result<BTreeMap<SeriesName, u64>, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::new(Exit::Io, format!("cannot read {}: {error}", path.display()))
     })?;
-    let lines = text.lines().enumerate();
-    let used = lines.filter(|(_, line)| !line.trim().is_empty());
-    used.map(|(at, line)| {
-        last_number_of(line).ok_or_else(|| {
+    let mut last_numbers = BTreeMap::new();
+    for (at, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let (series, last) = last_number_of(line).ok_or_else(|| {
             let expected = "a series and its last number, such as \"acme-2026 4711\"";
             let place = format!("{}, line {}", path.display(), at + 1);
-            Failure::new(
-                Exit::Damaged,
-                format!("{place}: expected {expected}, got {line:?}"),
-            )
-        })
-    })
-    .collect()
+            Failure::damaged(format!("{place}: expected {expected}, got {line:?}"))
+        })?;
+        let highest = last_numbers.entry(series).or_insert(last);
+        *highest = last.max(*highest);
+    }
+    Ok(last_numbers)
 }
 
 fn last_number_of(line: &str) -> Option<(SeriesName, u64)> {

@@ -27,6 +27,12 @@ pub enum ConfigError {
         /// The message of the parser.
         problem: String,
     },
+    /// An environment variable with the prefix `IDMINT_` is not UTF-8.
+    #[error("environment variable {name}: the name and the value of a setting must be UTF-8")]
+    NotUtf8 {
+        /// The name, in which other bytes are replaced.
+        name: String,
+    },
     /// The value of a setting is out of bounds, conflicts with other settings, or belongs to an
     /// unknown key.
     #[error("{origin}: {key}: {problem}")]

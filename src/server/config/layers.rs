@@ -16,7 +16,8 @@ use toml::{Spanned, Table, Value};
 use super::configuration::{Config, Origins};
 use super::error::{ConfigError, KeyOrigins, Origin};
 
-const PREFIX: &str = "IDMINT_";
+/// The prefix of each environment variable that is a setting.
+pub const VARIABLE_PREFIX: &str = "IDMINT_";
 
 /// The environment variable that has the effect of the flag `--insecure-public`. It is not a
 /// setting, because an operator should decide this for each start, while a setting in a file would
@@ -78,7 +79,7 @@ impl Layers {
         kubernetes: bool,
     ) -> Result<(), ConfigError> {
         for (name, raw) in env {
-            let Some(key) = name.strip_prefix(PREFIX) else {
+            let Some(key) = name.strip_prefix(VARIABLE_PREFIX) else {
                 continue;
             };
             if [INSECURE_PUBLIC, RESTORE_FLOOR].contains(&name.as_str())

@@ -572,6 +572,42 @@ fn under_kubernetes_the_operator_must_vouch_for_the_slot() {
 }
 
 #[test]
+fn a_command_that_runs_no_node_needs_neither_a_promise_nor_an_ordinal() {
+    let file = file("worker = { slots = 4, slot = \"ordinal\" }");
+    let load = |env: &[(&str, &str)]| Config::load_without_slot(Some(&file.path), pairs(env));
+    let in_pod = [
+        ("KUBERNETES_SERVICE_HOST", "10.0.0.1"),
+        ("HOSTNAME", "laptop"),
+    ];
+    let config = load(&in_pod).expect("valid");
+    assert_eq!(
+        config.worker.assignment(),
+        Assignment {
+            slot: 0,
+            slots: 4,
+            kind: AssignmentKind::Ordinal
+        }
+    );
+    assert_eq!(
+        refusal_of(load(&[("IDMINT_WORKER__SLOT", "4")])).0,
+        "worker.slot",
+        "a slot that no node can have is an error of the file"
+    );
+}
+
+#[test]
+fn the_environment_alone_may_lack_the_settings_of_a_file_but_not_be_wrong() {
+    let load = |name, value| Config::from_environment(pairs(&[(name, value)]));
+    let config = load("IDMINT_HTTP__TLS__KEY", "/etc/idmint/tls.key").expect("half of a pair");
+    assert_eq!(config.http.tls.key, Some("/etc/idmint/tls.key".into()));
+    let name = "IDMINT_HTTP__LISTEN";
+    assert_eq!(
+        refusal_of(load(name, "8080")).1,
+        Origin::Variable(name.into())
+    );
+}
+
+#[test]
 fn what_kubernetes_says_about_a_service_of_our_name_is_no_setting() {
     let links = [
         ("KUBERNETES_SERVICE_HOST", "10.0.0.1"),

@@ -31,7 +31,7 @@ pub use formats::{
     SeriesConfig, SiqConfig, TypeidConfig,
 };
 pub use http::{HttpConfig, TlsConfig};
-pub use layers::{INSECURE_PUBLIC, RESTORE_FLOOR};
+pub use layers::{INSECURE_PUBLIC, RESTORE_FLOOR, VARIABLE_PREFIX};
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use mint::{ClockConfig, MintConfig, OnExhausted};
 pub use storage::{Engine, EngineChoice, StorageConfig};

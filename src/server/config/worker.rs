@@ -79,25 +79,36 @@ impl WorkerConfig {
 
     /// Determines the slot of this process and stores it in `assignment`. `is_fleet` is `true` if
     /// nodes lease their slots from an etcd, which leases each slot to only one node at a time.
+    ///
+    /// `here` is `None` for a command that runs no node. Such a command mints nothing with the
+    /// slot, so a second process may have the same one, and slot 0 stands for the host's ordinal.
     pub(super) fn assign(
         &mut self,
-        here: &Surroundings,
+        here: Option<&Surroundings>,
         is_fleet: bool,
     ) -> Result<(), SlotRefusal> {
-        if here.kubernetes && !self.exclusive && !is_fleet {
-            return Err(SlotRefusal::SharedUnderKubernetes);
-        }
         if self.slot.is_some() && is_fleet {
             return Err(SlotRefusal::Leased);
         }
-        if self.slot.is_some() && !self.exclusive {
-            return Err(SlotRefusal::NotExclusive);
+        if let Some(here) = here
+            && !self.exclusive
+            && !is_fleet
+        {
+            if here.kubernetes {
+                return Err(SlotRefusal::SharedUnderKubernetes);
+            }
+            if self.slot.is_some() {
+                return Err(SlotRefusal::NotExclusive);
+            }
         }
         let (slot, kind) = match self.slot {
             None if is_fleet => (0, AssignmentKind::Leased),
             None => (0, AssignmentKind::Alone),
             Some(SlotSetting::Number(slot)) => (slot, AssignmentKind::Configured),
-            Some(SlotSetting::Ordinal) => (here.ordinal()?, AssignmentKind::Ordinal),
+            Some(SlotSetting::Ordinal) => {
+                let slot = here.map_or(Ok(0), Surroundings::ordinal)?;
+                (slot, AssignmentKind::Ordinal)
+            }
         };
         if slot >= self.slots {
             return Err(SlotRefusal::BeyondSlots {
@@ -286,7 +297,9 @@ mod tests {
     }
 
     fn assign(mut worker: WorkerConfig, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
-        worker.assign(here, false).map(|()| worker.assignment())
+        worker
+            .assign(Some(here), false)
+            .map(|()| worker.assignment())
     }
 
     #[test]
@@ -415,7 +428,7 @@ mod tests {
             slots: 32,
             ..WorkerConfig::default()
         };
-        assert_eq!(worker.assign(&kubernetes, true), Ok(()));
+        assert_eq!(worker.assign(Some(&kubernetes), true), Ok(()));
         assert_eq!(
             worker.assignment(),
             Assignment {
@@ -425,6 +438,9 @@ mod tests {
             }
         );
         worker.slot = Some(SlotSetting::Ordinal);
-        assert_eq!(worker.assign(&kubernetes, true), Err(SlotRefusal::Leased));
+        assert_eq!(
+            worker.assign(Some(&kubernetes), true),
+            Err(SlotRefusal::Leased)
+        );
     }
 }

@@ -330,12 +330,7 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     }
     let to = folder.clone();
     let copied = copy_records(&folder, service, audit, move |records| {
-        if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(format!(
-                "{} is not empty: name an empty folder, or a new one",
-                to.display()
-            ));
-        }
+        check_backup_folder(&to)?;
         records
             .back_up(&to)
             .map_err(|error| WithCauses(&error).to_string())
@@ -348,6 +343,20 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
         }
         Err(why) => BackupReply::Refused(why),
     }
+}
+
+/// Checks that the folder for a backup has no files. The folder need not exist.
+///
+/// # Errors
+/// Returns the reason why no backup is written to the folder.
+pub fn check_backup_folder(folder: &Path) -> Result<(), String> {
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        let folder = folder.display();
+        return Err(format!(
+            "{folder} is not empty: name an empty folder, or a new one"
+        ));
+    }
+    Ok(())
 }
 
 /// Records the backup in the audit trail. Then runs `copy` on a thread for blocking work.

@@ -274,7 +274,7 @@ fn a_client_in_rust_does_every_step_that_it_can() {
     let gaps = [
         (
             "told apart by status",
-            "a success is its body alone, without its status, so a replay looks like the first append",
+            "a success has no status, so a replay looks like the first append",
         ),
         (
             "a chain checked",

@@ -1,12 +1,13 @@
 //! An etcd cluster on free ports of this machine. It ends when its value is dropped.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use idmint_testing::loopback::address_of_its_own;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -42,22 +43,22 @@ impl EtcdCluster {
         etcdctl_args: &[String],
     ) -> EtcdCluster {
         let home = tempfile::tempdir().expect("a temporary folder");
-        // Bind all ports at the same time, so that every port is different.
-        let free: Vec<TcpListener> = (0..2 * count)
-            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-            .collect();
-        let ports: Vec<u16> = free
-            .iter()
-            .map(|port| port.local_addr().expect("an address").port())
-            .collect();
-        drop(free);
-        let (clients, peers) = ports.split_at(count);
-        let peer = |place: usize| format!("http://127.0.0.1:{}", peers[place]);
+        let addresses =
+            || -> Vec<SocketAddr> { (0..count).map(|_| address_of_its_own()).collect() };
+        let (mut clients, peers) = (addresses(), addresses());
+        if scheme == "https" {
+            // The certificates of the tests name this address.
+            let localhost = Ipv4Addr::LOCALHOST.into();
+            clients
+                .iter_mut()
+                .for_each(|client| client.set_ip(localhost));
+        }
+        let peer = |place: usize| format!("http://{}", peers[place]);
         let all: Vec<_> = (0..count)
             .map(|place| format!("m{place}={}", peer(place)))
             .collect();
         let member = |place: usize| {
-            let endpoint = format!("{scheme}://127.0.0.1:{}", clients[place]);
+            let endpoint = format!("{scheme}://{}", clients[place]);
             let data = home.path().join(format!("m{place}")).display().to_string();
             let own = [
                 ("--name", format!("m{place}")),

@@ -10,10 +10,20 @@ use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{
     Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within,
 };
-use crate::appending::{Appender, Begun, Place, Seen, assert_all_is_kept, begin};
+use crate::appending::{Appender, Begun, Order, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::service::{Home, Service, StopOnDrop, until};
 
 const SLOTS: u32 = 4;
+
+/// The number of the caller that appends before the first condition begins. Other callers have lower
+/// numbers.
+const FIRST: usize = 1_000;
+
+const ONE_EVENT: Order = Order {
+    ledger: 0,
+    count: 1,
+    expects: false,
+};
 
 /// The duration of each condition. It is longer than a node retries an append.
 const WEATHER_LASTS: Duration = Duration::from_secs(10);
@@ -81,7 +91,7 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     let far = starting_at(&homes[0], &[link.endpoint()], SLOTS, "");
     far.wait_until_ready();
     let near = node(&homes[1], &etcd, SLOTS);
-    until_within(Duration::from_secs(60), "time is reserved", || {
+    until_within(Duration::from_secs(240), "time is reserved", || {
         (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
     });
     let minters = [&far, &near].map(Minter::at);
@@ -95,6 +105,11 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
         };
         let (minted, unanswered, mishaps) = (minted_by(&far), unanswered_by(&far), link.mishaps());
         place.move_to(far.address());
+        // After the previous condition, the node refuses appends for a while. Callers that it refuses
+        // would use the other node when this condition begins.
+        let mut first = Appender::new(FIRST + turn, &place, &ledgers);
+        first.append(0, &ONE_EVENT);
+        seen.push(first.seen);
         let goes_bad = || {
             link.turn(weather);
             place.move_to(near.address());
@@ -106,10 +121,9 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
                 "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
             );
             if unknown == 0 || again == 0 {
-                // If the node had just refused all callers, they used other nodes when the silence
-                // began. Repeat the condition in this case.
+                // If the node has refused all callers nevertheless, repeat the condition.
                 assert!(
-                    weathers.len() < WEATHERS.len() + 4,
+                    weathers.len() < WEATHERS.len() + 8,
                     "never was a caller there"
                 );
                 weathers.push(weather);

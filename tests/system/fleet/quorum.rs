@@ -38,8 +38,7 @@ struct Asked {
     answer: Answer,
 }
 
-/// A client that mints at one node until it is told to stop. It keeps all responses with their
-/// times.
+/// A client that mints at one node until [`Asker::stop`], and keeps all responses with their times.
 struct Asker {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Asked>>,
@@ -90,7 +89,7 @@ fn end_of_slot(node: &Service) -> (Instant, Instant) {
 /// Waits until the nodes reserve their maximum time, which takes half a minute after a start.
 fn wait_until_warm(nodes: &[Service]) {
     for node in nodes {
-        until_within(Duration::from_secs(90), "a minute is reserved", || {
+        until_within(Duration::from_secs(240), "a minute is reserved", || {
             (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
         });
     }

@@ -85,7 +85,7 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
         (append(&node, 1).status, report(&node, 1).status),
         (201, 200)
     );
-    until_within(Duration::from_secs(60), "a minute is reserved", || {
+    until_within(Duration::from_secs(240), "a minute is reserved", || {
         (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
 

@@ -1,4 +1,4 @@
-"""What schemathesis cannot find in openapi.yaml: names that are known, what callers accept, what no schema can say."""
+"""Gives schemathesis what openapi.yaml lacks: names that the service knows, Accept headers, and rules that no schema can express."""
 
 import json
 import pathlib
@@ -7,32 +7,31 @@ import zlib
 import schemathesis
 from schemathesis.core.failures import Failure
 
-# A schema-valid request may get a 422 with one of these reasons. Which encodings, types, prefixes and domains there are, how many
-# ids at once, and from when to when its times go depends on the format; and that `count` is given twice, or `external` beside `after`,
-# shows only where both are looked at. A reason is of bytes, and of no control characters. No schema knows how many days a month has, or that two numbers differ.
-# Anything else that is refused though it is valid stays a failure.
+# A request that matches the schema may still get a 422 with one of these reasons, because no schema can express every rule. For
+# example, the valid encodings, types, prefixes, domains, counts and times depend on the format. Other rules compare two parameters,
+# such as `external` and `after`. No schema knows how many days a month has. Any other refusal of such a request is a failure.
 BEYOND_SCHEMAS = {
     "/problems/invalid-parameter": {
         "count", "encoding", "type", "prefix", "domain", "repeated_parameter", "format", "after", "id",
         "from", "to", "bad_timestamp", "before_epoch", "no_time", "time_not_leading", "not_before", "outside", "within_one_tick", "ledger_mismatch",
         "checksum_mismatch", "external", "reason", "first",
-        # Only brief results are read as a column.
+        # `column` requires `detail=brief`.
         "column",
     },
-    # Where an event stands in its chain, which days there are, and which numbers a double changes.
+    # The position of an event in its chain, days that do not exist, and numbers that a double cannot hold exactly.
     "/problems/invalid-event": {
         "not_monotonic", "out_of_range", "timestamp_mismatch", "ledger_mismatch", "checksum_mismatch",
         "bad_timestamp", "before_epoch", "number_not_interoperable",
     },
     "/problems/idempotency-conflict": {"idempotency_key"},
-    # Which formats have rows.
+    # Some formats have no rows.
     "/problems/not-acceptable": {"rows"},
     "/problems/invalid-report": {
         "bad_timestamp", "before_epoch", "overflow", "out_of_range", "same_object", "another_id",
     },
 }
 
-# The media types of a Conjunction Data Message, and one in each.
+# A Conjunction Data Message in each of its media types.
 MESSAGES = pathlib.Path(__file__).parents[2] / "cdm"
 MESSAGE = {
     "text/plain": (MESSAGES / "one.kvn").read_text(),
@@ -41,7 +40,7 @@ MESSAGE = {
     "text/csv": (MESSAGES / "cdm_public.csv").read_text(),
 }
 
-# Names that mean something to the service. Made-up ones alone would nearly all end at the first that is unknown.
+# Names that the service knows. With random names alone, nearly every request would be refused because of an unknown name.
 KNOWN = {
     "format": ["conjunction-v1", "payment", "flax", "siq", "snowflake", "twitter", "conjunction", "uuid7"],
     "encoding": ["decimal", "hex_padded"],
@@ -52,7 +51,7 @@ KNOWN = {
     "n": [str(number) for number in range(1, 1_001)],
 }
 
-# The first two events of the ledger that is known, and what is no event.
+# The first two events of the known ledger, and an object that is not an event.
 EVENTS = [
     '{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z",'
     '"meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},'
@@ -65,12 +64,12 @@ EVENTS = [
 ]
 
 
-# The event of that ledger. Not among the names above, since other addresses have an `id` too.
+# The first event of that ledger. It is not in `KNOWN`, because other routes have a parameter `id`, too.
 KNOWN_ID = KNOWN["after"][0]
 
 
 def drawn(value):
-    """A number that goes with the value: the same in each run."""
+    """Returns a number that depends only on the value, so that every run makes the same choices."""
     return zlib.crc32(repr(value).encode("utf-8", "surrogatepass"))
 
 
@@ -81,18 +80,18 @@ def octets(context, response):
 
 @schemathesis.serializer("application/x-ndjson")
 def json_lines(context, value):
-    """The lines of a text as JSON strings if they are no events, and something else for what is no text."""
+    """Encodes a text line by line: events as they are, other lines as JSON strings. Other values give a body without such lines."""
     if isinstance(value, str) and value:
         return "\n".join(line if line in EVENTS else json.dumps(line) for line in value.split("\n")).encode()
     if context.case.operation.path == "/ledgers/{ledger}/verify":
-        # Any line there is an event or none, and both are answered; what is refused is no line at all.
+        # This route accepts every line, whether it is an event or not. It refuses only a body without lines.
         return b""
     return json.dumps(value if value == "" else [value]).encode()
 
 
 @schemathesis.serializer("application/xml", "text/xml", "text/csv")
 def xml(context, value):
-    """A text as it is: the schema of a message is only that it is one."""
+    """Sends a text unchanged, because the schema of a message only requires a text."""
     return (value if isinstance(value, str) else json.dumps(value)).encode()
 
 
@@ -103,26 +102,26 @@ def xml_text(context, response):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Asks for one of the media types of the 200, or for none, as the case decides: the same one in each run."""
+    """Sets the Accept header to any type or to a media type of the 200 response. The choice depends only on the case."""
     if case.operation.path == "/numbers/{series}/close" and case.path_parameters.get("series") in KNOWN["series"]:
-        # A closed series gives no more numbers, and other requests want some.
+        # Close another series, because a closed series gives no more numbers and other requests need some.
         case.path_parameters["series"] = "acme-2025"
     described = case.operation.schema.raw_schema["paths"][case.operation.path].get(case.operation.method, {})
     answer = described.get("responses", {}).get("200", {})
     if "$ref" in answer:
         answer = case.operation.schema.raw_schema["components"]["responses"][answer["$ref"].rpartition("/")[2]]
-    # Messages come back as they were sent and in no other way; XML and CSV are nothing else.
+    # Leave out XML and CSV, because only messages have these types, and a message is returned only in the type in which it was sent.
     accepted = ["*/*", *(media for media in answer.get("content", {}) if not media.endswith(("/xml", "/csv")))]
     number = drawn((case.path_parameters, case.query, case.headers.get("X-Request-Id")))
     case.headers["Accept"] = accepted[number % len(accepted)]
-    # Reports one by one are told of in JSON alone.
+    # With these parameters, the response has only one possible media type.
     if {"return", "partial"} & (case.query or {}).keys():
         case.headers["Accept"] = "*/*"
 
 
 @schemathesis.hook
 def map_case(context, case):
-    """Lets most of the valid requests lead somewhere, and half of the orders make sense."""
+    """Changes valid requests so that more of them succeed: inserts known names, and removes parameters that do not fit."""
     if not case.meta.generation.mode.is_positive:
         return case
     for parameters in (case.path_parameters, case.query):
@@ -138,15 +137,15 @@ def map_case(context, case):
         case.query.pop("format", None)
         case.query.pop("after", None)
     if case.operation.path == "/numbers/{series}" and drawn(case.query) % 4:
-        # Most known names are no numbers, and a series begins once.
+        # A known value of `after` is an event and not a number, and a series can begin only once.
         case.query.pop("after", None)
         case.query.pop("first", None)
     if case.operation.path == "/numbers/{series}/resume" and drawn(case.query) % 4:
-        # No restore has happened, so that a series cannot be resumed at a made-up number.
+        # No restore has happened, so the service would refuse to resume a series at a random number.
         case.path_parameters["series"] = "*"
         case.query.pop("from", None)
     if case.operation.path.startswith("/encode") and drawn(case.query) % 4:
-        # An instant at which a tick of every format begins; most drawn texts are no instants.
+        # Use an instant at which a tick of every format begins, because most generated texts are not instants.
         case.query = {"time": "2026-11-21T03:36:01Z"}
     map_ledgers(case, case.operation.definition.raw.get("operationId"))
     operation = case.operation.definition.raw.get("operationId")
@@ -165,7 +164,7 @@ def map_case(context, case):
 
 
 def map_ledgers(case, operation):
-    """Events get their time and their id from the service, most of them, and orders go to a ledger with a key."""
+    """Removes most times and ids of events, so that the service assigns them. Sends most appends to the known ledger with a key."""
     number = drawn((case.body, case.path_parameters))
     if operation == "showLedgerId" and number % 4:
         case.path_parameters["id"] = KNOWN_ID
@@ -173,7 +172,7 @@ def map_ledgers(case, operation):
         case.query["after"] = KNOWN["ledger"][0]
     is_order = operation == "append"
     if is_order and case.query.get("import") == "more":
-        # From then on the ledger would take nothing but further parts.
+        # After `import=more`, the ledger would accept only further parts of the import.
         case.query["import"] = "last"
     if not number % 8 or not (is_order or operation == "createLedger"):
         return
@@ -190,10 +189,10 @@ def map_ledgers(case, operation):
 
 @schemathesis.check
 def the_media_type_is_the_accepted_one(context, response, case):
-    """An answer other than a problem is of the type that was asked for."""
+    """Checks that every response except a problem has the requested media type."""
     accepted = response.request.headers.get("Accept", "*/*")
     given = response.headers.get("content-type", [""])[0].partition(";")[0]
-    # What is not sent again has no type, and a file of the page has its own.
+    # A 304 has no media type, and each file of the page has a fixed one.
     has_one_type = response.status_code == 304 or case.operation.path.startswith("/page/")
     if accepted not in ("*/*", given) and given != "application/problem+json" and not has_one_type:
         title = "Another media type than asked for"
@@ -202,7 +201,7 @@ def the_media_type_is_the_accepted_one(context, response, case):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Drops what is no failure: a 422 that no schema can foresee, and a format whose ids of the moment are taken."""
+    """Drops expected results: a 422 that no schema can predict, and a format that has no ids left at the moment."""
     if type(failure).__name__ == "JsonSchemaError" and is_column(case, response):
         return False
     if response.headers.get("content-type", [""])[0] != "application/problem+json":
@@ -220,29 +219,29 @@ def filter_failure(context, failure, case, response):
 
 
 def is_column(case, response):
-    """With `column=true` the answer is an object, which is described in words: an array or an object has no type in many languages."""
+    """`column=true` gives an object instead of an array. The schema omits it, because many languages have no type for both."""
     is_asked = str((case.query or {}).get("column")).lower() == "true"
     return is_asked and response.status_code == 200 and set(response.json()) == {"column", "rows"}
 
 
 def is_ledger_of_another_address(problem, case):
-    """No schema says that the ledger of a body is the one of the address."""
+    """No schema can require that the ledger in the body is the one in the path."""
     is_told = problem["type"] == "/problems/invalid-event" and problem.get("reason") == "ledger"
     return is_told and case.body.get("ledger", "") != case.path_parameters.get("ledger")
 
 
 def is_field_of_another_format(problem, case):
-    """Which fields an id has, and how far each goes, depends on its format."""
+    """The fields of an id and their bounds depend on the format."""
     return problem["type"] == "/problems/invalid-parameter" and case.operation.path.startswith("/encode")
 
 
 def is_whole_float(problem, body):
-    """To a schema 3.0 is an integer; here integers are written as digits."""
+    """In a schema, 3.0 is an integer. The service accepts only integers that are written as digits."""
     return problem.get("reason") in ("json_value", "report_form", "wrong_type") and has_float(body)
 
 
 def is_without_key(problem, case):
-    """Whether a key is required depends on the format, and on whether a first event has its time."""
+    """A key is required or not depending on the format, and on whether a first event has a time."""
     return problem["type"] == "/problems/idempotency-key-required" and "Idempotency-Key" not in case.headers
 
 
@@ -253,17 +252,17 @@ def has_float(value):
 
 
 def is_body_of_another_rule(problem, case):
-    """One path mints by count, and what it takes of a format that is made of reports or of events is described elsewhere."""
+    """The path for minting is described for minting by count. Formats of reports and of events have other rules."""
     return (case.path_parameters or {}).get("format") in ("conjunction", "evently")
 
 
 def is_text_without_message(problem, case):
-    """To a schema every text may be a message; and only a grouped format has any use for one."""
+    """In a schema, any text may be a message. Only a grouped format accepts messages."""
     refused = ("/problems/invalid-report", "/problems/unsupported-media-type", "/problems/malformed-request")
     return case.media_type in MESSAGE and problem["type"] in refused
 
 
 def is_return_of_nothing(problem, case):
-    """What can be given back, told of each report, or imported depends on the format, and on the kind of JSON in the body."""
+    """Whether one of these parameters is allowed depends on the format, and on the kind of JSON in the body."""
     asked = {"return", "noted", "partial", "import"} & (case.query or {}).keys()
     return bool(asked) and problem.get("reason") in ("return", "partial", "noted", "unknown_parameter")

@@ -1,5 +1,6 @@
 //! Requests to several addresses with failover.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ pub(super) fn backoff(failures: u32) -> Duration {
 }
 
 /// The addresses to which requests are sent. All addresses belong to one service, or to nodes that
-/// never mint the same id.
+/// never mint the same id. For appends, all addresses must belong to one service.
 pub(super) struct Addresses {
     addresses: Vec<Address>,
     /// The index of the address that responded last. The next request tries it first.
@@ -63,8 +64,13 @@ pub(super) struct Addresses {
 struct Address {
     url: String,
     client: Client,
-    health: Mutex<Health>,
+    /// The pause that all calls respect.
+    pause: Pause,
 }
+
+/// The time for which an address receives no requests.
+#[derive(Default)]
+struct Pause(Mutex<Health>);
 
 /// The state of an address: the failures since it last responded.
 #[derive(Default)]
@@ -80,12 +86,14 @@ impl Addresses {
             return Err(IdsError::Options("at least one service address is needed"));
         }
         let address = |url: &String| {
+            // Hide the user name and the password, because error messages contain this text.
+            let shown = url.rsplit('@').next().expect("there is a last part");
             let client =
-                client_of(url, options).map_err(|cause| IdsError::unanswered(url, cause))?;
+                client_of(url, options).map_err(|cause| IdsError::unanswered(shown, cause))?;
             Ok(Address {
                 url: url.clone(),
                 client,
-                health: Mutex::default(),
+                pause: Pause::default(),
             })
         };
         let addresses = urls.iter().map(address).collect::<Result<_, IdsError>>()?;
@@ -102,7 +110,7 @@ impl Addresses {
     /// from idmint. The request must be safe to repeat, because several addresses may receive it.
     ///
     /// If `count` exceeds [`BULK`] and an address responds with 503, each address is tried only
-    /// once, and the error is that 503.
+    /// once, and the call fails with that 503.
     pub(super) async fn ask<T: DeserializeOwned, U>(
         &self,
         count: u32,
@@ -110,9 +118,12 @@ impl Addresses {
         parse: impl Fn(T) -> Option<U>,
     ) -> Result<U, IdsError> {
         let deadline = Instant::now() + self.timeout;
-        // If any address is too busy for so many ids, the next request asks for fewer.
+        // If an address is too busy for this many ids, the next request asks for fewer.
         let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
+        // Pauses after errors that concern only this request, by the index of the address. Other
+        // calls do not observe them.
+        let mut own: HashMap<usize, Pause> = HashMap::new();
         loop {
             let mut failure: Option<IdsError> = None;
             let first = self.first.load(Ordering::Relaxed);
@@ -120,7 +131,8 @@ impl Addresses {
                 let at = (first + place) % self.addresses.len();
                 let address = &self.addresses[at];
                 let share = self.share_until(deadline);
-                let error = match address.begin(share) {
+                let pause = own.get(&at).unwrap_or(&address.pause);
+                let error = match pause.begin(share) {
                     Some(lasting) => lasting,
                     None => {
                         let request = request(&address.client).timeout(share).body_max(BODY_MAX);
@@ -132,7 +144,7 @@ impl Addresses {
                         });
                         let cause = match parsed {
                             Ok(answer) => {
-                                address.answers();
+                                address.pause.answers();
                                 self.first.store(at, Ordering::Relaxed);
                                 self.is_away.store(false, Ordering::Relaxed);
                                 return Ok(answer);
@@ -143,28 +155,41 @@ impl Addresses {
                         let error = IdsError::unanswered(&address.url, cause);
                         outcome_unknown |= error.outcome_is_unknown();
                         if !error.is_transient() && !error.is_bad_response() {
-                            address.answers();
+                            address.pause.answers();
                             return Err(error.of_call(outcome_unknown));
                         }
-                        address.fails(retry_after, &error);
+                        if error.is_of_request() {
+                            address.pause.answers();
+                            self.is_away.store(false, Ordering::Relaxed);
+                            own.entry(at).or_default().fails(retry_after, &error);
+                        } else {
+                            own.remove(&at);
+                            address.pause.fails(retry_after, &error);
+                        }
                         error
                     }
                 };
+                // Prefer a response about this request to an error without a slug, as of an address
+                // that is down or of a proxy.
+                let is_better = |known: &IdsError| {
+                    is_busy(&error) || (!known.has_slug() && error.is_of_request())
+                };
                 if failure.as_ref().is_none_or(|known| {
-                    known.is_bad_response() || (is_busy(&error) && !is_busy(known))
+                    known.is_bad_response() || (is_better(known) && !is_busy(known))
                 }) {
                     failure = Some(error);
                 }
             }
             let failure = failure.expect("there is an address, and it failed or is put off");
-            let wait = self.until_one_may_be_asked();
+            let wait = self.until_one_may_be_asked(&own);
             let is_late = Instant::now() + wait > deadline;
             if self.is_away.load(Ordering::Relaxed)
                 || is_late
                 || failure.is_bad_response()
                 || is_busy(&failure)
+                || failure.waits_for_operator()
             {
-                if is_late {
+                if is_late && !failure.is_of_request() {
                     self.is_away.store(true, Ordering::Relaxed);
                 }
                 return Err(failure.of_call(outcome_unknown));
@@ -183,18 +208,16 @@ impl Addresses {
             .max(Duration::from_millis(50))
     }
 
-    fn until_one_may_be_asked(&self) -> Duration {
-        let until = |address: &Address| {
-            let end = address.health().put_off.as_ref().map(|(end, _)| *end);
-            end.map_or(Duration::ZERO, |end| {
-                end.saturating_duration_since(Instant::now())
-            })
-        };
-        self.addresses.iter().map(until).min().unwrap_or_default()
+    /// Returns the time until this call may send a request to at least one address. The pauses in
+    /// `own` are those of this call, and replace the shared pause of the same address.
+    fn until_one_may_be_asked(&self, own: &HashMap<usize, Pause>) -> Duration {
+        let pauses = self.addresses.iter().enumerate();
+        let pauses = pauses.map(|(at, address)| own.get(&at).unwrap_or(&address.pause));
+        pauses.map(Pause::left).min().unwrap_or_default()
     }
 }
 
-impl Address {
+impl Pause {
     /// Returns `None` if the caller may send one request to this address now, with the timeout
     /// `share`. Otherwise returns the last error of the address. After a failure, only one caller
     /// tries the address again, and other callers send nothing to it for the time `share`.
@@ -221,8 +244,15 @@ impl Address {
         health.put_off = Some((Instant::now() + wait, error.clone()));
     }
 
+    fn left(&self) -> Duration {
+        let end = self.health().put_off.as_ref().map(|(end, _)| *end);
+        end.map_or(Duration::ZERO, |end| {
+            end.saturating_duration_since(Instant::now())
+        })
+    }
+
     fn health(&self) -> MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -353,6 +383,42 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
+    async fn a_503_about_one_request_keeps_no_other_request_from_the_address() {
+        let busy = "503 Service Unavailable";
+        let held = r#"{"type":"/problems/numbers-held"}"#.to_owned();
+        let behind = r#"{"type":"/problems/clock-behind","retry_after_ms":20000}"#.to_owned();
+        let done = ("200 OK", "{}".to_owned());
+        let (url, answers) = service(vec![(busy, held), done.clone(), (busy, behind), done]);
+        let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
+        for _ in 0..2 {
+            assert!(ask(&addresses).await.expect_err("busy").is_transient());
+            ask(&addresses).await.expect("an answer");
+        }
+        assert_eq!(
+            asked(&answers),
+            4,
+            "one waits for an operator, and the other one longer than the timeout"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_503_that_needs_an_operator_ends_a_call_although_another_address_is_down() {
+        let held = r#"{"type":"/problems/numbers-held"}"#.to_owned();
+        let proxy = service(vec![("502 Bad Gateway", String::new())]).0;
+        for down in ["127.0.0.1:1".to_owned(), proxy] {
+            let (url, answers) = service(vec![
+                ("503 Service Unavailable", held.clone()),
+                ("200 OK", "{}".to_owned()),
+            ]);
+            let addresses = Addresses::new(&[down, url], &IdsOptions::default());
+            let addresses = addresses.expect("addresses");
+            let error = ask(&addresses).await.expect_err("numbers are held");
+            assert_eq!((error.status(), asked(&answers)), (Some(503), 1), "{error}");
+            ask(&addresses).await.expect("an answer");
+        }
+    }
+
+    #[tokio::test]
     async fn another_address_answers_for_one_that_is_no_idmint_service() {
         let (other, _) = service(vec![("200 OK", "<html>".to_owned())]);
         let (url, _) = service(vec![("200 OK", "{}".to_owned())]);
@@ -366,6 +432,16 @@ pub(super) mod tests {
             error.is_bad_response() && error.outcome_is_unknown(),
             "{error}"
         );
+    }
+
+    #[test]
+    fn no_error_repeats_the_password_of_a_url() {
+        for url in ["http://user:hunter2@127.0.0.1", "ftp://user:hunter2@x:port"] {
+            let refused = Addresses::new(&[url.to_owned()], &IdsOptions::default());
+            let error = refused.err().expect("a password");
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains("hunter2"), "{told}");
+        }
     }
 
     #[tokio::test]

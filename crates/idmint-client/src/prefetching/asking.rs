@@ -116,10 +116,10 @@ impl Asking {
     pub(super) async fn append(
         &self,
         ledger: &str,
+        key: &str,
         events: &[Value],
     ) -> Result<Vec<String>, IdsError> {
         let path = format!("/ledgers/{}/events", segment(ledger));
-        let key = format!("{:032x}", rand::random::<u128>());
         let body = serde_json::to_vec(&Events { events }).expect("JSON is written again");
         let parse = |answer| texts(answer, events.len());
         self.addresses
@@ -128,8 +128,8 @@ impl Asking {
                 |client| {
                     let keyed = client
                         .post(&path)
-                        .idempotency_key(&key)
-                        .expect("digits can be sent");
+                        .idempotency_key(key)
+                        .expect("the caller has checked the key");
                     keyed.body("application/json", body.clone())
                 },
                 parse,

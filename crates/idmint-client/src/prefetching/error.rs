@@ -36,8 +36,8 @@ impl IdsError {
         }
     }
 
-    /// Returns a copy of this error, with which a call can fail. `unknown` is `true` if a request
-    /// of that call may have taken effect.
+    /// Returns a copy of this error for one call. `unknown` is `true` if a request of that call may
+    /// have taken effect.
     pub(super) fn of_call(&self, unknown: bool) -> IdsError {
         let mut error = self.clone();
         if let IdsError::Unanswered {
@@ -69,6 +69,29 @@ impl IdsError {
                 ..
             }
         )
+    }
+
+    /// Returns `true` if the service refused the request and named the type of the problem.
+    pub(super) fn has_slug(&self) -> bool {
+        let refusal = self.cause().and_then(ClientError::refusal);
+        refusal.is_some_and(|refusal| !refusal.slug.is_empty())
+    }
+
+    /// Returns `true` if the service cannot handle this request at the moment, such as one for a
+    /// certain format, but may handle other requests.
+    pub(super) fn is_of_request(&self) -> bool {
+        let refusal = self.cause().and_then(ClientError::refusal);
+        refusal.is_some_and(|refusal| {
+            matches!(refusal.status(), 503 | 504)
+                && !["", "overloaded", "draining"].contains(&refusal.slug.as_str())
+        })
+    }
+
+    /// Returns `true` if the request cannot succeed until an operator acts. The response then has
+    /// status 503 and names no time to wait.
+    pub(super) fn waits_for_operator(&self) -> bool {
+        let wait = self.cause().and_then(ClientError::retry_after);
+        self.is_of_request() && self.status() == Some(503) && wait.is_none_or(|wait| wait.is_zero())
     }
 
     /// Returns the largest count that the service accepts, if it refused the request because of its

@@ -1,10 +1,13 @@
 //! Ids of one format, mostly served from a prefetched stock.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
+use rand::TryRng;
+use rand::rngs::SysRng;
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 use super::asking::Kind;
 use super::error::{IdsError, ended};
@@ -19,6 +22,9 @@ use idmint_wire::FormatInfo;
 ///
 /// Threads may share one `Ids`. An id that is older than [`IdsOptions::prefetch_validity`] is never
 /// returned. Ids that are still unused when `Ids` is dropped are lost and remain gaps.
+///
+/// Give several addresses to [`Ids::append`] only if they belong to one fleet, because other nodes
+/// share no ledgers.
 ///
 /// Create one `Ids` per process, and see [`IdsOptions::may_be_forked`]. If a machine or container
 /// is cloned while it runs, create the `Ids` after the clone. The process cannot notice the clone,
@@ -93,7 +99,7 @@ impl Ids {
     /// Returns [`IdsError`] if the stock is empty and no address returns ids in time.
     #[inline]
     pub fn next(&self) -> Result<u128, IdsError> {
-        self.take(Kind::Numbers, Ids::number_of)
+        self.take(Kind::Numbers, None, Ids::number_of)
     }
 
     /// Returns the next id as a text. Blocks only while the stock is empty. In an async task, call
@@ -102,14 +108,20 @@ impl Ids {
     /// # Errors
     /// Returns the errors of [`Ids::next`].
     pub fn next_text(&self) -> Result<String, IdsError> {
-        let number_text = match self.number_text.get() {
-            Some(known) => *known,
-            None => self.learn()?,
+        let (number_text, deadline) = match self.number_text.get() {
+            Some(known) => (*known, None),
+            None => {
+                let deadline = self.deadline();
+                (self.learn(deadline)?, Some(deadline))
+            }
         };
-        if let Some(number_text) = number_text {
-            return Ok(number_text.text_of(self.next()?));
+        match number_text {
+            Some(number_text) => {
+                let number = self.take(Kind::Numbers, deadline, Ids::number_of)?;
+                Ok(number_text.text_of(number))
+            }
+            None => self.take(Kind::Texts, deadline, Ids::text_of),
         }
-        self.take(Kind::Texts, Ids::text_of)
     }
 
     /// Returns the next id. Yields to other tasks while the stock is empty.
@@ -117,7 +129,7 @@ impl Ids {
     /// # Errors
     /// Returns the errors of [`Ids::next`].
     pub async fn next_in_task(&self) -> Result<u128, IdsError> {
-        self.take_in_task(Kind::Numbers, Ids::number_of).await
+        self.take_in_task(Kind::Numbers, None, Ids::number_of).await
     }
 
     /// Returns the next id as a text. Yields to other tasks while the stock is empty.
@@ -125,22 +137,26 @@ impl Ids {
     /// # Errors
     /// Returns the errors of [`Ids::next`].
     pub async fn next_text_in_task(&self) -> Result<String, IdsError> {
-        let number_text = match self.number_text.get() {
-            Some(known) => *known,
+        let (number_text, deadline) = match self.number_text.get() {
+            Some(known) => (*known, None),
             None => {
+                let deadline = self.deadline();
                 let owner = self.owner_of_this_process()?;
                 let asking = Arc::clone(&owner.asking);
-                let described = owner
-                    .runtime()
-                    .spawn(async move { asking.describe().await })
-                    .await;
-                self.learn_from(described.unwrap_or_else(|_| Err(ended())))?
+                let described = async move { timeout_at(deadline, asking.describe()).await };
+                let described = owner.runtime().spawn(described).await;
+                let described = described.unwrap_or_else(|_| Ok(Err(ended())));
+                let number_text = self.learn_from(described.unwrap_or(Err(IdsError::Late)))?;
+                (number_text, Some(deadline))
             }
         };
-        if let Some(number_text) = number_text {
-            return Ok(number_text.text_of(self.next_in_task().await?));
+        match number_text {
+            Some(number_text) => {
+                let number = self.take_in_task(Kind::Numbers, deadline, Ids::number_of);
+                Ok(number_text.text_of(number.await?))
+            }
+            None => self.take_in_task(Kind::Texts, deadline, Ids::text_of).await,
         }
-        self.take_in_task(Kind::Texts, Ids::text_of).await
     }
 
     /// Mints `count` ids as texts: all of them or none. Blocks until the service responds.
@@ -170,24 +186,56 @@ impl Ids {
     /// # Errors
     /// Returns [`IdsError`] if the request fails.
     pub fn append(&self, ledger: &str, events: &[Value]) -> Result<Vec<String>, IdsError> {
+        self.append_with_key(ledger, &random_key(), events)
+    }
+
+    /// Appends events to a ledger as [`Ids::append`] does, with this idempotency key. All calls with
+    /// the same key and events together append once, so a call whose outcome is unknown can be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Returns [`IdsError`] if the key is empty or not visible ASCII, or if the request fails.
+    pub fn append_with_key(
+        &self,
+        ledger: &str,
+        key: &str,
+        events: &[Value],
+    ) -> Result<Vec<String>, IdsError> {
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(IdsError::Options(
+                "a key must be one or more visible ASCII characters",
+            ));
+        }
         let owner = self.owner_of_this_process()?;
         owner
             .runtime()
-            .block_on(owner.asking.append(ledger, events))
+            .block_on(owner.asking.append(ledger, key, events))
     }
 
-    /// Returns the next id of the stock. Blocks while the stock is empty. `id_of` takes an id from
-    /// a piece (the ids of one response or of a part of it), or returns `None` if the piece is used
-    /// up.
+    /// Returns the deadline of a call that begins now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.options.timeout
+    }
+
+    /// Returns the next id of the stock. Blocks while the stock is empty, until `deadline` or within
+    /// the timeout. `id_of` takes an id from a piece (the ids of one response or of a part of it),
+    /// or returns `None` if the piece is used up.
     #[inline]
-    fn take<T>(&self, kind: Kind, id_of: fn(&Ids, &Piece) -> Option<T>) -> Result<T, IdsError> {
+    fn take<T>(
+        &self,
+        kind: Kind,
+        mut deadline: Option<Instant>,
+        id_of: fn(&Ids, &Piece) -> Option<T>,
+    ) -> Result<T, IdsError> {
         loop {
             let piece = self.pieces(kind).load();
             if let Some(id) = id_of(self, &piece) {
                 return Ok(id);
             }
             if let Some(filled) = self.advance(kind, piece)? {
-                filled.blocking_recv().unwrap_or_else(|_| Err(ended()))?;
+                let deadline = *deadline.get_or_insert_with(|| self.deadline());
+                let owner = self.owner_of_this_process()?;
+                owner.runtime().block_on(filled_before(deadline, filled))?;
             }
         }
     }
@@ -197,6 +245,7 @@ impl Ids {
     async fn take_in_task<T>(
         &self,
         kind: Kind,
+        mut deadline: Option<Instant>,
         id_of: fn(&Ids, &Piece) -> Option<T>,
     ) -> Result<T, IdsError> {
         loop {
@@ -208,6 +257,10 @@ impl Ids {
                 self.advance(kind, piece)?
             };
             if let Some(filled) = filled {
+                let deadline = *deadline.get_or_insert_with(|| self.deadline());
+                let owner = self.owner_of_this_process()?;
+                // The runtime of the caller may have no timer.
+                let filled = owner.runtime().spawn(filled_before(deadline, filled));
                 filled.await.unwrap_or_else(|_| Err(ended()))?;
             }
         }
@@ -278,16 +331,18 @@ impl Ids {
     }
 
     #[cold]
-    fn learn(&self) -> Result<Option<NumberText>, IdsError> {
+    fn learn(&self, deadline: Instant) -> Result<Option<NumberText>, IdsError> {
         let owner = self.owner_of_this_process()?;
-        let _alone = owner
-            .learning
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match self.number_text.get() {
-            Some(known) => Ok(*known),
-            None => self.learn_from(owner.runtime().block_on(owner.asking.describe())),
-        }
+        let learnt = async {
+            let _alone = owner.learning.lock().await;
+            match self.number_text.get() {
+                Some(known) => Ok(*known),
+                None => self.learn_from(owner.asking.describe().await),
+            }
+        };
+        let learnt = async { timeout_at(deadline, learnt).await };
+        let learnt = owner.runtime().block_on(learnt);
+        learnt.unwrap_or(Err(IdsError::Late))
     }
 
     fn learn_from(
@@ -306,8 +361,28 @@ impl Ids {
     }
 }
 
+/// Returns a random idempotency key. The random bytes come from the kernel, because a forked child
+/// has a copy of the generator of `rand` and would repeat the keys of its parent.
+fn random_key() -> String {
+    let mut bytes = [0; 16];
+    SysRng
+        .try_fill_bytes(&mut bytes)
+        .expect("the kernel has random numbers");
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+/// Waits until the stock was refilled, or fails at the deadline.
+async fn filled_before(deadline: Instant, filled: Filled) -> Result<(), IdsError> {
+    match timeout_at(deadline, filled).await {
+        Ok(filled) => filled.unwrap_or_else(|_| Err(ended())),
+        Err(_) => Err(IdsError::Late),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
     use std::process;
     use std::time::{Duration, Instant};
 
@@ -391,6 +466,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn an_append_is_repeated_with_the_key_of_its_caller() {
+        let done = r#"{"format":"evently","count":1,"ids":["7"]}"#.to_owned();
+        let (url, heard) = service(vec![("200 OK", done)]);
+        let ids = Ids::new(&[url], "f", IdsOptions::default()).expect("options");
+        for _ in 0..2 {
+            let appended = ids.append_with_key("aa77f99c", "order-1", &[Value::Null]);
+            assert_eq!(appended.expect("an answer"), ["7"]);
+        }
+        for wrong in ["", "two words", "two\r\nlines"] {
+            let refused = ids.append_with_key("aa77f99c", wrong, &[Value::Null]);
+            assert!(matches!(refused, Err(IdsError::Options(_))), "{wrong:?}");
+        }
+        let heard = heard.lock().expect("no panic");
+        let has_key = |request: &String| request.contains("idempotency-key: order-1\r\n");
+        assert!(heard.len() == 2 && heard.iter().all(has_key), "{heard:?}");
+    }
+
     /// Returns the next id of an `Ids` whose stock, connections and piece belong to another
     /// process.
     fn next_in_a_copy(may_be_forked: bool) -> u128 {
@@ -471,6 +564,65 @@ mod tests {
         assert!(heard.lock().expect("no panic")[1].contains("count=1024"));
     }
 
+    /// Starts a service that takes 0.45 s for the description of a format, which it refuses, and for
+    /// each id.
+    fn slow_service() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                std::thread::spawn(move || {
+                    let mut head = [0; 4096];
+                    let length = stream.read(&mut head).unwrap_or(0);
+                    std::thread::sleep(Duration::from_millis(450));
+                    let answer = if head[..length].starts_with(b"POST") {
+                        let body = r#"{"format":"f","count":1,"ids":["1"]}"#;
+                        format!("200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+                    } else {
+                        "404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned()
+                    };
+                    let answer = format!("HTTP/1.1 {answer}");
+                    // The client may have given up.
+                    let _ = stream.write_all(answer.as_bytes());
+                });
+            }
+        });
+        url
+    }
+
+    fn slowly() -> Ids {
+        let options = IdsOptions {
+            prefetch_count: 1,
+            prefetch_count_max: 1,
+            timeout: Duration::from_secs(1),
+            ..IdsOptions::default()
+        };
+        Ids::new(&[slow_service()], "f", options).expect("options")
+    }
+
+    fn assert_one_is_late(both: &[Result<String, IdsError>]) {
+        let mut errors = both.iter().filter_map(|taken| taken.as_ref().err());
+        assert!(errors.any(IdsError::is_transient), "{both:?}");
+    }
+
+    #[test]
+    fn the_timeout_is_that_of_a_whole_call_though_it_waits_three_times() {
+        let ids = slowly();
+        let both = std::thread::scope(|scope| {
+            let calls = [(); 2].map(|()| scope.spawn(|| ids.next_text()));
+            calls.map(|call| call.join().expect("no panic"))
+        });
+        assert_one_is_late(&both);
+    }
+
+    #[tokio::test]
+    async fn the_timeout_is_that_of_a_whole_call_of_a_task() {
+        let ids = slowly();
+        let both = tokio::join!(ids.next_text_in_task(), ids.next_text_in_task());
+        assert_one_is_late(&[both.0, both.1]);
+    }
+
     #[tokio::test]
     async fn a_task_waits_and_takes() {
         let (url, _) = service(vec![rows(5, 4)]);
@@ -492,6 +644,14 @@ mod tests {
             },
             IdsOptions {
                 prefetch_validity: Duration::ZERO,
+                ..IdsOptions::default()
+            },
+            IdsOptions {
+                prefetch_validity: Duration::MAX,
+                ..IdsOptions::default()
+            },
+            IdsOptions {
+                timeout: Duration::MAX,
                 ..IdsOptions::default()
             },
         ];

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use super::error::IdsError;
 
+/// The maximum of the durations. A longer one could overflow the clock.
+const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Options of [`Ids`](super::Ids). Each field documents its default.
 #[derive(Clone)]
 pub struct IdsOptions {
@@ -69,9 +72,10 @@ impl IdsOptions {
                 "prefetch_count must be from 1 to prefetch_count_max",
             ));
         }
-        if self.prefetch_validity.is_zero() || self.timeout.is_zero() {
+        let is_wrong = |duration: Duration| duration.is_zero() || duration > DURATION_MAX;
+        if is_wrong(self.prefetch_validity) || is_wrong(self.timeout) {
             return Err(IdsError::Options(
-                "prefetch_validity and timeout must be above 0",
+                "prefetch_validity and timeout must be above 0, and at most 100 years",
             ));
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! The resources of one process that no forked child may share.
 
 use std::process;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Mutex;
 
 use super::asking::{Asking, Kind};
 use super::error::IdsError;

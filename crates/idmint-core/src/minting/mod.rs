@@ -22,9 +22,9 @@ pub use mint::{Mint, MintSettings};
 pub use minter::{Denied, Granted, Minter};
 pub use random::Randomness;
 pub use refusal::{Refusal, SlotLack};
-pub(crate) use sequenced::StampLine;
 pub use sequenced::{
     ExcludedIds, ExcludedTicks, ExclusionError, LaneCount, LaneError, LaneRule, Lanes, SlotLanes,
 };
+pub(crate) use sequenced::{StampLine, lead_ticks};
 pub use session::Session;
 pub use session_start::SessionStart;

@@ -119,6 +119,8 @@ impl Maker<'_> {
 }
 
 const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE36: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const BASE64_URL: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const NANOID: &[u8] = b"useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict";
 const DIGITS: &[u8] = b"0123456789";
 const CROCKFORD: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -400,6 +402,31 @@ pub(crate) const KINDS: &[Kind] = &[
     other("CRC-32", |maker| maker.hex(4)),
     other("coupon", |maker| maker.letters(CROCKFORD, 12)),
 ];
+
+/// Random tokens that look like ids of a format, because they have its length and its letters. The
+/// tokens of one column begin with the same letters. The fields are the name of the kind, these
+/// letters, and the number and alphabet of the random letters.
+pub(crate) const TOKENS: [(&str, &str, usize, &[u8]); 6] = [
+    ("token like a Flax id", "A", 15, BASE62),
+    ("token like a Flax id of this year", "0R", 14, BASE64_URL),
+    ("token of base 64", "", 16, BASE64_URL),
+    ("token like a payment id", "1A", 7, BASE36),
+    ("token of base 36", "", 9, BASE36),
+    ("token like a TSID", "0K", 11, CROCKFORD),
+];
+
+/// Returns `count` tokens that begin with `head`.
+pub(crate) fn tokens(
+    head: &str,
+    len: usize,
+    alphabet: &[u8],
+    count: usize,
+    random: &mut StdRng,
+) -> Vec<String> {
+    let mut letter = || char::from(alphabet[random.random_range(0..alphabet.len())]);
+    let mut token = || head.chars().chain((0..len).map(|_| letter())).collect();
+    (0..count).map(|_| token()).collect()
+}
 
 /// Returns `count` texts of one kind, at random moments within the years of its use.
 pub(crate) fn spread(kind: &Kind, count: usize, random: &mut StdRng) -> Vec<String> {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use idmint_core::id::{
-    DecodeFilter, Decoder, FieldKind, Format, FormatDefinition, Layout, RangeError, Rejection,
+    DecodeFilter, Decoder, FieldKind, Format, FormatDefinition, Layout, Liberty, RangeError,
+    Rejection,
 };
 use idmint_core::time::UnixTime;
 use proptest::prelude::*;
@@ -238,6 +239,19 @@ proptest! {
             prop_assert_eq!(found.encoding().to_text(found.id()), &text[..]);
             let is_here = found.format().name == format.name && found.encoding().name() == encoding.name();
             prop_assert!(!is_here || (found.id() == id) != changed, "{} is {} twice", text, id);
+        }
+    }
+
+    #[test]
+    fn no_text_of_an_id_is_replaced_by_another_text_of_the_same_id(at in any::<[Index; 3]>(), seeds in seeds()) {
+        let format = at[0].get(DECODER.formats());
+        let id = id_of(format, &values(format, at[1], &seeds));
+        let text = at[2].get(&format.encodings).to_text(id).to_string();
+        let filter = DecodeFilter { format: Some(&format.name), liberty: Liberty::Lenient, ..DecodeFilter::default() };
+        let decoder = DECODER.at(NOW);
+        if let Some(other) = decoder.meant_text(&text, filter) {
+            let read = decoder.decode(&other, filter).matches[0].id();
+            prop_assert_ne!(read, id, "{} is read instead of {}", other, text);
         }
     }
 

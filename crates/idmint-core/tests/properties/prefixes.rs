@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use idmint_core::id::{
-    DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Progression, Rejection, is_type,
+    DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Progression, is_type,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -337,21 +337,25 @@ fn prefixes_that_could_be_mistaken_are_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn nothing_behind_a_prefix_is_no_id() {
-    let toml =
-        "summary = ''\nrule = 'decode-only'\nfields = [{ name = 'n', kind = 'object', bits = 8 }]
-        encodings = [{ kind = 'b32l', bytes = 5, strip = true }]\nprefixes = ['pi_']";
-    let format = FormatDefinition::from_toml("any", toml)
-        .unwrap()
-        .compile("any")
-        .unwrap();
-    assert_eq!(
-        format.canonical().to_text(0),
-        "",
-        "else there is nothing to see"
+fn a_canonical_text_without_letters_is_refused() {
+    let compiled = |encodings: &str, value: &str| {
+        let toml = format!(
+            "summary = ''\nrule = 'decode-only'\nencodings = [{encodings}]\nprefixes = ['pi_']\n\
+             fields = [{{ name = 'n', kind = 'object', bits = 7 }}, {{ name = 'one', {value}, bits = 1 }}]"
+        );
+        FormatDefinition::from_toml("any", &toml)
+            .unwrap()
+            .compile("any")
+    };
+    let (stripped, any, one) = (
+        "{ kind = 'b32l', bytes = 5, strip = true }",
+        "kind = 'random'",
+        "kind = 'constant', value = 1",
     );
-    assert_eq!(
-        format.prefixes.read("pi_", format.canonical()),
-        Some(Err(Rejection::WrongLength))
-    );
+    let error = compiled(stripped, any).unwrap_err();
+    assert_eq!(error.key(), "encodings[0].strip");
+    assert!(error.to_string().contains("would be empty"), "{error}");
+    compiled("{ kind = 'b32l', bytes = 5 }", any).unwrap();
+    compiled(&format!("'decimal', {stripped}"), any).unwrap();
+    compiled(stripped, one).unwrap();
 }

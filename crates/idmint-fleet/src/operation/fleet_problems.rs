@@ -62,7 +62,7 @@ pub fn problem_of_shares(
 ) -> Option<FleetProblem> {
     if here.fleet == there.fleet {
         let what = format!(
-            "{peer} has the same fleet as this namespace, {}",
+            "{peer} belongs to the same fleet as this etcd namespace: {}",
             here.fleet
         );
         return Some(FleetProblem::new(

@@ -22,10 +22,6 @@ use idmint_storage::{
 /// The maximum number of report counts that are updated in one transaction.
 const TALLIES_MAX: usize = 100;
 
-/// The maximum number of attempts to update report counts that other nodes change at the same time.
-/// If all attempts fail, the new reports are not counted.
-const TALLY_TRIES_MAX: usize = 3;
-
 /// The maximum number of anchors (first reports of conjunctions) that one transaction removes. For
 /// each anchor, the transaction compares and writes the rows of the anchor and its pair. Fewer
 /// anchors fit if they have external ids.
@@ -35,9 +31,9 @@ const SWEPT_MAX: usize = 60;
 /// comparisons and two writes.
 const EXTERNALS_MAX: usize = 60;
 
-/// The maximum number of attempts to write external ids, because other nodes may write the same
-/// rows first. A caller waits longer than all attempts take together.
-const EXTERNAL_TRIES_MAX: usize = 16;
+/// The maximum number of attempts to write external ids or report counts, because other nodes may
+/// write the same rows first. A caller waits longer than all attempts take together.
+const TRIES_MAX: usize = 16;
 
 impl ConjunctionStore for FleetRecords {
     fn anchors_within(
@@ -107,28 +103,14 @@ impl ConjunctionStore for FleetRecords {
 
     fn add_reports(&self, report_counts: &[(AnchorKey, ReportCount)]) -> Result<(), StoreError> {
         for some in report_counts.chunks(TALLIES_MAX) {
-            for _ in 0..TALLY_TRIES_MAX {
-                if self.add_some_reports(some)? {
-                    break;
-                }
-            }
+            try_until_written(|| self.add_some_reports(some))?;
         }
         Ok(())
     }
 
     fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError> {
         for some in externals.chunks(EXTERNALS_MAX) {
-            let mut is_written = false;
-            for _ in 0..EXTERNAL_TRIES_MAX {
-                is_written = self.store.write_what_may_be_lost(self.adding(some)?)?;
-                if is_written {
-                    break;
-                }
-            }
-            if !is_written {
-                let error = "other nodes kept writing the same conjunctions";
-                return Err(StoreError::new(FailureKind::Unreachable, error));
-            }
+            try_until_written(|| self.store.write_what_may_be_lost(self.adding(some)?))?;
         }
         Ok(())
     }
@@ -405,6 +387,23 @@ impl Beside {
             .map(|external| Write::Delete(keys.external(anchor, external)));
         transaction.write.extend(of_externals);
     }
+}
+
+/// Repeats `write` until it returns `true`. A write returns `false` if another node wrote the same
+/// rows first.
+///
+/// # Errors
+/// Returns the error of `write`, or an error if another node was first [`TRIES_MAX`] times.
+fn try_until_written(
+    mut write: impl FnMut() -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    for _ in 0..TRIES_MAX {
+        if write()? {
+            return Ok(());
+        }
+    }
+    let error = "other nodes kept writing the same conjunctions";
+    Err(StoreError::new(FailureKind::Unreachable, error))
 }
 
 /// Returns the anchors in the row of a pair of objects. If the store has no such row, the result is

@@ -626,3 +626,30 @@ fn a_number_that_another_node_has_replaced_does_not_become_void() {
         assert_eq!(voids.is_empty(), is_stale, "{replaced:?}: {voids:?}");
     }
 }
+
+#[test]
+fn reports_are_counted_although_another_node_keeps_counting_the_same_conjunction() {
+    const OVERTAKEN: u64 = 5;
+    let memory = Arc::new(MemoryCoordinator::default());
+    let other = node(Arc::clone(&memory) as Arc<dyn Coordinator>);
+    other.write(&[anchor(0, 0)]).unwrap();
+    let key = other.anchors(None, 1).unwrap().remove(0).key;
+    let seen = Seen {
+        at: UnixNanos::from_seconds(7),
+        tca: Tca(0),
+    };
+    let reports = [(key, ReportCount::of(seen))];
+    let (of_other, left) = (reports.clone(), Mutex::new(OVERTAKEN));
+    let one = memory.committed_by(move |store, transaction| {
+        let mut left = left.lock().unwrap();
+        if *left > 0 {
+            *left -= 1;
+            other.add_reports(&of_other).unwrap();
+        }
+        store.commit(transaction)
+    });
+    let one = node(one);
+    one.add_reports(&reports).unwrap();
+    let counted = one.anchors(None, 1).unwrap().remove(0).report_count;
+    assert_eq!(counted.unwrap().count, OVERTAKEN + 1);
+}

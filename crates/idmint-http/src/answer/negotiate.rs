@@ -222,9 +222,9 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 /// Returns the media type of a response with minted ids of this format.
 ///
-/// # Errors Returns 406 `not-acceptable` if no offered type is acceptable. The reason is `rows` if
-/// the caller accepts only rows of equally spaced ids, but the ids of the format are not equally
-/// spaced.
+/// # Errors
+/// Returns 406 `not-acceptable` if no offered type is acceptable. The reason is `rows` if the caller
+/// accepts only rows of equally spaced ids, but the ids of the format are not equally spaced.
 #[inline]
 pub(crate) fn negotiate_minted(headers: &HeaderMap, format: &Format) -> Result<MediaType, Problem> {
     if accepts_anything(headers) {
@@ -257,7 +257,7 @@ fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
         Rule::Sequenced | Rule::DecodeOnly => "its ids are not minted here",
     };
     let detail = format!(
-        "`{}` has no {rows}: {why}, so they are not equally spaced",
+        "the ids of `{}` cannot be sent as {rows}: {why}, so they are not equally spaced",
         format.name
     );
     Problem::new(Slug::NotAcceptable, detail)

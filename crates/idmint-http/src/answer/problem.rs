@@ -99,10 +99,12 @@ impl Problem {
     }
 
     /// Sets the time after which the same request may succeed. The header `Retry-After` has this
-    /// time in seconds, rounded up, and the member `retry_after_ms` in milliseconds.
+    /// time in seconds, rounded up, and the member `retry_after_ms` in milliseconds. Both are at
+    /// least 1, because a client treats a 503 without a retry time as a failure that only an
+    /// operator can fix.
     #[must_use]
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
-        self.0.retry_after = Some(wait);
+        self.0.retry_after = Some(wait.max(Duration::from_millis(1)));
         self
     }
 
@@ -209,8 +211,8 @@ pub(crate) fn name_instance(
     Some(problem)
 }
 
-/// Returns the problem for a response that would be too long. `instead` tells the caller what to
-/// do.
+/// Returns the problem for a response that would be too long. `instead` is advice for the caller,
+/// such as to send fewer texts in one request.
 pub(crate) fn too_long(slug: Slug, instead: &str) -> Problem {
     let detail = format!("the response would exceed {ANSWER_LEN_MAX} bytes: {instead}");
     Problem::new(slug, detail)
@@ -325,6 +327,12 @@ mod tests {
             );
         }
         assert_eq!(millis_rounded_up(Duration::from_micros(1_001)), 2);
+    }
+
+    #[test]
+    fn a_wait_of_zero_is_written_as_a_millisecond() {
+        let problem = Problem::new(Slug::ClockBehind, "behind").retry_after(Duration::ZERO);
+        assert_eq!(problem.0.retry_after.map(millis_rounded_up), Some(1));
     }
 
     #[test]

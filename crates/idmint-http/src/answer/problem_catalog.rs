@@ -230,7 +230,7 @@ problems! {
             Idempotency-Key.",
         dangerous_action: "Retrying an append without its key: the first attempt may have been written.";
     UnknownTransferCoding = 501 "unknown-transfer-coding": "The transfer coding is not supported",
-        cause: "Transfer-Encoding names a coding other than chunked, such as gzip. Often a proxy compresses bodies.",
+        cause: "Transfer-Encoding names another coding before chunked, such as gzip. Often a proxy compresses bodies.",
         safe_action: "Send the body uncompressed: with Content-Length, or with `Transfer-Encoding: chunked` alone. \
             Nothing was minted or written.",
         dangerous_action: "Letting a proxy drop the header and forward the encoded body: its bytes are then misread.";
@@ -273,7 +273,8 @@ problems! {
             ledgers go back in time, and ids repeat.";
     StorageUnavailable = 503 "storage-unavailable": "The store cannot be written",
         cause: "The disk, or the etcd of a fleet, is full, read-only or failing. The detail says which. Nothing of this \
-            request was written. If only room is missing, reads and known keys are answered.",
+            request was written, except possibly some conjunctions. If only room is missing, reads and known keys are \
+            answered.",
         safe_action: "Free space (of etcd: compact, defragment, disarm its alarm) or replace the disk, then restart if \
             the service has stopped. Minting continues while time is reserved.",
         dangerous_action: "Deleting files in the data directory to gain space: the horizon is what keeps ids from \
@@ -286,16 +287,16 @@ problems! {
         dangerous_action: "Resuming at a lower number than the highest one in use: numbers would be given twice.";
     Overloaded = 503 "overloaded": "Overloaded",
         cause: "A limit is reached: all requests, long requests, memory, or this peer's share of it; `reason` says \
-            which. Nothing was minted or appended.",
+            which. Nothing was minted or appended, except possibly some conjunctions.",
         safe_action: "Wait for Retry-After with some jitter, ask for larger batches, or add a node.",
         dangerous_action: "Retrying at once and in parallel: this keeps the service overloaded.";
     Draining = 503 "draining": "This node is shutting down",
         cause: "The node was asked to stop. It finishes accepted requests and accepts no new ones.",
         safe_action: "Send to another node; the load balancer should do so already, because /health/ready returns 503.",
         dangerous_action: "Killing it to save time: accepted requests then get no response.";
-    EpochEnded = 503 "epoch-ended": "The format has run out of time",
+    EpochEnded = 503 "epoch-ended": "The format has ended or not begun",
         cause: "The time field of the format is full: no later id exists. Waiting does not help, so there is no \
-            Retry-After.",
+            Retry-After. With the `reason` `before_epoch`, the clock is before the epoch of the format.",
         safe_action: "Move callers to a new format with a wider time field or a later epoch, under a new name. GET \
             /formats/{format} shows the end date.",
         dangerous_action: "Changing the epoch under the same name: new ids would repeat old ones.";

@@ -178,7 +178,7 @@ impl From<RecordError> for Problem {
                 of(Slug::AlreadyVoid).reason("reason")
             }
             RecordError::Clock(refusal) => Problem::from(refusal),
-            RecordError::Busy => of(Slug::Overloaded).retry_after(SOON),
+            RecordError::Busy => of(Slug::Overloaded).reason("records").retry_after(SOON),
             RecordError::Unreachable(_) => of(Slug::CoordinatorUnavailable).retry_after(SOON),
             RecordError::Unavailable(_) => of(Slug::StorageUnavailable).retry_after(SOON),
             RecordError::Unknown => of(Slug::OutcomeUnknown),
@@ -248,4 +248,18 @@ fn unknown_ledger(ledger: LedgerId) -> Problem {
 /// reports this name as the reason.
 pub(crate) fn slug_of(refusal: impl Into<Problem>) -> &'static str {
     refusal.into().slug().as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_for_writes_names_its_limit() {
+        let problem = serde_json::to_value(Problem::from(RecordError::Busy)).expect("JSON");
+        assert_eq!(
+            (&problem["type"], &problem["reason"]),
+            (&"/problems/overloaded".into(), &"records".into())
+        );
+    }
 }

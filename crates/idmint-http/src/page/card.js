@@ -4,7 +4,7 @@ import { drawing, digitsOf, key } from "./drawing.js";
 import { copyButton, facts, h, idText, say, table } from "./elements.js";
 import { isRanged, rangeAround } from "./range.js";
 import { addressOf, formatOf, linkOf } from "./service.js";
-import { bitsOf, capital, counted, damageOf, grouped, local, meaning, relative, width } from "./words.js";
+import { bitsOf, capital, counted, damageOf, grouped, relative, width } from "./words.js";
 
 /** Returns the card that shows the readings of a text. `note` is shown below the id. */
 export async function cardOf(text, answer, pinned, note) {
@@ -86,6 +86,13 @@ function oneId(text, answer, format, { pinned, note, numbers }) {
   );
 }
 
+/** Formats an instant in the time zone of this browser. Returns `""` if the zone is UTC. */
+function local(ms) {
+  if (!new Date(ms).getTimezoneOffset()) return "";
+  const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+  return new Intl.DateTimeFormat("en-GB", options).format(ms);
+}
+
 function times({ time, time_unix_seconds: seconds }) {
   if (time === null) return h("p", { class: "times" }, seconds === null ? "It carries no time." : `After the year 9999: ${grouped(seconds)} seconds after 1970 began.`);
   const ms = Date.parse(time);
@@ -94,7 +101,7 @@ function times({ time, time_unix_seconds: seconds }) {
     "div",
     { class: "times" },
     h("p", {}, h("strong", {}, h("time", { datetime: time, class: "id" }, time.replace("T", " ").replace("Z", " UTC"))), copyButton(time, "the time in UTC")),
-    h("p", {}, here && `${here} here, `, h("strong", {}, relative(ms))),
+    h("p", {}, here && `${here} here, `, h("strong", { "data-ms": ms }, relative(ms))),
   );
 }
 
@@ -107,6 +114,47 @@ function legend(match, format) {
     h("span", { class: "note" }, width(field), field.width.digits ? h("span", { class: "id" }, ` ${digitsOf(field)}`) : null),
   ]);
   return table(`Fields, of ${Math.ceil(bits)} bits`, ["Field", "Value", "Meaning", "Width"], rows);
+}
+
+function hex(number) {
+  return `0x${BigInt(number).toString(16)}`;
+}
+
+const ENDINGS = { one: "st", two: "nd", few: "rd", other: "th" };
+const ORDINAL = new Intl.PluralRules("en", { type: "ordinal" });
+
+function ordinal(number) {
+  return `${grouped(number)}${ENDINGS[ORDINAL.select(Number(number % 100n))]}`;
+}
+
+/** Returns the meaning of a field's value, such as `a worker number of this node`. */
+function meaning(field, match, format) {
+  const value = BigInt(field.value);
+  if (field.label) return field.label;
+  switch (field.kind) {
+    case "time":
+      return format?.tick && format?.epoch ? `ticks of ${format.tick.replace("us", "µs")} since ${format.epoch}` : "part of the time";
+    case "worker":
+      return format?.workers.includes(Number(value)) ? "a worker number of this node" : "which generator minted it";
+    case "shard":
+      return `which ${field.name} it belongs to`;
+    case "sequence":
+      // Other generators may begin a tick with any value.
+      if (!format?.minted || format.rule !== "sequenced") return "a counter of its generator";
+      return format.sequence_spread > 1 ? `its place in the tick, where the first begins below ${format.sequence_spread}` : `the ${ordinal(value + 1n)} of its tick`;
+    case "random":
+      return `${["uuid7", "typeid"].includes(match.format) && field.name === "random_a" ? "a part of the millisecond, or " : ""}by chance: ${hex(value)}`;
+    case "constant":
+      return "the same in every id";
+    case "object":
+      return format?.rule === "grouped" ? "the number of an object" : "";
+    case "checksum":
+      return `${format?.rule === "chained" ? "of the event and the id before" : "a checksum or hash"}: ${hex(value)}`;
+    case "ledger":
+      return `the ledger: ${hex(value)}`;
+    default:
+      return "";
+  }
 }
 
 function readings(caption, text, others) {

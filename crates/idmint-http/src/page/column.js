@@ -11,15 +11,16 @@ const PAGE = 100;
 /** The maximum length of a row, in UTF-16 units. A longer row is not an id, and an empty text is sent instead. */
 const TEXT_LEN_MAX = 2000;
 
-/** The number of rows from which `likeliestColumn` finds the column with the ids. */
+/** The number of rows from which `surveyOf` finds the column with the ids. */
 const SAMPLE = 20;
 
-/** Decodes the rows of a column. In a table, takes the column with the most ids unless `column.at` names one. Returns `column` with the decoded rows and the verdict. */
+/** Decodes the rows of a column. In a table, takes the column with the most different ids unless `column.at` names one. Returns `column` with the decoded rows and the verdict. */
 export async function readColumn(into, column) {
   into.replaceChildren(h("p", { class: "note" }, "Reading …"), h("progress", { "aria-label": "Reading" }));
   say("Reading.");
-  const { table, areWords } = column;
-  const at = column.at ?? (table ? await likeliestColumn(table) : null);
+  const { areWords } = column;
+  if (column.table && column.at === undefined) column = { ...column, ...(await surveyOf(column.table)) };
+  const { table, at = null } = column;
   let given = column.rows;
   if (at !== null) given = table.rows.map(({ line, cells }) => ({ line, text: (cells[at] ?? "").trim() })).filter((row) => row.text);
   if (areWords) given = await idsAmong(given, column);
@@ -30,23 +31,34 @@ export async function readColumn(into, column) {
   return { ...column, ...found, given: column.rows, at };
 }
 
-/** Returns the index of the column that has the most ids in its first rows, or `null` if no cell is an id. */
-async function likeliestColumn({ columns, rows }) {
-  const sample = rows.slice(0, SAMPLE);
-  const answers = await decode(columns.flatMap(({ at }) => sample.map((row) => short(row.cells[at]?.trim() ?? ""))));
-  const counts = columns.map((_, number) => answers.slice(number * sample.length, (number + 1) * sample.length).filter((one) => one.format).length);
+/** Decodes the first rows of a table. Returns the index of the column with the most different ids, or `null` if no cell is an id. A heading that is an id like those below it becomes a row. */
+async function surveyOf(table) {
+  const { columns, head, rows } = table;
+  const sample = [head ?? { cells: [] }, ...rows.slice(0, SAMPLE)];
+  const texts = columns.map(({ at }) => sample.map((row) => short(row.cells[at]?.trim() ?? "")));
+  const answers = await decode(texts.flat());
+  const formats = texts.map((_, number) => answers.slice(number * sample.length, (number + 1) * sample.length).map((one) => one.format));
+  if (formats.some(([first, ...others]) => first && others.includes(first))) return surveyOf({ columns: columns.map(({ at }) => ({ at, name: `column ${at + 1}` })), rows: [head, ...rows] });
+  const counts = formats.map((some, number) => new Set(texts[number].filter((_, row) => row && some[row])).size);
   const most = Math.max(...counts);
-  return most ? columns[counts.indexOf(most)].at : null;
+  return { table, at: most ? columns[counts.indexOf(most)].at : null, isOnly: counts.filter(Boolean).length < 2 };
 }
 
 function short(text) {
   return text.length > TEXT_LEN_MAX ? "" : text;
 }
 
+/** The maximum number of words in one request. Their answer is then far below the limit of the service. */
+const WORDS_MAX = 20_000;
+
 /** Returns the words that are ids exactly as written. */
 async function idsAmong(words, { readAs }) {
-  const answers = words.length ? await decode(words.map((word) => word.text), { isLenient: false, format: readAs }) : [];
-  return words.filter((_, at) => answers[at].format);
+  const answers = [];
+  for (let at = 0; at < words.length; at += WORDS_MAX) {
+    const texts = words.slice(at, at + WORDS_MAX).map((word) => word.text);
+    for (const one of await decode(texts, { isLenient: false, format: readAs })) answers.push(one.format);
+  }
+  return words.filter((_, at) => answers[at]);
 }
 
 /** Returns the ids inside rows that are not ids themselves, such as log lines. The key is the index of the row. */
@@ -62,11 +74,11 @@ async function idsInside(rows, column) {
 
 async function readRows(given, { readAs }) {
   const { verdict, rows } = await decodeColumn(given.map((row) => short(row.text)), readAs);
-  return { verdict, rows: marked(rows.map((answer, at) => rowOf(given[at], answer, verdict.format)), verdict.format) };
+  return { verdict, rows: marked(rows.map((answer, at) => rowOf(given[at], answer, verdict.format, readAs)), verdict.format) };
 }
 
-/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. `isOther` marks an id of another format. */
-function rowOf({ line, text }, answer, format) {
+/** Returns a row of the table. If the format of the column is known, the row is read as an id of this format. `isOther` marks an id of another format. `pinned` is the format if the card would read the id otherwise. */
+function rowOf({ line, text }, answer, format, readAs) {
   const read = answer.read_as ?? answer;
   const isId = read.format !== null;
   const isOther = isId && answer.read_as === null;
@@ -77,17 +89,18 @@ function rowOf({ line, text }, answer, format) {
   if (!isId && answer.did_you_mean?.length) problems.push(`near to ${answer.did_you_mean[0]}`);
   const isDoubtful = answer.ambiguous && (isOther || !format);
   const [worker, sequence] = [of("worker"), of("sequence")];
-  return { line, text, isId, isOther, isDoubtful, problems, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null };
+  const pinned = readAs ?? answer.read_as?.format;
+  return { line, text, pinned, key: isId ? `${read.format} ${read.canonical ?? text}` : text, isId, isOther, isDoubtful, problems, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null };
 }
 
-/** Marks rows that repeat an earlier text, and rows whose time is earlier than the time of the previous id. A row can be both. */
+/** Marks rows that repeat an earlier id or text, and rows whose time is earlier than the time of the previous id. A row can be both. */
 function marked(rows, format) {
   const lines = new Map();
   let before = null;
   for (const row of rows) {
-    row.repeats = lines.get(row.text);
+    row.repeats = lines.get(row.key);
     if (row.repeats) row.problems.push(`repeats line ${row.repeats}`);
-    else lines.set(row.text, row.line);
+    else lines.set(row.key, row.line);
     if (format && row.time && !row.isOther) {
       // Without the Z, instants of one format sort as texts.
       const time = row.time.slice(0, -1);
@@ -114,21 +127,23 @@ const COLUMNS = [
 
 const NUMBERS = new Set(["line", "worker", "sequence"]);
 
-function compare(name) {
+/** Compares rows by one of the columns. Rows without a value come last in both directions. */
+function compare(name, isDown) {
   return (one, other) => {
-    const [a, b] = [one[name], other[name]];
+    let [a, b] = [one[name] ?? "", other[name] ?? ""];
     if (a === b) return one.line - other.line;
-    if (a === null || a === "") return 1;
-    if (b === null || b === "") return -1;
-    if (NUMBERS.has(name)) return String(a).length - String(b).length || (String(a) < String(b) ? -1 : 1);
-    return a < b ? -1 : 1;
+    if (a === "" || b === "") return a === "" ? 1 : -1;
+    // Without the Z, instants sort as texts.
+    if (name === "time") [a, b] = [a.slice(0, -1), b.slice(0, -1)];
+    const isLess = NUMBERS.has(name) ? (String(a).length - String(b).length || (String(a) < String(b) ? -1 : 1)) < 0 : a < b;
+    return isLess === isDown ? 1 : -1;
   };
 }
 
 const CERTAINTIES = { certain: "certain", likely: "likely", named: "as you chose" };
 
 const WHY = {
-  no_format: "no format reads 19 of 20 rows",
+  no_format: "no format reads 19 of 20 rows in one encoding",
   mixed_formats: "the ids of one format are written in several ways",
   several_formats: "several formats fit the rows equally well",
   no_better_than_chance: "no format of this service fits the rows better than random text",
@@ -241,8 +256,7 @@ export function showColumn(into, column) {
   const draw = (told) => {
     const wanted = filter.value.trim().toLowerCase();
     const isWanted = (row) => isShown(row) && (!wanted || COLUMNS.some(([key]) => String(row[key] ?? "").toLowerCase().includes(wanted)));
-    shown = all.filter(isWanted).sort(compare(sorted));
-    if (isDown) shown.reverse();
+    shown = all.filter(isWanted).sort(compare(sorted, isDown));
     page = Math.min(page, Math.max(0, Math.ceil(shown.length / PAGE) - 1));
     if (told) page = 0;
     drawPage();
@@ -307,7 +321,7 @@ export function showColumn(into, column) {
 }
 
 function rowView(row) {
-  const id = row.format ? h("a", { href: linkOf(row.text) }, idText(row.text, 80)) : idText(row.text, 80);
+  const id = row.format ? h("a", { href: linkOf(row.text, { format: row.pinned }) }, idText(row.text, 80)) : idText(row.text, 80);
   return h(
     "tr",
     { class: row.isId ? false : "none" },
@@ -334,7 +348,7 @@ function choice(id, label, options, choose) {
 /** Returns a cell of a CSV file. A text that is not an id but would be a spreadsheet formula gets a leading apostrophe. */
 function csvCell(value, isId) {
   const text = cellText(value, isId);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return /[\x22,\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function cellText(value, isId) {

@@ -35,7 +35,7 @@ export async function dayCard(text) {
     return h("section", { class: "card" }, h("h2", {}, title), h("p", { class: "given" }, idText(text)), parts);
   };
   if (day) {
-    const isAlive = ({ epoch, end }) => epoch?.slice(0, 10) <= day && (!end || day < end.slice(0, 10));
+    const isAlive = ({ epoch, end }) => epoch?.slice(0, 10) <= day && (!end || Date.parse(day) < Date.parse(end));
     const found = known.filter((format) => isRanged(format) && isAlive(format));
     const links = (title, some) => (some.length ? [h("h3", {}, title), h("p", { class: "actions" }, some.map((format) => link(format, day, format.name)))] : null);
     return card(

@@ -62,9 +62,14 @@ addEventListener("drop", (event) => {
 
 async function open(from) {
   if (!from) return;
-  const text = textOf(await from.arrayBuffer());
-  file.value = "";
-  read(text, from.name);
+  try {
+    read(textOf(await from.arrayBuffer()), from.name);
+  } catch (error) {
+    // A folder, a file that has disappeared, or one that is larger than a string can be.
+    document.getElementById("view").replaceChildren(problem({ title: "The file cannot be read", detail: error.message }));
+  } finally {
+    file.value = "";
+  }
 }
 
 /** Decodes the bytes of a file as UTF-8, or as UTF-16 if they begin with its byte order mark, as files of spreadsheets do. */
@@ -129,21 +134,21 @@ async function readInto(into, text, pinned, name) {
   into.replaceChildren(h("section", { class: "card" }, h("h2", {}, why), h("p", {}, idText(text)), h("p", {}, `It has ${counted(text.length, "character")}. An id has at most ${grouped(TEXT_LEN_MAX)} bytes.`)));
 }
 
-/** Shows the table of many ids, or the card if there is only one. Returns `false`, and shows nothing, if none of the words is an id. */
+/** Shows the table of many ids, or the card if there is only one, and no column beside it has ids. Returns `false`, and shows nothing, if none of the words is an id. */
 async function showMany(into, column) {
   const { readColumn, showColumn } = await import("./column.js");
   const found = await readColumn(into, column);
   const ids = new Set(found.rows.filter((row) => row.format).map((row) => row.text));
   if (column.areWords && !ids.size) return false;
-  if (ids.size !== 1) {
+  if (ids.size !== 1 || found.isOnly === false) {
     showColumn(into, found);
     return true;
   }
   const [id] = ids;
   const [answer] = await decode([id], { detail: "full" });
   const all = h("button", { type: "button", class: "small", onclick: () => showColumn(into, found) }, "Show as a table");
-  const where = column.areWords ? "The only id in this text. " : `The only id in ${counted(column.rows.length, "row")}. `;
-  await showOne(into, id, answer, {}, h("p", { class: "note" }, where, all));
+  const where = column.areWords ? "this text" : found.at !== null ? "its column" : counted(column.rows.length, "row");
+  await showOne(into, id, answer, {}, h("p", { class: "note" }, `The only id in ${where}. `, all));
   return true;
 }
 

@@ -4,6 +4,7 @@ import { holdText, showDecode } from "./decode.js";
 import { problem } from "./elements.js";
 import { currentEntry, onChange } from "./history.js";
 import { forgetToken, hasToken, onTokenChange } from "./service.js";
+import { relative } from "./words.js";
 
 const VIEWS = {
   decode: { title: "Decode", show: showDecode },
@@ -36,6 +37,12 @@ function route({ given, file }) {
   return { view: "decode", text: given ?? "", file, isLost: view === "many" && given === undefined };
 }
 
+/** Renews texts such as `3 seconds ago`, which become wrong in a view that is kept. */
+function renewTimes() {
+  for (const ago of document.querySelectorAll("[data-ms]")) ago.textContent = relative(Number(ago.dataset.ms));
+  for (const time of document.querySelectorAll("time[title]")) time.title = relative(Date.parse(time.dateTime));
+}
+
 let shown = null;
 
 async function show() {
@@ -59,6 +66,7 @@ async function show() {
   scrollTo(0, 0);
   try {
     if (entry.isNew) await show(entry.element, wanted);
+    else renewTimes();
   } catch (error) {
     entry.element.replaceChildren(problem(error));
   }
@@ -66,6 +74,7 @@ async function show() {
 }
 
 onChange(show);
+document.addEventListener("visibilitychange", renewTimes);
 document.getElementById("skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
 forget.addEventListener("click", () => {
   forgetToken();

@@ -28,7 +28,10 @@ impl PageFile {
         };
         let mut text = without_comments(text).replace("{{version}}", env!("CARGO_PKG_VERSION"));
         if name.ends_with(".css") {
-            text = without_css_spaces(&text);
+            text = without_spaces(&text, &CSS_PUNCTUATION);
+        }
+        if name.ends_with(".js") {
+            text = without_spaces(&text, &JS_PUNCTUATION);
         }
         let mut etag = String::from("\"");
         for byte in &Sha256::digest(&text)[..8] {
@@ -56,23 +59,43 @@ fn without_comments(text: &str) -> String {
         .collect()
 }
 
-/// Returns the style sheet without the spaces around its punctuation. Each page view then downloads
-/// 1.5 kB less.
-fn without_css_spaces(text: &str) -> String {
-    let shorter = [
-        ("; ", ";"),
-        (": ", ":"),
-        (", ", ","),
-        (" {", "{"),
-        ("{ ", "{"),
-        (" }", "}"),
-        (";}", "}"),
-    ];
+/// Punctuation in style sheets, with and without its optional spaces. Removing these spaces makes
+/// each page view 1.5 kB smaller.
+const CSS_PUNCTUATION: [(&str, &str); 7] = [
+    ("; ", ";"),
+    (": ", ":"),
+    (", ", ","),
+    (" {", "{"),
+    ("{ ", "{"),
+    (" }", "}"),
+    (";}", "}"),
+];
+
+/// Punctuation in scripts, with and without its optional spaces. No quoted text in a script
+/// contains one of the forms with spaces, so removing the spaces changes no text. It makes each
+/// page view 1 to 2 kB smaller.
+const JS_PUNCTUATION: [(&str, &str); 12] = [
+    (" => ", "=>"),
+    (" === ", "==="),
+    (" !== ", "!=="),
+    (" && ", "&&"),
+    (" || ", "||"),
+    (" ?? ", "??"),
+    (" = ", "="),
+    (" ? ", "?"),
+    (" : ", ":"),
+    (") {", "){"),
+    ("{ ", "{"),
+    (" }", "}"),
+];
+
+/// Replaces each first string of `punctuation` in the text with its second string.
+fn without_spaces(text: &str, punctuation: &[(&str, &str)]) -> String {
+    let mut shorter = text.to_owned();
+    for (long, short) in punctuation {
+        shorter = shorter.replace(long, short);
+    }
     shorter
-        .into_iter()
-        .fold(text.to_owned(), |text, (long, short)| {
-            text.replace(long, short)
-        })
 }
 
 /// All files of the page. The first one is the HTML of the page itself.
@@ -235,7 +258,38 @@ mod tests {
         let source =
             "@media (max-width: 9rem) {\n.a :is(p, b) > * { margin: 0 1px; color: red; }\n}\n";
         let sent = "@media (max-width:9rem){\n.a :is(p,b) > *{margin:0 1px;color:red}\n}\n";
-        assert_eq!(without_css_spaces(source), sent);
+        assert_eq!(without_spaces(source, &CSS_PUNCTUATION), sent);
+    }
+
+    #[test]
+    fn spaces_around_the_punctuation_of_a_script_are_not_sent() {
+        let source = "const f = (a) => (a === 1 ? { b: a, c } : [a, \"b, c\"]);\n";
+        let sent = "const f=(a)=>(a===1?{b: a, c}:[a, \"b, c\"]);\n";
+        assert_eq!(without_spaces(source, &JS_PUNCTUATION), sent);
+    }
+
+    #[test]
+    fn no_quoted_text_of_a_script_loses_a_space() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page");
+        let mut quoted_count = 0;
+        for file in FILES.iter().filter(|file| file.name.ends_with(".js")) {
+            let source = std::fs::read_to_string(folder.join(file.name)).expect("a script");
+            let source = without_comments(&source);
+            // In a line with an odd number of quotes, one of them is itself quoted.
+            let lines = source
+                .lines()
+                .filter(|line| line.matches('"').count() % 2 == 0);
+            for quoted in lines.flat_map(|line| line.split('"').skip(1).step_by(2)) {
+                assert_eq!(
+                    quoted,
+                    without_spaces(quoted, &JS_PUNCTUATION),
+                    "{}",
+                    file.name
+                );
+                quoted_count += 1;
+            }
+        }
+        assert!(quoted_count > 500, "only {quoted_count} were found");
     }
 
     #[test]

@@ -40,21 +40,29 @@ function when(time) {
   return h("time", { class: "id", datetime: time, title: relative(Date.parse(time)) }, time);
 }
 
+function closing({ time, by }) {
+  return [when(time), by && ` by ${by}`];
+}
+
 function allSeries({ series, next }) {
   if (!series.length) return noSeries();
   const rows = [];
   const list = h("div");
   const more = h("button", { type: "button" }, "More series");
   const add = (found, behind) => {
-    rows.push(...found.map(({ series, first, last, updated }) => [h("a", { href: linkTo(series) }, series), h("a", { href: linkTo(series, last) }, grouped(last)), grouped(first), when(updated)]));
-    list.replaceChildren(table("Series", ["Series", "Last number", "First number", "Last given (UTC)"], rows, true));
+    rows.push(...found.map(({ series, first, last, updated, closed }) => [h("a", { href: linkTo(series) }, series), last === "0" ? "" : h("a", { href: linkTo(series, last) }, grouped(last)), last === "0" ? "" : grouped(first), when(updated), closed ? closing(closed) : ""]));
+    list.replaceChildren(table("Series", ["Series", "Last number", "First number", "Updated (UTC)", "Closed (UTC)"], rows, true));
     more.hidden = behind === null;
     more.onclick = async () => {
+      more.disabled = true;
       try {
         const answer = await seriesAfter(behind);
         add(answer.series, answer.next);
       } catch (error) {
         list.append(problem(error));
+      } finally {
+        more.disabled = false;
+        more.focus();
       }
     };
     say(`${counted(rows.length, "series", "series")}.`);
@@ -71,7 +79,7 @@ function noSeries() {
 
 async function numbersOf(series, from = "1") {
   const first = /^[0-9]{1,19}$/.test(from) ? BigInt(from) : 1n;
-  const { numbers, next } = await numbersAbove(series, first > 0n ? first - 1n : 0n, SHOWN_MAX);
+  const { numbers, next, closed } = await numbersAbove(series, first > 0n ? first - 1n : 0n, SHOWN_MAX);
   const field = h("input", { id: "from", inputmode: "numeric", pattern: "[0-9]{1,19}", title: "a whole number", value: String(first), required: true });
   const go = (event) => {
     event.preventDefault();
@@ -83,8 +91,9 @@ async function numbersOf(series, from = "1") {
     "div",
     {},
     h("h1", {}, series),
+    closed ? h("p", {}, "Closed ", closing(closed)) : null,
     h("form", { class: "actions", onsubmit: go }, h("label", { for: "from" }, "From number"), field, h("button", { type: "submit" }, "Show"), next === null ? null : h("a", { class: "button", href: linkTo(series, BigInt(next) + 1n) }, "Later numbers"), h("a", { href: "#numbers" }, "All series")),
-    numbers.length ? table(`Numbers of ${series}`, ["Number", "Written as", "Given (UTC)", "To", "Void"], numbers.map(row), true) : h("p", {}, `No number from ${grouped(first)} on was given.`),
+    numbers.length ? table(`Numbers of ${series}`, ["Number", "Written as", numbers[0].last ? "Reserved (UTC)" : "Given (UTC)", "To", "Void"], numbers.map(row), true) : h("p", {}, `No number from ${grouped(first)} on was given.`),
   );
 }
 

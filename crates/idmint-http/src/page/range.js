@@ -5,9 +5,9 @@ import { ask } from "./service.js";
 
 const SPANS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** `true` if a time span is a range of ids: the first field is the time, and one encoding sorts like the ids. */
+/** `true` if a time span is a range of ids, so that SQL can select it. */
 export function isRanged(format) {
-  return format.fields[0]?.kind === "time" && format.encodings.some((encoding) => encoding.sortable);
+  return format.storage.some((advice) => advice.sql.select_range);
 }
 
 /** Formats an instant, in milliseconds since 1970, as the service parses it: `2026-01-31T12:00:00Z`. */
@@ -21,21 +21,25 @@ async function range(format, from, to) {
   return answer.json();
 }
 
-/** Shows the least and the greatest id of a span, and returns the answer of the service. */
+/** Shows the least and the greatest id of a span, and returns the answer of the service. Returns `null` after an error, or if another span was requested in the meantime. */
 async function show(into, format, from, to, what) {
+  const waiting = h("p", { class: "note" }, "Asking …");
+  into.replaceChildren(waiting);
+  const isCurrent = () => waiting.parentNode === into;
   try {
     const found = await range(format, written(from), written(to));
+    if (!isCurrent()) return null;
     const { least, greatest } = found;
     const rows = Object.keys(least.encodings).map((name) => {
       const [low, high] = [least.encodings[name], greatest.encodings[name]];
       return [name, idText(low), idText(high), copyButton(`BETWEEN '${low}' AND '${high}'`, `BETWEEN as ${name}`)];
     });
     rows.unshift(["number", idText(least.value), idText(greatest.value), copyButton(`BETWEEN ${least.value} AND ${greatest.value}`, "BETWEEN as number")]);
-    into.replaceChildren(table(what, ["Written as", "Least", "Greatest", "BETWEEN"], rows));
+    into.replaceChildren(h("p", { class: "note" }, `From ${found.from} to before ${found.to}.`), table(what, ["Written as", "Least", "Greatest", "BETWEEN"], rows));
     say(`${what}: least and greatest are shown.`);
     return found;
   } catch (error) {
-    into.replaceChildren(problem(error));
+    if (isCurrent()) into.replaceChildren(problem(error));
     return null;
   }
 }

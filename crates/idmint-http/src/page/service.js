@@ -63,11 +63,12 @@ export async function ask(path, { method = "GET", accept = "application/json", t
     if (shown) headers.authorization = `Bearer ${shown}`;
     let answer;
     try {
-      answer = await fetch(addressOf(path), { method, headers, body, signal, cache: "no-store", credentials: "same-origin", redirect: "error" });
+      answer = await fetch(addressOf(path), { method, headers, body, signal, cache: "no-store", credentials: "same-origin", redirect: "manual" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Refusal(0, { title: "The service does not answer", detail: "Nothing came back: the service or the way to it is down." });
     }
+    if (answer.type === "opaqueredirect") throw new Refusal(0, { title: "The service does not answer", detail: "A redirect came back. If a proxy wants you to sign in again, reload the page." });
     if (answer.ok) return answer;
     const refusal = new Refusal(answer.status, await answer.json().catch(() => ({})));
     if (answer.status !== 401 || (begun <= declined && token === shown)) throw refusal;

@@ -13,10 +13,13 @@ export function split(text) {
   const lines = linesOf(text);
   const rows = lines.flatMap((line, at) => (line.trim() ? [{ line: at + 1, text: line.trim() }] : []));
   const separator = rows.length > 1 ? separatorOf(rows) : null;
-  return { rows, table: separator && tableOf(text, separator) };
+  return { rows, table: separator && tableOf(lines.join("\n"), separator) };
 }
 
-const BETWEEN_WORDS = /[\s"'\x60,;|()[\]{}<>\\]+/;
+/** Everything but the ASCII characters that ids and their names consist of, and invisible characters, which must not be lost. */
+const BETWEEN_WORDS = /[^\w!#$%&+\-./:=?@^~\p{Cf}]+/u;
+/** The same in JSON, where the letter of `\n` is no part of the next word. */
+const BETWEEN_JSON_WORDS = /(?:\\[nrt]|[^\w!#$%&+\-./:=?@^~\p{Cf}])+/u;
 const INSIDE_WORDS = /[=:/?&#.!]+/;
 const PUNCTUATION = new Set(".!?=:");
 const LEN_MIN = 6;
@@ -24,7 +27,7 @@ const LEN_MAX = 128;
 
 /** Returns the words of a text that may be ids, such as `1I9ZC1000` in `order=1I9ZC1000`. */
 export function wordsOf(text) {
-  return text.split(BETWEEN_WORDS).flatMap((word) => {
+  return text.split(/^\s*["[{]/.test(text) ? BETWEEN_JSON_WORDS : BETWEEN_WORDS).flatMap((word) => {
     const whole = trimmed(word);
     const parts = word.split(INSIDE_WORDS).filter((part) => part !== whole);
     return [whole, ...parts].filter(isCandidate);
@@ -64,7 +67,7 @@ function separatorOf(rows) {
 /** The maximum number of columns. A text with more is not shown as a table. */
 const COLUMNS_MAX = 500;
 
-/** Returns the table with the names of its columns. Returns `null` if only one column has text, as in a list with a comma after each id. */
+/** Returns the table with the names of its columns. `head` is the first row if it may be a heading, and is then not among the rows. Returns `null` if only one column has text, as in a list with a comma after each id. */
 function tableOf(text, separator) {
   const rows = cellsOf(text, separator).filter((row) => row.cells.some((cell) => cell.trim()));
   const [head, ...body] = rows;
@@ -73,39 +76,41 @@ function tableOf(text, separator) {
   for (const { cells } of rows) cells.forEach((cell, at) => cell.trim() && filled.add(at));
   if (filled.size < 2 || filled.size > COLUMNS_MAX) return null;
   const columns = [...filled].sort((a, b) => a - b).map((at) => ({ at, name: (isHead && head.cells[at]?.trim()) || `column ${at + 1}` }));
-  return { columns, rows: isHead ? body : rows };
+  return { columns, head: isHead ? head : null, rows: isHead ? body : rows };
 }
 
 /** Parses CSV. A quoted cell can contain separators and newlines, and two quotes in it mean one. */
 function cellsOf(text, separator) {
   const rows = [];
-  let [row, cell, isBlank, isQuoted, line, begun] = [[], "", true, false, 1, 1];
-  const endCell = () => {
-    row.push(cell);
-    [cell, isBlank] = ["", true];
-  };
-  const endRow = () => {
-    endCell();
-    rows.push({ line: begun, cells: row });
-    row = [];
-  };
-  for (let at = 0; at < text.length; at += 1) {
-    const letter = text[at];
-    if (letter === "\n") line += 1;
-    if (isQuoted) {
-      if (letter !== '"') cell += letter;
-      else if (text[at + 1] === '"') (cell += letter), (at += 1);
-      else isQuoted = false;
-    } else if (letter === '"' && isBlank) [cell, isBlank, isQuoted] = ["", false, true];
-    else if (letter === separator) endCell();
-    else if (letter === "\n") {
-      endRow();
-      begun = line;
-    } else if (letter !== "\r") {
-      cell += letter;
-      isBlank &&= letter === " ";
+  let [cells, line, begun] = [[], 1, 1];
+  for (let at = 0, end; at <= text.length; at = end + 1) {
+    let first = at;
+    while (text[first] === " ") first += 1;
+    end = text[first] === QUOTE ? quotedEnd(text, first, separator) : -1;
+    const isQuoted = end >= 0;
+    if (!isQuoted) {
+      end = at;
+      while (end < text.length && text[end] !== separator && text[end] !== "\n") end += 1;
     }
+    const cell = text.slice(at, end);
+    cells.push(isQuoted ? cell.trim().slice(1, -1).replaceAll(QUOTE + QUOTE, QUOTE) : cell);
+    if (isQuoted) line += cell.split("\n").length - 1;
+    if (text[end] === separator) continue;
+    rows.push({ line: begun, cells });
+    line += 1;
+    [cells, begun] = [[], line];
   }
-  if (cell || row.length) endRow();
   return rows;
+}
+
+const QUOTE = '"';
+
+/** Returns the end of the quoted cell whose first quote is at `first`. Returns -1 if the quote is an ordinary letter, because no other quote ends the cell. */
+function quotedEnd(text, first, separator) {
+  let last = text.indexOf(QUOTE, first + 1);
+  while (last >= 0 && text[last + 1] === QUOTE) last = text.indexOf(QUOTE, last + 2);
+  if (last < 0) return -1;
+  let end = last + 1;
+  while (text[end] === " ") end += 1;
+  return end === text.length || text[end] === separator || text[end] === "\n" ? end : -1;
 }

@@ -21,7 +21,7 @@ export function welcome() {
     "section",
     { class: "welcome", "aria-label": "Examples" },
     h("p", {}, "It knows UUIDs, ULIDs, ObjectIds, snowflakes (Discord, Twitter, Instagram, Mastodon, Sonyflake), TypeIDs, xids, Firebase keys, TSIDs, and the ", h("a", { href: "#formats" }, "formats of this service"), "."),
-    h("p", { class: "note" }, "What you paste goes to this service only. Nothing is stored."),
+    h("p", { class: "note" }, "What you paste goes to this service only, which stores nothing. Your browser’s history keeps it."),
     h("h2", {}, "Examples"),
     h("ul", { class: "plain" }, EXAMPLES.map(([what, text]) => example(what, text)), example("a short column", COLUMN.join("\n"), "0190163d-8694-… and 3 more rows"), example("or a date, for the ids of that day", "yesterday")),
   );

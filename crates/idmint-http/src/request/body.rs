@@ -1,17 +1,22 @@
 //! Reads a whole request body, with a limit on its length and on the time to receive it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::Extensions;
+use axum::http::{Extensions, Response};
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
 use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
+
+/// The estimated length, in bytes, up to which no memory is reserved for a response. It is half of
+/// the length from which the connection layer reserves memory, because an estimate may be too low.
+const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
 /// `timeout`.
@@ -23,8 +28,8 @@ use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, 
 ///
 /// # Errors
 /// Returns 413 `payload-too-large` or 408 `request-timeout` if a limit is exceeded. Returns 503
-/// `overloaded` if too many requests wait for their bodies and this one lost its place. Returns 400
-/// `malformed-request` if the body ends early or its framing is invalid.
+/// `overloaded` if too many requests wait for their bodies and this one was dropped to make room
+/// for another. Returns 400 `malformed-request` if the body ends early or its framing is invalid.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     let whole = read_within(body, len_max, timeout, None).await?;
     Ok(whole.bytes)
@@ -126,6 +131,49 @@ async fn collect(
     Ok(whole)
 }
 
+/// Reserves memory for a response of about `len` bytes. Call this function before the request has
+/// an effect, so that a refusal for lack of memory means that nothing was done. Pass the
+/// reservation to [`paid_with`] with the response.
+///
+/// `of_body` is the reservation for the request's body. If there is one, the response reuses it and
+/// this function never waits. Requests that held memory while they waited for more could block each
+/// other.
+///
+/// # Errors
+/// Returns [`Shed::Memory`] if nothing was reserved.
+pub(crate) async fn reserve_answer(
+    owner: &BudgetOwner,
+    of_body: Option<MemoryReservation>,
+    len: usize,
+) -> Result<Option<MemoryReservation>, Shed> {
+    match of_body {
+        Some(mut reservation) => {
+            if let Some(more) = owner.reserve_if_free(len) {
+                reservation.add(more);
+            }
+            Ok(Some(reservation))
+        }
+        None if len <= ANSWER_LEN_SHORT => Ok(None),
+        None => owner.reserve(len).await.map(Some),
+    }
+}
+
+/// Attaches the memory that was [reserved](reserve_answer) for a response, and releases what the
+/// response does not need. The connection layer then reserves no memory for the response. Otherwise
+/// it could refuse the response although the request has taken effect.
+pub(crate) fn paid_with<B: HttpBody>(
+    mut response: Response<B>,
+    reservation: Option<MemoryReservation>,
+) -> Response<B> {
+    if let Some(mut reservation) = reservation {
+        if let Some(len) = response.body().size_hint().exact() {
+            reservation.reduce_to(usize::try_from(len).unwrap_or(usize::MAX));
+        }
+        response.extensions_mut().insert(Arc::new(reservation));
+    }
+    response
+}
+
 /// Returns the owner of the budget from which memory for a request is reserved. Requests for which
 /// the connection has set no owner share one owner.
 pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwner {
@@ -157,7 +205,7 @@ pub(crate) async fn work_on<T: Send + 'static>(
     }
 }
 
-/// Returns the sender on whose quota a request counts: the token or certificate of `permit`, or the
+/// Returns the sender whose quota a request uses: the token or certificate of `permit`, or the
 /// address of `owner` if there is no permit.
 pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {
     match permit {
@@ -177,8 +225,8 @@ pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem
     Ok(None)
 }
 
-/// Returns the problem for an incomplete body: `overloaded` if the service gave the request up for
-/// lack of room, else `malformed-request`.
+/// Returns the problem for an incomplete body: `overloaded` if the service dropped the request for
+/// lack of resources, else `malformed-request`.
 fn broken_off(error: axum::Error) -> Problem {
     let because = error.into_inner().downcast::<Shed>();
     because.map_or_else(

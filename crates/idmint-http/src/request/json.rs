@@ -38,8 +38,8 @@ pub(crate) fn strict_json<'de, T: Deserialize<'de>>(
     shallow_json(body, invalid)
 }
 
-/// Parses a whole body like [`strict_json`], but in one pass. `T` must not skip any value. `T` may
-/// keep a value as raw JSON, which another strict parser must read later.
+/// Parses a whole body like [`strict_json`], but a valid body in one pass. `T` must not skip any
+/// value. `T` may keep a value as raw JSON, which another strict parser must read later.
 ///
 /// # Errors
 /// Returns the errors of [`strict_json`], but does not find duplicate keys and deep nesting inside
@@ -54,6 +54,10 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
         let inner = error.into_inner();
         if inner.classify() != Category::Data {
             return unacceptable(&inner);
+        }
+        // A key given twice is a data error too, but makes the body malformed.
+        if let Err(malformed) = check_form(body) {
+            return malformed;
         }
         let detail = match path.as_str() {
             "." => inner.to_string(),
@@ -108,7 +112,7 @@ impl<'a> ListReader<'a> {
             let columns = if inner.line() == 1 { columns } else { 0 };
             let place = place(lines + inner.line(), columns + inner.column());
             let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
-            // A problem cuts a long detail.
+            // `Problem::new` truncates a long detail.
             let problem = Problem::new(Slug::InvalidReport, detail);
             problem.detail().to_owned()
         })
@@ -332,6 +336,18 @@ mod tests {
         let not_utf8 = strict_json::<Value>(b"{\"a\":\"\xff\"}", Slug::InvalidParameter)
             .expect_err("not UTF-8");
         assert_eq!(not_utf8.slug(), Slug::MalformedRequest);
+    }
+
+    #[test]
+    fn a_key_given_twice_is_malformed_in_one_pass_too() {
+        for (body, slug) in [
+            ("{\"count\":7,\"count\":7}", Slug::MalformedRequest),
+            ("{\"x\":7,\"x\":7}", Slug::MalformedRequest),
+            ("{\"count\":7,\"x\":7}", Slug::InvalidEvent),
+        ] {
+            let problem = shallow_json::<Wanted>(body.as_bytes(), Slug::InvalidEvent);
+            assert_eq!(problem.expect_err(body).slug(), slug, "{body}");
+        }
     }
 
     #[test]

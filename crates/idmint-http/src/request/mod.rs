@@ -12,7 +12,9 @@ mod ledger_names;
 mod reports;
 
 pub use body::read_body;
-pub(crate) use body::{bulk_of, next_piece, owner_of, read_reserved_body, sender, work_on};
+pub(crate) use body::{
+    bulk_of, next_piece, owner_of, paid_with, read_reserved_body, reserve_answer, sender, work_on,
+};
 pub(crate) use decode_input::DecodeInput;
 pub(crate) use events::read_event;
 pub(crate) use head::{

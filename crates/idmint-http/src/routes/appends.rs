@@ -8,6 +8,7 @@ use axum::http::Response;
 use serde_json::value::RawValue;
 
 use super::ledgers::{self, PARSE_PERCENT};
+use super::report_answers::detail_len;
 use crate::access::{DurableWork, Permit, permit_of};
 use crate::answer::{
     Answer, AnswerBody, AuditedLedger, IdEncoder, MediaType, Problem, Slug, event_detail,
@@ -15,7 +16,8 @@ use crate::answer::{
 };
 use crate::request::{
     Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, owner_of,
-    query_of, read_event, read_reserved_body, refuse_count, shallow_json,
+    paid_with, query_of, read_event, read_reserved_body, refuse_count, reserve_answer,
+    shallow_json,
 };
 use idmint_core::id::Format;
 use idmint_core::minting::Batch;
@@ -67,15 +69,19 @@ pub(crate) async fn append_events(
         PARSE_PERCENT,
     )
     .await?;
-    let request_body = &reserved.bytes;
+    let (request_body, reserved) = reserved.into_parts();
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(request_body, addressed, key, import, permit)?;
+    let request = read_request(&request_body, addressed, key, import, permit)?;
+    let answer_len = (1 + request.event_count()) * detail_len(format, encoding, false);
+    let reserved = reserve_answer(&owner, reserved, answer_len).await?;
 
     let (of_service, served) = (Arc::clone(service), Arc::clone(served));
     let append = async move {
-        let _reserved = reserved;
         let appended = of_service.append(&served, request).await?;
-        Ok(answer(&served, media, encoding, &appended))
+        Ok(paid_with(
+            answer(&served, media, encoding, &appended),
+            reserved,
+        ))
     };
     DurableWork::of(&parts, &service.load().requests, append).await
 }

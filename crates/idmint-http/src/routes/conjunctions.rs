@@ -159,7 +159,7 @@ fn grouped(
         IdSource::Reports(minter) => Ok((Arc::clone(served), Arc::clone(minter))),
         _ => {
             let detail = format!(
-                "format is {name}, whose rule is {}, but must be a format with the rule grouped",
+                "format is {name}, which has the rule `{}`, but only formats with the rule `grouped` have conjunctions",
                 served.format().rule.name()
             );
             Err(Problem::parameter("format", detail))

@@ -104,10 +104,11 @@ pub(super) fn readings<'a>(
 
 /// Returns the outcome of a decode request, for its metric.
 pub(crate) fn outcome_of(answer: &Answer) -> DecodeOutcome {
-    match answer.as_ref().err().map(Problem::slug) {
-        None => DecodeOutcome::Matched,
-        Some(Slug::NoFormatMatches) => DecodeOutcome::NoMatch,
-        Some(_) => DecodeOutcome::Invalid,
+    match answer {
+        Ok(_) => DecodeOutcome::Matched,
+        Err(problem) if problem.slug() == Slug::NoFormatMatches => DecodeOutcome::NoMatch,
+        Err(problem) if problem.status().is_server_error() => DecodeOutcome::Refused,
+        Err(_) => DecodeOutcome::Invalid,
     }
 }
 
@@ -197,4 +198,23 @@ fn encoding_that_works(format: &Format) -> String {
         .and_then(|parts| parts.time?.to_exact_text());
     let time = time.map_or_else(String::new, |time| format!("?time={time}"));
     format!("GET /encode/{}{time}", format.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use idmint_service::Shed;
+
+    #[test]
+    fn a_decode_that_the_service_refuses_is_not_counted_as_invalid() {
+        let outcome = |problem: Problem| outcome_of(&Err(problem));
+        assert_eq!(outcome(Shed::Bulk.into()), DecodeOutcome::Refused);
+        for (slug, counted) in [
+            (Slug::NoFormatMatches, DecodeOutcome::NoMatch),
+            (Slug::InvalidParameter, DecodeOutcome::Invalid),
+            (Slug::RequestTimeout, DecodeOutcome::Invalid),
+        ] {
+            assert_eq!(outcome(Problem::new(slug, "detail")), counted);
+        }
+    }
 }

@@ -62,9 +62,14 @@ const PIECE_TEXTS_MAX: usize = 1024;
 /// The time after which writing a chunk ends, so that the long work of other peers can run.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
-/// The time after which a request that was estimated as short needs a permit for long work. A text
-/// that is not an id takes several times the estimate.
+/// The time that a request may take if it was estimated as short. If the first texts show that all
+/// of them take longer, the rest is long work. A text that is not an id takes several times the
+/// estimate.
 const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// The minimum time over which the speed of decoding is measured. A shorter time says little, and
+/// short work could be refused as long work by mistake.
+const MEASURED_MIN: Duration = Duration::from_micros(100);
 
 /// The number of texts that are decoded before the clock is read again.
 const TEXTS_BY_THE_CLOCK: usize = 8;
@@ -142,7 +147,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
             Some(owner.reserve(texts_max * Fingerprint::LEN).await?)
         }
     };
-    let pass = bulk.go_on(pass, estimate)?;
+    let pass = bulk.go_on(pass, estimate).await?;
     let peer_bulk = bulk.clone();
     let aside = pass.is_some().then_some(bulk);
     let input = match &aside {
@@ -181,12 +186,22 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     {
         answers.draft.clone().check_len(bulk).await?;
     }
-    Ok(no_store(media, answers.into_body(peer_bulk, texts_max)?))
+    Ok(no_store(
+        media,
+        answers.into_body(peer_bulk, texts_max).await?,
+    ))
 }
 
 /// Returns the time for `count` items that take `nanos` nanoseconds each.
 pub(super) fn nanos(nanos: u64, count: usize) -> Duration {
     Duration::from_nanos(nanos.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)))
+}
+
+/// Returns the time for `count` texts, if `measured` texts took `took`.
+fn time_of(count: usize, took: Duration, measured: usize) -> Duration {
+    let [count, measured] =
+        [count, measured.max(1)].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    (took / measured).saturating_mul(count)
 }
 
 /// The level of detail of each result.
@@ -258,12 +273,12 @@ impl Form {
         text: &str,
         tried: &Tried,
         decoding: &DecodingAt<'_>,
-        format: Option<&str>,
+        ids_of: Option<(&str, &str)>,
     ) {
         let filter = tried.filter();
         match self.detail {
             Detail::Brief => {
-                let reading = decoding.best_in_column(text, filter, format);
+                let reading = decoding.best_in_column(text, filter, ids_of);
                 match self.media {
                     MediaType::Text => {
                         writeln!(out, "{reading}").expect("memory takes what is written")
@@ -371,7 +386,7 @@ impl Draft {
         while !is_done {
             let (draft, (piece, is_last)) = bulk
                 .work_aside(move || {
-                    let piece = self.next_piece(PIECE_TIME_MAX);
+                    let piece = self.next_piece();
                     (self, piece)
                 })
                 .await;
@@ -385,20 +400,29 @@ impl Draft {
         Ok(())
     }
 
-    /// Returns the next chunk, and `true` if the chunk is the last one. Writing the chunk ends soon
-    /// after `time_max`.
-    fn next_piece(&mut self, time_max: Duration) -> (Vec<u8>, bool) {
+    /// Returns the next chunk, and `true` if it is the last one. A chunk that takes longer than
+    /// [`PIECE_TIME_MAX`] to write ends early.
+    fn next_piece(&mut self) -> (Vec<u8>, bool) {
         let began = Instant::now();
+        self.piece_until(|written| {
+            written % TEXTS_BY_THE_CLOCK == 0 && began.elapsed() >= PIECE_TIME_MAX
+        })
+    }
+
+    /// Returns a chunk that ends when `is_late` returns `true`, or when the chunk is full. `is_late`
+    /// is called after each text, with the number of texts in the chunk.
+    fn piece_until(&mut self, mut is_late: impl FnMut(usize) -> bool) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         if let Some(column) = self.column.as_ref().filter(|_| !self.is_begun) {
             self.form.write_verdict(&mut out, &column.verdict);
         }
         self.is_begun = true;
-        let format = self
+        let ids_of = self
             .column
             .as_ref()
-            .and_then(|column| column.format.as_deref());
+            .and_then(|column| column.ids_of.as_ref())
+            .map(|(format, encoding)| (format.as_str(), encoding.as_str()));
         for number in 1..=PIECE_TEXTS_MAX {
             let Some(text) = self.input.next() else {
                 let tail = self.form.tail(self.written, self.column.is_some());
@@ -407,10 +431,11 @@ impl Draft {
             };
             out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
             self.form
-                .write(&mut out, &text, &self.tried, &decoding, format);
+                .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
-            let is_late = || number % TEXTS_BY_THE_CLOCK == 0 && began.elapsed() >= time_max;
-            if out.len() >= PIECE_LEN || is_late() {
+            let is_full = is_late(number) || out.len() >= PIECE_LEN;
+            // After the last text, only the tail is missing.
+            if is_full && self.input.clone().next().is_some() {
                 break;
             }
         }
@@ -419,31 +444,37 @@ impl Draft {
 }
 
 impl Answers {
-    /// Returns the response. Short work is done now. If the work turns out to be long, the rest is
-    /// admitted as long work. The time for the rest is estimated from the time that the first texts
-    /// took.
+    /// Returns the response. Short work is done now. If the first texts show that the work is long,
+    /// the rest is admitted as long work.
     ///
     /// # Errors
     /// Returns 503 `overloaded` if there is too much long work.
-    fn into_body(mut self, bulk: PeerBulk, texts_max: usize) -> Result<Body, Problem> {
+    async fn into_body(mut self, bulk: PeerBulk, texts_max: usize) -> Result<Body, Problem> {
         if self.aside.is_some() {
             return Ok(Body::new(LongBody::new(self, None, None)));
         }
-        let began = Instant::now();
-        let (first, is_whole) = self.draft.next_piece(SHORT_TIME_MAX);
+        let (began, texts_left) = (Instant::now(), |written| texts_max.saturating_sub(written));
+        // The speed is measured from the second text on, because the first one can be slow by chance.
+        let (mut measured_from, mut rest) = (began, Duration::ZERO);
+        let (first, is_whole) = self.draft.piece_until(|written| {
+            if written == 1 {
+                measured_from = Instant::now();
+            }
+            let is_to_measure = written.is_power_of_two() || written % TEXTS_BY_THE_CLOCK == 0;
+            if !is_to_measure || measured_from.elapsed() < MEASURED_MIN {
+                return false;
+            }
+            rest = time_of(texts_left(written), measured_from.elapsed(), written - 1);
+            began.elapsed() + rest > SHORT_TIME_MAX
+        });
         if is_whole {
             return Ok(Body::from(first));
         }
-        let took = began.elapsed();
-        if took >= SHORT_TIME_MAX {
-            let done = u32::try_from(self.draft.written).unwrap_or(u32::MAX).max(1);
-            let left = u32::try_from(texts_max)
-                .unwrap_or(u32::MAX)
-                .saturating_sub(done);
-            self.pass = bulk.go_on(None, (took / done).saturating_mul(left))?;
-            self.aside = self.pass.is_some().then_some(bulk);
-            self.pass.iter_mut().for_each(BulkPass::pause);
+        if began.elapsed() + rest > SHORT_TIME_MAX {
+            self.pass = bulk.go_on(None, rest).await?;
         }
+        self.aside = self.pass.is_some().then_some(bulk);
+        self.pass.iter_mut().for_each(BulkPass::pause);
         Ok(Body::new(LongBody::new(self, Some(first), None)))
     }
 }
@@ -467,6 +498,6 @@ impl Pieces for Answers {
     const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
-        self.draft.next_piece(PIECE_TIME_MAX)
+        self.draft.next_piece()
     }
 }

@@ -58,7 +58,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let lines_max = DecodeInput::count_max(&body, media_of_body);
     let estimate = nanos(NANOS_TO_READ_A_BYTE, body.len()).saturating_add(time_to_judge(lines_max));
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
-    let pass = bulk.go_on(pass, estimate)?;
+    let pass = bulk.go_on(pass, estimate).await?;
     let now = service.clock().now();
     // Hold the permit for long work until the verdict is known.
     let aside = pass.is_some().then_some(&bulk);
@@ -75,9 +75,9 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
 pub(super) struct JudgedColumn {
     /// The verdict as JSON.
     pub(super) verdict: Vec<u8>,
-    /// The format of the column. All rows are read as ids of this format. `None` if the format is
-    /// unknown.
-    pub(super) format: Option<String>,
+    /// The names of the column's format and encoding. All rows are read as ids of this format.
+    /// `None` if the format is unknown.
+    pub(super) ids_of: Option<(String, String)>,
 }
 
 /// A column that is being read.
@@ -113,8 +113,9 @@ impl Inspection {
         }
     }
 
-    /// Reads all lines and returns the verdict. Long work runs on other threads, some lines at a
-    /// time. `aside` is the handle for the long work of the peer, or `None` for short work.
+    /// Reads all lines and returns the verdict. If the work is long, `aside` is the handle for the
+    /// long work of the peer, and the lines are read in batches on other threads. For short work,
+    /// `aside` is `None`.
     pub(super) async fn judge(mut self, aside: Option<&PeerBulk>) -> JudgedColumn {
         let Some(bulk) = aside else {
             while self.read_lines() {}
@@ -149,9 +150,9 @@ impl Inspection {
         let duplicates = Fingerprint::count_repeated(&mut self.fingerprints);
         let decoding = self.service.decoding().at(self.now);
         let filter = self.tried.filter();
-        let format = decoding.format_of_rows(&self.column, filter);
+        let ids_of = decoding.judge(&self.column, filter).format_of_rows();
         JudgedColumn {
-            format: format.map(|format| format.name.clone()),
+            ids_of: ids_of.map(|(format, encoding)| (format.name.clone(), encoding.name().into())),
             verdict: json_bytes(&decoding.verdict(&self.column, duplicates, filter)),
         }
     }

@@ -167,7 +167,7 @@ pub(crate) async fn ids(State(service): State<Arc<Service>>, request: Request) -
     let (after, count) = service.read_records(look_up).await?;
     let estimate = EVENT_ESTIMATE * u32::try_from(count).unwrap_or(u32::MAX);
     let bulk = bulk_of(&service, request.extensions());
-    let pass = bulk.go_on(None, estimate)?;
+    let pass = bulk.go_on(None, estimate).await?;
     let read = move |service: &Service| {
         let page = service.events(ledger, after, limit)?;
         let next = page.next(|last| last.id.to_string());

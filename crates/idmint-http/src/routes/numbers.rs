@@ -16,8 +16,9 @@ use crate::answer::{
     negotiate,
 };
 use crate::request::{
-    Object, Query, bulk_of, idempotency_key, key_required, no_query, page_limit, path_params,
-    query_of, read_body, strict_json, strict_query, whole_number,
+    Object, Query, bulk_of, idempotency_key, key_required, no_query, owner_of, page_limit,
+    paid_with, path_params, query_of, read_body, reserve_answer, strict_json, strict_query,
+    whole_number,
 };
 use idmint_records::ledger::{
     COUNT_MAX, CloseRequest, ClosedSeries, FormChange, GivenNumbers, NUMBER_MAX, NumberForm,
@@ -38,6 +39,10 @@ pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
 
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
+
+/// The estimated length of a number's text in a response, in bytes. The text of a number has at most
+/// about 150 bytes.
+const NUMBER_TEXT_LEN: usize = 160;
 
 /// The default number of listed numbers.
 const LIMIT: usize = 100;
@@ -119,10 +124,13 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
         Some(first) => request.beginning_with(first),
         None => request,
     };
+    let answer_len = NUMBER_TEXT_LEN * usize::try_from(count.get()).unwrap_or(usize::MAX);
+    let owner = owner_of(service, &parts.extensions);
+    let reserved = reserve_answer(&owner, None, answer_len).await?;
     let of_service = Arc::clone(service);
     let give = async move {
         let numbered = of_service.give_numbers(request).await?;
-        Ok(given(&of_service, &numbered))
+        Ok(paid_with(given(&of_service, &numbered), reserved))
     };
     DurableWork::of(&parts, &service.load().requests, give).await
 }

@@ -10,16 +10,19 @@ use crate::answer::{
 use idmint_core::id::Format;
 use idmint_core::time::UnixTime;
 use idmint_records::conjunction::{Grouped, ReportsError};
-use idmint_service::GroupedReports;
+use idmint_service::{GroupedReports, NEAR_MAX};
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
 /// The estimated length of a report's details, without its variable parts, in bytes. The details of
 /// an accepted report take `DETAIL_LEN` plus three times the length of an id, because they can
-/// contain two ids and the response also lists the ids alone. The details of a refused
-/// report take `REFUSED_LEN` plus twice the length of the reason, because the details contain the
-/// reason twice.
+/// contain two ids and the response also lists the ids alone. If conjunctions are stored, the
+/// details can also list [`NEAR_MAX`] near conjunctions. The details of a refused report take
+/// `REFUSED_LEN` plus twice the length of the reason, because the details contain the reason twice.
 const DETAIL_LEN: usize = 128;
 const REFUSED_LEN: usize = 400;
+
+/// The length of the quotes and the comma around an id in a list, in bytes.
+const LISTED_LEN: usize = 3;
 
 /// The length of the JSON around a warning, in bytes.
 const WARNING_LEN: usize = 16;
@@ -38,9 +41,12 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     ))
 }
 
-/// Returns the estimated length of the details of an accepted report.
-pub(super) fn detail_len(format: &Format, encoding: usize) -> usize {
-    DETAIL_LEN + 3 * format.encodings[encoding].len_max()
+/// Returns the estimated length of the details of an accepted report. `are_stored` is `true` if the
+/// service stores conjunctions.
+pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
+    let id_len = format.encodings[encoding].len_max();
+    let near_max = if are_stored { NEAR_MAX } else { 0 };
+    DETAIL_LEN + 3 * id_len + near_max * (LISTED_LEN + id_len)
 }
 
 /// Returns the estimated length of the details of a refused report.
@@ -175,6 +181,37 @@ pub(super) fn details(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use idmint_core::id::{FormatDefinition, PRESETS};
+
+    #[test]
+    fn a_report_with_all_its_near_conjunctions_is_no_longer_than_estimated() {
+        let preset = PRESETS.iter().find(|preset| preset.name == "conjunction");
+        let preset = preset.expect("a built-in format");
+        let format = FormatDefinition::from_toml(preset.name, preset.toml)
+            .expect("parses")
+            .compile(preset.name)
+            .expect("is sound");
+        for (encoding, known) in format.encodings.iter().enumerate() {
+            let id = "9".repeat(known.len_max());
+            let detail = ReportDetail {
+                id: id.clone(),
+                created: Some(true),
+                anchor_tca: "2024-02-01T00:00:00.000000Z".to_owned(),
+                tca_delta_us: 0,
+                noted_differs: true,
+                nearer_id: None,
+                near: vec![id; NEAR_MAX],
+                warning: None,
+            };
+            let len_of = |count| {
+                let details = std::iter::repeat_n((0, detail.clone()), count);
+                detailed(&format, details).len()
+            };
+            let of_one = len_of(2) - len_of(1);
+            let estimate = detail_len(&format, encoding, true);
+            assert!(of_one <= estimate, "{of_one} > {estimate}");
+        }
+    }
 
     #[test]
     fn an_answer_that_would_be_longer_than_64_mib_is_refused() {

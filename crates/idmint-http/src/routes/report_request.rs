@@ -158,13 +158,13 @@ const LARGE_LEN: usize = 4 * 1024 * 1024;
 pub(super) struct ReportBody {
     pub(super) bytes: Bytes,
     pub(super) media: MediaType,
+    /// The memory reservation for the body.
+    pub(super) memory: Option<MemoryReservation>,
     pub(super) permits: Permits,
 }
 
-/// The permits and the memory reservation for a body of reports. They are held until the work is
-/// done.
+/// The permits for a body of reports. They are held until the work is done.
 pub(super) struct Permits {
-    _memory: Option<MemoryReservation>,
     _turn: Option<Place>,
     bulk: Option<BulkPass>,
 }
@@ -207,18 +207,13 @@ impl ReportBody {
             true => NANOS_FOR_A_REPORT.saturating_mul(report_count_max(&bytes, media)),
             false => 0,
         };
-        let bulk = peer_bulk.go_on(
-            bulk,
-            estimate(bytes.len()) + Duration::from_nanos(of_reports),
-        )?;
+        let estimate = estimate(bytes.len()) + Duration::from_nanos(of_reports);
+        let bulk = peer_bulk.go_on(bulk, estimate).await?;
         Ok(ReportBody {
             bytes,
             media,
-            permits: Permits {
-                _memory: memory,
-                _turn: turn,
-                bulk,
-            },
+            memory,
+            permits: Permits { _turn: turn, bulk },
         })
     }
 }

@@ -22,7 +22,7 @@ use super::report_answers::{
 use super::report_request::{ReportBody, ReportOrder, Wanted};
 use crate::access::DurableWork;
 use crate::answer::{Answer, AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
-use crate::request::{read_reports, work_on};
+use crate::request::{owner_of, paid_with, read_reports, reserve_answer, work_on};
 use idmint_core::id::Format;
 use idmint_core::minting::Batch;
 use idmint_core::time::UnixTime;
@@ -69,10 +69,12 @@ pub(crate) async fn mint_reports(
     let ReportBody {
         bytes,
         media,
+        memory,
         permits,
     } = ReportBody::read(service, &parts, body).await?;
+    let owner = owner_of(service, &parts.extensions);
     let requests = &service.load().requests;
-    let aside = permits.aside();
+    let (body_len, aside) = (bytes.len(), permits.aside());
     let is_partial = order.wanted == Wanted::IdsOrProblems;
     let batch_max = service.limits().batch_max;
     let count_max = if is_partial {
@@ -105,16 +107,24 @@ pub(crate) async fn mint_reports(
     };
     if is_partial {
         let each = grouping.look_at_each(read).await?;
+        let memory = reserve_answer(&owner, memory, each.answer_len).await?;
         let group = async move {
             let _held = permits;
-            grouping.answer_each(each).await
+            let answer = grouping.answer_each(each).await?;
+            Ok(paid_with(answer, memory))
         };
         return DurableWork::of(&parts, requests, group).await;
     }
     let all = grouping.look_at_all(read).await?;
+    let answer_len = match grouping.order.wanted {
+        Wanted::Messages => body_len + all.details_len,
+        Wanted::Ids | Wanted::IdsOrProblems => all.details_len,
+    };
+    let memory = reserve_answer(&owner, memory, answer_len).await?;
     let group = async move {
         let _held = permits;
-        grouping.answer_all(all).await
+        let answer = grouping.answer_all(all).await?;
+        Ok(paid_with(answer, memory))
     };
     DurableWork::of(&parts, requests, group).await
 }
@@ -163,6 +173,8 @@ struct AllOrNone {
     sent_reports: Vec<SentReport>,
     externals: Vec<(usize, ExternalId)>,
     warnings: Warnings,
+    /// The estimated length of the details of all reports in a response, in bytes.
+    details_len: usize,
 }
 
 /// Reports that are accepted or refused one by one.
@@ -170,6 +182,8 @@ struct OneByOne {
     sorted: SortedReports,
     are_analyses: bool,
     warnings: Warnings,
+    /// The estimated length of the response, in bytes.
+    answer_len: usize,
 }
 
 impl Grouping {
@@ -190,6 +204,7 @@ impl Grouping {
                 ..
             },
         ) = (Arc::clone(&self.minter), self.order);
+        let id_detail_len = self.detail_len();
         let look = move || {
             let reports = read()?;
             if wanted == Wanted::Messages && reports.messages().is_none() {
@@ -199,20 +214,19 @@ impl Grouping {
             }
             let sent_reports = reports.sent_reports(&minter, encoding)?;
             let (externals, warnings) = (reports.externals(&minter), reports.warnings());
+            let of_ids = sent_reports.len().saturating_mul(id_detail_len);
+            let details_len = of_ids + warnings_len(&warnings);
             Ok(AllOrNone {
                 reports,
                 sent_reports,
                 externals,
                 warnings,
+                details_len,
             })
         };
         let all = work_on(self.aside.as_ref(), look).await?;
         if wanted == Wanted::Ids && media == MediaType::Json {
-            let of_ids = all
-                .sent_reports
-                .len()
-                .saturating_mul(detail_len(self.format(), encoding));
-            check_len(of_ids + warnings_len(&all.warnings))?;
+            check_len(all.details_len)?;
         }
         Ok(all)
     }
@@ -226,24 +240,26 @@ impl Grouping {
         read: impl FnOnce() -> Result<Reports<Bytes>, Problem> + Send + 'static,
     ) -> Result<OneByOne, Problem> {
         let (minter, encoding) = (Arc::clone(&self.minter), self.order.encoding);
+        let id_detail_len = self.detail_len();
         let look = move || {
             let reports = read()?;
+            let (sorted, warnings) = (reports.sort_out(&minter, encoding), reports.warnings());
+            let of_refused: usize = sorted
+                .refused
+                .iter()
+                .map(|(_, error)| refused_len(error))
+                .sum();
+            let of_ids = sorted.sent_reports.len() * id_detail_len;
+            let answer_len = of_refused + of_ids + warnings_len(&warnings);
+            check_len(answer_len)?;
             Ok::<_, Problem>(OneByOne {
-                sorted: reports.sort_out(&minter, encoding),
+                sorted,
                 are_analyses: reports.are_analyses(),
-                warnings: reports.warnings(),
+                warnings,
+                answer_len,
             })
         };
-        let each = work_on(self.aside.as_ref(), look).await?;
-        let of_refused: usize = each
-            .sorted
-            .refused
-            .iter()
-            .map(|(_, error)| refused_len(error))
-            .sum();
-        let of_ids = each.sorted.sent_reports.len() * detail_len(self.format(), encoding);
-        check_len(of_refused + of_ids + warnings_len(&each.warnings))?;
-        Ok(each)
+        work_on(self.aside.as_ref(), look).await
     }
 
     /// Groups all reports and writes the response. If grouping fails, no report gets an id.
@@ -257,6 +273,7 @@ impl Grouping {
             sent_reports,
             externals,
             warnings,
+            ..
         } = all;
         let are_analyses = reports.are_analyses();
         let found = self.group(&sent_reports, &externals, are_analyses).await;
@@ -332,6 +349,7 @@ impl Grouping {
                 },
             are_analyses,
             warnings,
+            ..
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
@@ -389,5 +407,11 @@ impl Grouping {
 
     fn format(&self) -> &Arc<Format> {
         &self.served.counted().format
+    }
+
+    /// Returns the estimated length of the details of an accepted report.
+    fn detail_len(&self) -> usize {
+        let are_stored = matches!(self.service.conjunctions(), Conjunctions::Stored { .. });
+        detail_len(self.format(), self.order.encoding, are_stored)
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The data of a connection that has the same types for every kind of stream and handler.
+/// The part of a connection that does not depend on the types of its stream and handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,
@@ -402,7 +402,7 @@ async fn close<S: Socket>(outbox: Arc<Outbox<S>>, last_words: &'static [u8]) {
     let _ = timeout(GOODBYE_MAX, closing).await;
 }
 
-/// A connection of either protocol version.
+/// An HTTP connection of either version.
 trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
     /// The time that a draining connection waits for a request in transit before `wind_down`.
     const WIND_DOWN_WAIT: Duration;
@@ -458,8 +458,8 @@ enum Ending {
     Resting,
 }
 
-/// Returns `time` changed at random by up to a tenth, so that connections that were opened together
-/// are not closed together.
+/// Returns `time` with a random jitter of up to ±10 %, so that connections that were opened
+/// together are not closed together.
 fn jittered(time: Duration) -> Duration {
     time.mul_f64(rand::random_range(0.9..1.1))
 }
@@ -537,7 +537,7 @@ impl Context {
                     let _ = timeout(GOODBYE_MAX, http).await;
                     return Ending::Closed;
                 }
-                Event::TimedOut(state @ (State::ReadingHead | State::Answering)) => {
+                Event::TimedOut(state) => {
                     debug!("closing a connection: {state:?} took longer than its timeout");
                     return Ending::CutOff;
                 }

@@ -173,12 +173,13 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             true => Body::new(RequestBody {
                 body,
                 activity: Arc::clone(&self.activity),
+                is_http1,
             }),
             false => Body::empty(),
         });
-        // A request with a body or a query can cause much work, and so can a request with a method
-        // other than POST, such as a list. The handler of such a request needs the budget owner, to
-        // reserve memory or to wait for its turn.
+        // A POST request without a body or a query, such as a mint of one id, causes little work.
+        // The handler of any other request needs the budget owner, to reserve memory or to wait for
+        // its turn.
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }
@@ -250,6 +251,13 @@ impl<H: Handler> Future for TrackedResponse<H> {
                     if let Some(reservation) = answer.body_mut().take_reservation() {
                         break (answer, Some((reservation, owner)));
                     }
+                    // A handler that has an effect, such as storing an event, reserves the memory
+                    // for its response beforehand. A refusal at this point would be wrong, because
+                    // the request was carried out.
+                    let before = answer.extensions_mut().remove::<Arc<MemoryReservation>>();
+                    if let Some(reservation) = before.and_then(Arc::into_inner) {
+                        break (answer, Some((reservation, owner)));
+                    }
                     let paying = Box::pin(async move {
                         let reservation = owner.reserve(price).await?;
                         // Without this yield, a caller that pipelines requests and reads no
@@ -275,7 +283,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
                 }
             }
         };
-        let guard = this.guard.take().expect(polled_again);
+        let mut guard = this.guard.take().expect(polled_again);
+        guard.begin_answer();
         if *this.is_http1 && (guard.closes_after_next_answer() || guard.leaves_body_unread()) {
             response
                 .headers_mut()

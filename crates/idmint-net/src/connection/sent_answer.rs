@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use super::handler::ResponseBody;
 use super::http2_streams::StreamProgress;
 use crate::stream::{PROGRESS_LEN, RequestGuard};
-use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
+use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody};
 
-/// The maximum length, in bytes, of a chunk that needs no memory reservation of its own. The memory
+/// The maximum length, in bytes, of a chunk that needs no separate memory reservation. The memory
 /// reserved for the connection or the stream covers such a short chunk.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
@@ -24,7 +24,7 @@ const SHORT_LEN_MAX: usize = 4 * 1024;
 const CHUNK_LEN_MAX: usize = 16 * 1024;
 
 /// A pending memory reservation.
-type Reserving = Pin<Box<dyn Future<Output = Result<MemoryReservation, Shed>> + Send>>;
+type Reserving = Pin<Box<dyn Future<Output = Option<MemoryReservation>> + Send>>;
 
 /// The body of a response. Its request counts as in flight until the body is dropped.
 pub(crate) struct SentAnswer<B> {
@@ -58,9 +58,9 @@ pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
 }
 
 impl<B: ResponseBody> SentAnswer<B> {
-    /// Returns a body to send. `reserved` is the reservation for its first chunk, with the owner
-    /// for whom later chunks are reserved. If `reserved` is `None`, no memory is reserved for any
-    /// chunk, so all chunks must be short.
+    /// Returns a body to send. `reserved` is the reservation for its first chunk, with the owner of
+    /// the budget for later chunks. If `reserved` is `None`, no memory is reserved for any chunk,
+    /// so all chunks must be short.
     pub(super) fn new(
         body: B,
         request: RequestGuard,
@@ -100,7 +100,7 @@ impl<B: ResponseBody> SentAnswer<B> {
         }
     }
 
-    /// Polls for the next chunk of the body and reserves its memory.
+    /// Reserves memory for the next chunk of the body, then polls for that chunk.
     fn poll_piece(
         &mut self,
         context: &mut Context<'_>,
@@ -112,14 +112,14 @@ impl<B: ResponseBody> SentAnswer<B> {
             loop {
                 let paying = self.paying.get_or_insert_with(|| {
                     let owner = owner.clone();
-                    Box::pin(async move { owner.reserve(price).await })
+                    Box::pin(async move { owner.reserve_within_wait(price).await })
                 });
                 let reserved = ready!(paying.as_mut().poll(context));
                 self.paying = None;
                 // The head has been sent, so the response can no longer be replaced with a refusal.
                 // Retry until memory is free, or until the connection is cut off.
-                if let Ok(reservation) = reserved {
-                    self.reserved = Some(reservation);
+                if reserved.is_some() {
+                    self.reserved = reserved;
                     break;
                 }
             }
@@ -206,5 +206,63 @@ struct PaidBytes {
 impl AsRef<[u8]> for PaidBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::task::Waker;
+
+    use super::*;
+    use crate::stream::Activity;
+    use idmint_service::{Load, Shed};
+
+    /// A body whose chunks all need a memory reservation.
+    #[derive(Default)]
+    struct LongChunks;
+
+    impl Body for LongChunks {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"chunk")))))
+        }
+    }
+
+    impl ReservedBody for LongChunks {
+        fn take_reservation(&mut self) -> Option<MemoryReservation> {
+            None
+        }
+
+        fn piece_len_max(&self) -> usize {
+            1 << 20
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_that_waits_for_memory_is_not_counted_as_a_refusal() {
+        let load = Load::default();
+        let owner = load.memory.owner(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let first = owner.reserve(1 << 20).await.expect("all memory is free");
+        let request = Activity::begin(owner.clone()).begin_request(false);
+        let mut answer = SentAnswer::new(LongChunks, request, Some((first, owner.clone())));
+        let mut next = move |context: &mut Context<'_>| Pin::new(&mut answer).poll_frame(context);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(next(&mut context).is_ready(), "reserved before");
+
+        let all = owner.reserve(usize::MAX).await.expect("all memory is free");
+        assert!(next(&mut context).is_pending());
+        // This later request is refused after its maximum wait. The wait of the response began
+        // earlier, so it has ended too, and the next poll waits again.
+        assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
+        assert!(next(&mut context).is_pending());
+        assert_eq!(load.counts.of(Shed::Memory), 1, "only the request");
+        drop(all);
+        assert!(next(&mut context).is_ready());
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Timeouts {
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,
-    /// The deadline by `limits.idle_timeout`, while the connection is idle.
+    /// The deadline that `limits.idle_timeout` sets while the connection is idle.
     idle_deadline: Instant,
     // The timer is set to the deadline or to an earlier time. If it fires early, the deadline is
     // checked and the timer is set again. This is cheaper than a reset of the timer for every
@@ -57,7 +57,7 @@ impl Timeouts {
     }
 
     /// Polls the deadline. Once the deadline has passed, resolves to the connection state that
-    /// lasted too long.
+    /// lasted too long. Never resolves while a handler works on a complete request.
     pub(super) fn poll_expired(
         &mut self,
         context: &mut Context<'_>,
@@ -68,8 +68,12 @@ impl Timeouts {
             ready!(self.timer.as_mut().poll(context));
             // The activity may have changed on another thread while the timer slept.
             self.update(activity);
-            if Instant::now() >= self.deadline {
-                return Poll::Ready(self.last.state);
+            let now = Instant::now();
+            if now >= self.deadline {
+                if self.last.state != State::Handling {
+                    return Poll::Ready(self.last.state);
+                }
+                self.deadline = now + self.limits.idle_timeout;
             }
             self.timer.as_mut().reset(self.deadline);
         }
@@ -86,7 +90,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                State::Answering => self.limits.idle_timeout,
+                // The timer also wakes a connection whose handler was dropped on another thread.
+                State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();
                     self.idle_deadline = now + self.limits.idle_timeout;

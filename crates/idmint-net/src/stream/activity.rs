@@ -5,6 +5,7 @@
 //! disabled. Instead, bytes are tracked at the [stream](super::tracked_stream), and requests and
 //! responses at the [handler](crate::connection).
 
+use std::mem;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,6 +35,9 @@ pub(crate) enum State {
     /// Reading a request head, whose first bytes have arrived. This state exists in HTTP/1 only,
     /// because this module cannot distinguish an HTTP/2 head from other frames.
     ReadingHead,
+    /// Waiting for the handler of a request that has arrived completely. The caller has nothing to
+    /// do, so this state has no timeout. The handler limits its own time.
+    Handling,
     /// Working on at least one request, up to the last byte of its response.
     Answering,
 }
@@ -51,6 +55,11 @@ pub(crate) struct Activity {
     /// Written by: `RequestGuard` when made and dropped. Read by: `snapshot`, `record_bytes_read`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     requests_in_flight: AtomicUsize,
+    /// The number of requests whose handler is still working.
+    /// Written by: `RequestGuard` when made, in `begin_answer`, and when dropped before that. Read
+    /// by: `snapshot`.
+    /// Tested by: `a_connection_is_handling_until_the_head_of_the_answer_is_ready`.
+    requests_handled: AtomicUsize,
     /// `true` if bytes arrived since the last response was complete.
     /// Written by: `record_bytes_read`, `RequestGuard`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
@@ -64,7 +73,8 @@ pub(crate) struct Activity {
     /// Written by: `close_after_next_answer`. Read by: `closes_after_next_answer`.
     /// Tested by: `a_busy_connection_loses_no_request_while_draining`.
     closes_after_next: AtomicBool,
-    /// `true` while the body of the last HTTP/1 request is still arriving.
+    /// `true` while the body of the last request is still arriving. In HTTP/2, it becomes `false`
+    /// once the handler drops the body.
     /// Written by: `begin_request`, `RequestBody`. Read by: `leaves_body_unread`.
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
@@ -101,6 +111,7 @@ impl Activity {
         Activity {
             owner,
             requests_in_flight: AtomicUsize::default(),
+            requests_handled: AtomicUsize::default(),
             has_begun_head: AtomicBool::default(),
             progress: AtomicU64::default(),
             closes_after_next: AtomicBool::default(),
@@ -140,7 +151,10 @@ impl Activity {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let state = if self.requests_in_flight.load(Ordering::Relaxed) > 0 {
+        let is_handling = self.requests_handled.load(Ordering::Relaxed) > 0;
+        let state = if is_handling && !self.leaves_body_unread() {
+            State::Handling
+        } else if self.requests_in_flight.load(Ordering::Relaxed) > 0 {
             State::Answering
         } else if self.has_begun_head.load(Ordering::Relaxed) {
             State::ReadingHead
@@ -200,9 +214,11 @@ impl Activity {
         self.head_len.store(0, Ordering::Relaxed);
         self.has_begun_head.store(false, Ordering::Relaxed);
         self.requests_in_flight.fetch_add(1, Ordering::Relaxed);
+        self.requests_handled.fetch_add(1, Ordering::Relaxed);
         self.record_progress();
         RequestGuard {
             activity: Arc::clone(self),
+            is_handled: true,
         }
     }
 }
@@ -212,6 +228,17 @@ impl Activity {
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     activity: Arc<Activity>,
+    /// `true` while the handler of the request is working.
+    is_handled: bool,
+}
+
+impl RequestGuard {
+    /// Records that the handler is done, and that its response is sent from now on.
+    pub(crate) fn begin_answer(&mut self) {
+        if mem::take(&mut self.is_handled) {
+            self.requests_handled.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Deref for RequestGuard {
@@ -224,6 +251,7 @@ impl Deref for RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
+        self.begin_answer();
         // The head of the next request may already have been read together with this request. Such
         // a head counts as not begun until more bytes of it arrive. At worst, the idle timeout
         // applies to it instead of the head timeout.
@@ -239,6 +267,19 @@ impl Drop for RequestGuard {
 pub(crate) struct RequestBody<B> {
     pub(crate) body: B,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) is_http1: bool,
+}
+
+impl<B> Drop for RequestBody<B> {
+    fn drop(&mut self) {
+        // In HTTP/1, the rest of the body is still in front of the next request. In HTTP/2, it is
+        // discarded with its stream, and other streams may wait for their handlers.
+        if !self.is_http1 {
+            self.activity
+                .has_unread_body
+                .store(false, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
@@ -321,6 +362,41 @@ mod tests {
         assert_eq!(activity.snapshot().state, State::Answering);
         drop(second);
         assert_eq!(activity.snapshot().state, State::Idle);
+    }
+
+    #[test]
+    fn a_connection_is_handling_until_the_head_of_the_answer_is_ready() {
+        let activity = begin();
+        let (mut first, second) = (activity.begin_request(false), activity.begin_request(false));
+        first.begin_answer();
+        assert_eq!(activity.snapshot().state, State::Handling, "the second");
+        drop(second);
+        assert_eq!(activity.snapshot().state, State::Answering);
+        drop(first);
+        assert_eq!(activity.snapshot().state, State::Idle);
+        let _request = activity.begin_request(true);
+        assert_eq!(
+            activity.snapshot().state,
+            State::Answering,
+            "its body can stall"
+        );
+    }
+
+    #[test]
+    fn a_refused_body_in_http2_does_not_end_the_handling_of_other_streams() {
+        for (is_http1, state) in [(true, State::Answering), (false, State::Handling)] {
+            let activity = begin();
+            let _mint = activity.begin_request(false);
+            let _refused = activity.begin_request(true);
+            let body = RequestBody {
+                body: (),
+                activity: Arc::clone(&activity),
+                is_http1,
+            };
+            assert_eq!(activity.snapshot().state, State::Answering);
+            drop(body);
+            assert_eq!(activity.snapshot().state, state);
+        }
     }
 
     #[test]

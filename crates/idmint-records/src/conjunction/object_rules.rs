@@ -87,7 +87,7 @@ impl ObjectRules {
     /// # Errors
     /// Returns the reason why there is no number for the designator, as a text for people.
     pub fn number_of(&self, designator: &str, catalog: Option<&str>) -> Result<u64, String> {
-        self.resolve(designator, catalog)
+        self.resolve(designator, catalog, None)
             .map_err(|fault| match fault {
                 ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
                 ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
@@ -95,18 +95,23 @@ impl ObjectRules {
             })
     }
 
+    /// Returns the number for a designator. `listed` is the catalogue number that the message has
+    /// beside the designator. It is used if the designator is not a number of an accepted
+    /// catalogue.
     pub(super) fn resolve(
         &self,
         designator: &str,
         catalog: Option<&str>,
+        listed: Option<u64>,
     ) -> Result<u64, ObjectFault> {
-        match self.resolve_known(designator, catalog) {
-            Err(_) if self.accepts_all => {
+        match (self.resolve_known(designator, catalog), listed) {
+            (Err(ObjectFault::Catalog(_) | ObjectFault::NoNumber(_)), Some(listed)) => Ok(listed),
+            (Err(_), _) if self.accepts_all => {
                 let mut hasher = DefaultHasher::new();
                 (designator, catalog).hash(&mut hasher);
                 Ok(hasher.finish().max(1))
             }
-            known => known,
+            (known, _) => known,
         }
     }
 
@@ -224,6 +229,13 @@ mod tests {
         for (at, one) in unknown.iter().enumerate() {
             assert!(*one > 0 && !unknown[..at].contains(one), "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn rules_that_accept_everything_prefer_the_number_in_the_message_to_a_hash() {
+        let rules = ObjectRules::accepting_all();
+        assert_eq!(rules.resolve("UNKNOWN", None, Some(48_274)), Ok(48_274));
+        assert_eq!(rules.resolve("25544", None, Some(48_274)), Ok(25_544));
     }
 
     #[test]

@@ -20,11 +20,12 @@ pub struct ReportCount {
     /// The number of reports of the conjunction, or 0 if the conjunction was stored without a
     /// count.
     pub count: u64,
-    /// The first report of the conjunction. If `count` is 0, the field `at` of this value is the
-    /// time at which idmint noticed that the conjunction had no count.
+    /// The first report of the conjunction. If `count` is 0, the reports before the count are not
+    /// known, and `first.at` is the time at which idmint noticed that the count was missing.
     pub first: Seen,
-    /// The last report of the conjunction. If `count` is 0, the field `at` of this value is the
-    /// time at which idmint noticed that the conjunction had no count.
+    /// The last report of the conjunction. If a report was counted while a clock was set back, the
+    /// field `at` is the latest time at which any report arrived. If `count` is 0, it is the same
+    /// as in `first`.
     pub last: Seen,
 }
 
@@ -48,6 +49,9 @@ impl ReportCount {
     }
 
     /// Adds the count of later reports to this count.
+    ///
+    /// The time of the last report never becomes earlier. Otherwise, one report that is counted
+    /// while the clock is set back would make the conjunction look old enough to be removed.
     #[must_use]
     pub fn followed_by(self, later: ReportCount) -> ReportCount {
         let first = if self.count == 0 {
@@ -58,7 +62,10 @@ impl ReportCount {
         ReportCount {
             count: self.count.saturating_add(later.count),
             first,
-            last: later.last,
+            last: Seen {
+                at: self.last.at.max(later.last.at),
+                tca: later.last.tca,
+            },
         }
     }
 }

@@ -1,17 +1,18 @@
-//! Checks with random templates that no text stands for two numbers.
+//! Checks with random templates that no two numbers have the same text.
 //!
 //! `NUMBER_TEMPLATES` sets the number of configurations (default 300; `make torture`: 1 000 000).
 
 use std::collections::BTreeMap;
 
 use idmint_records::ledger::{
-    FormerTemplate, NumberBounds, NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName,
-    SeriesPattern, TextConflict, Years,
+    FormerTemplate, NumberBounds, NumberCheck, NumberForm, NumberRule, NumberRules, NumberTemplate,
+    SeriesName, SeriesPattern, TextConflict, Years,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Parts with some of their values. The values are alike, so that ambiguous texts are frequent.
+/// Parts of a pattern with some of their values. The values are similar, so that ambiguous texts
+/// are frequent.
 const PARTS: [(&str, &[&str]); 7] = [
     ("{year}", &["2026", "2027", "2111", "1111"]),
     ("{month}", &["01", "11", "12"]),
@@ -38,7 +39,7 @@ fn pick<'a, T: ?Sized>(random: &mut StdRng, from: &[&'a T]) -> &'a T {
     from[random.random_range(0..from.len())]
 }
 
-/// Returns a random sequence of these pieces, mixed with literals.
+/// Returns these pieces in random order, mixed with random literals.
 fn mixed(random: &mut StdRng, mut pieces: Vec<String>, literals: &[&str]) -> Vec<String> {
     let mut all = Vec::new();
     loop {
@@ -165,7 +166,7 @@ fn assert_real(conflict: &TextConflict, rules: [&[&NumberRule]; 2]) {
     }
 }
 
-/// The counts of the outcomes, so that a test can say that each of them happened.
+/// The number of times that each outcome occurred.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: usize,
@@ -179,12 +180,53 @@ fn wanted() -> usize {
     wanted.map_or(300, |wanted| wanted.parse().unwrap())
 }
 
-/// `true` if the texts of a rule are plain digits, which are not compared.
+const PLAIN: [&str; 3] = ["{n}", "{n:02}", "{n:04}"];
+
+/// `true` if the texts of a rule are plain digits, which are not compared between different series.
 fn is_plain(rule: &NumberRule) -> bool {
-    ["{n}", "{n:02}", "{n:04}"].contains(&rule.template.to_string().as_str())
+    PLAIN.contains(&rule.template.to_string().as_str())
 }
 
-/// The numbers of a sample that its rule can give.
+/// Returns the number that this form writes as `text`.
+fn number_of(form: &NumberForm, text: &str) -> Option<u64> {
+    let body = &text[..text
+        .len()
+        .checked_sub(form.check.map_or(0, NumberCheck::width))?];
+    let digits = body.strip_prefix(&form.before)?.strip_suffix(&form.after)?;
+    let number = digits.parse().ok()?;
+    (form.text(number) == text).then_some(number)
+}
+
+/// Asserts that a change from `old` to `new` is refused for a series if and only if the series could
+/// repeat one of the texts of its first numbers. Returns `true` if the change is refused.
+fn assert_refused_if_repeated(old: &NumberRules, new: &NumberRules, series: &SeriesName) -> bool {
+    let (former, current, bounds) = (old.form(series), new.form(series), new.bounds(series));
+    let NumberBounds { start, max } = old.bounds(series);
+    let written = NumberBounds {
+        start,
+        max: max.min(1_200),
+    };
+    let next = written.max + 1;
+    let later = next..=bounds.max;
+    let repeated = (written.start..=written.max).find(|number| {
+        let again = number_of(&current, &former.text(*number));
+        again.is_some_and(|again| later.contains(&again))
+    });
+    let found = new.conflict_in_series(series, &former, written, next);
+    assert_eq!(
+        found.is_some(),
+        repeated.is_some(),
+        "{series} {repeated:?} {found:?} {former:?} {current:?}"
+    );
+    let Some(found) = found else { return false };
+    let TextConflict { text, readings } = found.conflict.expect("the search is short");
+    let [one, other] = readings.map(|(_, number)| number);
+    assert!((written.start..=written.max).contains(&one) && later.contains(&other));
+    assert_eq!([former.text(one), current.text(other)], [&*text; 2]);
+    true
+}
+
+/// Returns those of [`NUMBERS`] that are within the bounds of the rule.
 fn numbers(rule: &NumberRule) -> impl Iterator<Item = u64> {
     let NumberBounds { start, max } = rule.bounds;
     NUMBERS
@@ -271,10 +313,11 @@ fn every_text_of_accepted_rules_is_read_as_the_number_that_it_was_written_for() 
 #[test]
 fn a_changed_template_is_accepted_unless_a_text_has_two_readings() {
     let (mut random, mut counts) = (StdRng::seed_from_u64(85), Counts::default());
+    let [mut refused, mut repeated_none] = [0; 2];
     for _ in 0..wanted() {
         let literals = literals(&mut random);
         let samples = ["old", "new"].map(|name| sample(&mut random, name, literals));
-        let [Some(old), Some(mut new)] = samples else {
+        let [Some(mut old), Some(mut new)] = samples else {
             continue;
         };
         if random.random_bool(0.7) {
@@ -294,6 +337,12 @@ fn a_changed_template_is_accepted_unless_a_text_has_two_readings() {
                 },
                 names: old.names.clone(),
             };
+        }
+        if random.random_bool(0.3) {
+            // Write plain digits before or after the change.
+            let plain = if random.random() { &mut old } else { &mut new };
+            let template = NumberTemplate::from_text(pick(&mut random, &PLAIN));
+            plain.rule.template = template.unwrap();
         }
         let Ok(rules) = NumberRules::new(vec![new.rule.clone()]) else {
             continue;
@@ -317,7 +366,16 @@ fn a_changed_template_is_accepted_unless_a_text_has_two_readings() {
             continue;
         }
         counts.accepted += 1;
-        if is_plain(&old.rule) || is_plain(&new.rule) || rules.with_equal_texts().next().is_some() {
+        if is_plain(&old.rule) || is_plain(&new.rule) {
+            for series in old.names.iter().chain(&new.names).take(4) {
+                match assert_refused_if_repeated(&old_rules, &rules, series) {
+                    true => refused += 1,
+                    false => repeated_none += 1,
+                }
+            }
+            continue;
+        }
+        if rules.with_equal_texts().next().is_some() {
             continue;
         }
         let names = || old.names.iter().chain(&new.names);
@@ -345,7 +403,8 @@ fn a_changed_template_is_accepted_unless_a_text_has_two_readings() {
             }
         }
     }
-    println!("{counts:?}");
+    println!("{counts:?}, of series: {refused} refused, {repeated_none} accepted");
+    assert!(refused > wanted() / 20 && repeated_none > wanted() / 20);
     assert!(
         counts.accepted > wanted() / 20
             && counts.conflicts > wanted() / 50

@@ -74,6 +74,14 @@ impl MemoryReservation {
         self.from_share.merge(other.from_share);
         self.from_all.merge(other.from_all);
     }
+
+    /// Releases all memory but `len` bytes. Does nothing if less memory is reserved.
+    pub fn reduce_to(&mut self, len: usize) {
+        let units = len.div_ceil(UNIT);
+        for permits in [&mut self.from_share, &mut self.from_all] {
+            drop(permits.split(permits.num_permits().saturating_sub(units)));
+        }
+    }
 }
 
 /// The memory of a budget or of one peer, counted in units of 1 KiB. Most callers wait until memory
@@ -220,10 +228,19 @@ impl BudgetOwner {
     /// # Errors
     /// Returns [`Shed::Memory`] if nothing was reserved.
     pub async fn reserve(&self, bytes: usize) -> Result<MemoryReservation, Shed> {
+        self.reserve_within_wait(bytes)
+            .await
+            .ok_or_else(|| self.budget.counts.count(Shed::Memory))
+    }
+
+    /// Reserves `bytes` of memory like [`reserve`](Self::reserve), for a response that is being
+    /// sent. Returns `None` if nothing was reserved. A failed attempt is not counted as a refusal,
+    /// because the caller tries again.
+    pub async fn reserve_within_wait(&self, bytes: usize) -> Option<MemoryReservation> {
         let paying = async {
             let units = units_of(bytes, self.share.rest_units());
-            // Reserve from the peer's own share first. A peer that has used up its own share then
-            // waits only for itself, and does not make other peers wait.
+            // Reserve from the peer's own share first. A peer whose share is used up then waits
+            // without holding memory that other peers need.
             let from_share = self.share.buy(units).await;
             MemoryReservation {
                 from_share,
@@ -231,9 +248,7 @@ impl BudgetOwner {
                 _share: Arc::clone(&self.share),
             }
         };
-        timeout(WAIT_MAX, paying)
-            .await
-            .map_err(|_| self.budget.counts.count(Shed::Memory))
+        timeout(WAIT_MAX, paying).await.ok()
     }
 
     /// Reserves `bytes` of memory like [`reserve`](Self::reserve), but never waits. Returns `None`
@@ -327,6 +342,21 @@ mod tests {
         }
         assert_eq!((budget.used(), counts.of(Shed::Memory)), (112 * MIB, 8));
         drop(reservations);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reservation_can_be_reduced() {
+        let (budget, _) = budget(128 * MIB);
+        let owner = budget.owner(peer(1));
+        let mut reservation = owner.reserve(32 * MIB).await.expect("a quarter");
+        reservation.reduce_to(10 * UNIT - 1);
+        assert_eq!(budget.used(), 10 * UNIT);
+        reservation.reduce_to(MIB);
+        assert_eq!(budget.used(), 10 * UNIT, "it does not grow");
+        let rest = owner.reserve_now(28 * MIB - 10 * UNIT);
+        assert!(rest.is_ok(), "the share of the peer is free again");
+        drop((reservation, rest));
         assert_eq!(budget.used(), 0);
     }
 

@@ -18,6 +18,11 @@ use super::shed::{Shed, ShedCounts};
 /// under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
 
+/// The estimated duration from which short work waits until other tasks have had a turn. Without
+/// that, one connection could have many such requests answered in a row, while a caller with a
+/// tiny request waits for all of them.
+const YIELD_FROM: Duration = Duration::from_micros(50);
+
 /// The number of long requests per core that are always admitted, however long they take. An idle
 /// node therefore accepts all work.
 const BULK_PER_CORE: usize = 1;
@@ -263,18 +268,24 @@ impl PeerBulk {
     }
 
     /// Admits work whose request body has now arrived, so that its duration can be estimated
-    /// better. If `pass` is a permit, the work was admitted before, and only resumes. Short work
-    /// without a permit needs none, and the result is then `None`.
+    /// better. If `pass` is a permit, the work was already admitted, and continues with the new
+    /// estimate. Short work needs no permit, so without `pass` the result is `None`. Unless it is
+    /// very short, this method yields to other tasks before it returns.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
-    pub fn go_on(
+    pub async fn go_on(
         &self,
         pass: Option<BulkPass>,
         estimate: Duration,
     ) -> Result<Option<BulkPass>, Shed> {
         match pass {
-            None if estimate <= SHORT_MAX => Ok(None),
+            None if estimate <= SHORT_MAX => {
+                if estimate >= YIELD_FROM {
+                    tokio::task::yield_now().await;
+                }
+                Ok(None)
+            }
             None => self.enter(estimate).map(Some),
             Some(mut pass) => {
                 pass.pause();
@@ -401,21 +412,34 @@ mod tests {
         assert_eq!(counts.of(Shed::Bulk), 1);
     }
 
-    #[test]
-    fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
+    #[tokio::test]
+    async fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
         let (requests, counts) = requests(100_000);
         let bulk = requests.bulk_of(peer(1));
         let few = BULK_PER_CORE * requests.cores;
-        let long: Vec<_> = (0..few)
-            .map(|_| bulk.go_on(None, Duration::from_secs(1)))
-            .collect();
+        let mut long = Vec::new();
+        for _ in 0..few {
+            long.push(bulk.go_on(None, Duration::from_secs(1)).await);
+        }
         assert!(long.iter().all(|pass| matches!(pass, Ok(Some(_)))));
-        assert!(matches!(bulk.go_on(None, SHORT_MAX), Ok(None)));
-        assert_eq!(
-            bulk.go_on(None, SHORT_MAX + Duration::from_nanos(1)).err(),
-            Some(Shed::Bulk)
-        );
+        assert!(matches!(bulk.go_on(None, SHORT_MAX).await, Ok(None)));
+        let longer = SHORT_MAX + Duration::from_nanos(1);
+        assert_eq!(bulk.go_on(None, longer).await.err(), Some(Shed::Bulk));
         assert_eq!(counts.of(Shed::Bulk), 1);
+    }
+
+    #[tokio::test]
+    async fn short_work_gives_other_tasks_a_turn_unless_it_is_very_short() {
+        let (requests, _) = requests(100_000);
+        let bulk = requests.bulk_of(peer(1));
+        let has_run = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&has_run);
+        tokio::spawn(async move { count.fetch_add(1, Ordering::Relaxed) });
+        let very_short = YIELD_FROM - Duration::from_nanos(1);
+        for (estimate, turns) in [(very_short, 0), (YIELD_FROM, 1)] {
+            assert!(matches!(bulk.go_on(None, estimate).await, Ok(None)));
+            assert_eq!(has_run.load(Ordering::Relaxed), turns, "{estimate:?}");
+        }
     }
 
     #[test]

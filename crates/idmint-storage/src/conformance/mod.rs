@@ -68,6 +68,8 @@ suite! { $
         a_number_that_was_skipped_after_a_restore_is_void,
         templates_of_the_first_start_stay_and_no_text_is_written_twice,
         a_changed_text_is_compared_with_the_numbers_that_were_written,
+        a_series_does_not_repeat_its_own_plain_digits,
+        a_higher_start_does_not_hide_texts_that_a_begun_series_repeats,
         the_series_whose_texts_change_are_named_with_their_next_numbers,
         a_closed_series_gives_no_number_and_keeps_those_it_has,
         of_a_number_and_a_close_at_once_one_comes_first,

@@ -521,8 +521,8 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
     records.agree_on_rules(&plain).expect("the first start");
     write(9, "a", &plain);
     // The text acme-10 can mean the number 1 followed by its check digit 0, or the number 10
-    // without a check digit. In a fleet, another node can still write the number 10 by the earlier
-    // rules, so the change is refused there.
+    // without a check digit. In a fleet, another node may still use the earlier rules and write the
+    // number 10, so the fleet refuses the change.
     let agreed = records.agree_on_rules(&luhn);
     assert_eq!(agreed.is_ok(), !records.is_shared(), "{agreed:?}");
     records.agree_on_rules(&other).expect("no text is equal");
@@ -546,6 +546,112 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
     records.agree_on_rules(&alone).expect("no text is equal");
 }
 
+pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) {
+    let rules = |name: &str, text: &str, check| {
+        let pattern = SeriesPattern::from_text(name).expect("a pattern");
+        let rule = NumberRule {
+            template: NumberTemplate::from_text(text).expect("a template"),
+            check,
+            ..NumberRule::new("order", pattern)
+        };
+        NumberRules::new(vec![rule]).expect("one rule")
+    };
+    let write = |name: &str, count, rules: &NumberRules| {
+        let name = series(name);
+        let head = head_of(records, &name);
+        let key = format!("after {}", head.as_ref().map_or(0, |head| head.last));
+        let plan = in_form(given_plan(&name, count, &key, head), rules.form(&name));
+        let plans = std::slice::from_ref(&plan);
+        records.write(plans).expect("nothing was written meanwhile");
+    };
+    let refused = |rules: &NumberRules, expected: [&str; 2]| {
+        let error = records.agree_on_rules(rules).expect_err(expected[0]);
+        assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+        let text = error.to_string();
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+    };
+    let agree = |rules: &NumberRules| records.agree_on_rules(rules).expect("no text is equal");
+    let [luhn, mod97] = [NumberCheck::Luhn, NumberCheck::Mod97].map(Some);
+
+    // Plain digits would write the texts 1001 to 1012 again, for the numbers 1001 to 1012.
+    let one = rules("orders", "1{n:03}", None);
+    agree(&one);
+    write("orders", 12, &one);
+    let example = "of orders and number 10";
+    refused(
+        &rules("orders", "{n}", None),
+        ["numbers.order.text", example],
+    );
+    refused(&NumberRules::default(), ["without a rule", example]);
+    let none = rules("other", "C{n}", None);
+    refused(&none, ["without a rule", example]);
+    agree(&rules("orders", "B{n}", None));
+    let close = close_plan(&series("orders"), head_of(records, &series("orders")));
+    records.write(&[close]).expect("nothing was written since");
+    agree(&none);
+
+    // Numbers without a check digit, then with one, and then without one again. In a fleet, another
+    // node may still write later numbers without a check digit.
+    let [plain, checked] = [None, luhn].map(|check| rules("tills", "{n}", check));
+    agree(&plain);
+    write("tills", 9, &plain);
+    let agreed = records.agree_on_rules(&checked);
+    assert_eq!(agreed.is_ok(), !records.is_shared(), "{agreed:?}");
+    agree(&rules("tills", "T{n}", None));
+    agree(&checked);
+    write("tills", 9, &checked);
+    refused(&plain, ["numbers.order.text", "of tills and number"]);
+
+    // The text of a number with two check digits can be that of a number with one.
+    agree(&rules("tills", "T{n}", None));
+    let two = rules("tills", "{n}", mod97);
+    agree(&two);
+    write("tills", 50, &two);
+    refused(&checked, ["numbers.order.text", "of tills and number"]);
+}
+
+pub fn a_higher_start_does_not_hide_texts_that_a_begun_series_repeats(records: &dyn RecordStore) {
+    let rules = |name: &str, text: &str, check, start| {
+        let pattern = SeriesPattern::from_text(name).expect("a pattern");
+        let bounds = NumberBounds {
+            start,
+            ..NumberBounds::default()
+        };
+        let rule = NumberRule {
+            template: NumberTemplate::from_text(text).expect("a template"),
+            check,
+            bounds,
+            ..NumberRule::new("order", pattern)
+        };
+        NumberRules::new(vec![rule]).expect("one rule")
+    };
+    // The first numbers have a check digit. The rule without one has a higher start, but the series
+    // continues with its next number. So the text of number 1 would also be that of a later number,
+    // which is below that start.
+    for (name, text) in [
+        ("tills", "{n}"),
+        ("desks", "A{n}"),
+        ("shop*", "{series}-{n}"),
+    ] {
+        let luhn = rules(name, text, Some(NumberCheck::Luhn), 1);
+        records.agree_on_rules(&luhn).expect("nothing is written");
+        let series = series(&name.replace('*', ""));
+        let plan = given_plan(&series, 9, name, head_of(records, &series));
+        let plan = in_form(plan, luhn.form(&series));
+        records.write(&[plan]).expect("nothing was written before");
+        for start in [1, 1_000] {
+            let plain = rules(name, text, None, start);
+            let error = records.agree_on_rules(&plain).expect_err(name);
+            assert_eq!(error.failure_kind(), FailureKind::Disagrees, "{name}");
+            let (error, repeated) = (error.to_string(), luhn.form(&series).text(1));
+            let repeated = format!("{repeated:?} would be number 1 of {series}");
+            assert!(error.contains(&repeated), "{start}: {error}");
+        }
+        let close = close_plan(&series, head_of(records, &series));
+        records.write(&[close]).expect("nothing was written since");
+    }
+}
+
 pub fn the_series_whose_texts_change_are_named_with_their_next_numbers(records: &dyn RecordStore) {
     let rule = |name: &str, pattern: &str, text: &str| NumberRule {
         template: NumberTemplate::from_text(text).expect("a template"),
@@ -566,7 +672,7 @@ pub fn the_series_whose_texts_change_are_named_with_their_next_numbers(records: 
     records
         .write(&[close])
         .expect("nothing was written meanwhile");
-    // A more specific rule takes a7 away.
+    // A more specific rule now applies to the series a7.
     let one = rule("one", "a7", "B{n}");
     assert_eq!(
         agree(&[all, one.clone()]),

@@ -7,6 +7,10 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
+/// The maximum number of days by which the recorded request keys may be ahead of today, if all keys
+/// of later days have the same day. Keys further ahead were probably recorded by a wrong clock.
+const LONE_DAY_MAX: u32 = 31;
+
 /// A completed request with an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoneRequest {
@@ -71,6 +75,24 @@ pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventT
         .min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
 }
 
+/// Returns the earliest time at which to record a request key if the clock shows `now`. `days` are
+/// the days on which keys were recorded earlier, in ascending order.
+///
+/// If the clock is behind these days, the result is the start of the latest one. On an earlier day,
+/// the key would already be among [the days to remove](days_to_forget) once the clock is corrected.
+/// A wrong clock may have recorded a day far in the future. So if the only day after today is more
+/// than a month ahead, the result is `now`. Otherwise all keys would be kept until that day.
+pub(crate) fn recorded_min(days: &[WrittenDay], now: EventTime) -> EventTime {
+    let today = WrittenDay::of(now);
+    let later = &days[days.partition_point(|day| *day <= today)..];
+    match later {
+        [] => now,
+        [lone] if lone.number() - today.number() > LONE_DAY_MAX => now,
+        [.., latest] => EventTime::from_micros(latest.begins().get() / 1_000)
+            .expect("64 bits of nanoseconds are fewer microseconds"),
+    }
+}
+
 /// Returns the days at the beginning of `days` whose request keys can be removed, because all of
 /// them were recorded before `since`. `days` must be sorted.
 ///
@@ -111,6 +133,21 @@ mod tests {
             at(0),
             "fewer days than three: all"
         );
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_records_keys_on_the_latest_day() {
+        let days = |numbers: &[u32]| -> Vec<_> {
+            let days = numbers.iter().copied();
+            days.map(WrittenDay::numbered).collect()
+        };
+        let now = EventTime::from_micros(10 * DAY_MICROS + 5).expect("in range");
+        let day = |written: &[u32]| WrittenDay::of(recorded_min(&days(written), now)).number();
+        for written in [&[][..], &[8, 9], &[9, 10], &[9, 10, 42], &[400]] {
+            assert_eq!(recorded_min(&days(written), now), now, "{written:?}");
+        }
+        assert_eq!((day(&[9, 11]), day(&[10, 41])), (11, 41));
+        assert_eq!((day(&[18, 19, 20]), day(&[9, 400, 401])), (20, 401));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod written_day;
 
 pub use conjunction_store::ConjunctionStore;
 pub use done_request::DoneRequest;
+pub(crate) use done_request::recorded_min;
 pub use done_request::remembered_among;
 pub use done_request::{days_to_forget, remembered_since};
 pub use ledger_store::{LedgerStore, LedgerSummary, StoredAppend};

@@ -19,7 +19,7 @@ const SERIES_PAGE: usize = 1_000;
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
-/// removed, except that a plan can replace the wrong first number of a series.
+/// removed, except that the first number of a series can be corrected.
 pub trait NumberStore {
     /// Returns the last number of a series, and whether the series is closed.
     ///
@@ -198,8 +198,8 @@ pub trait NumberStore {
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a new template writes a text that
-    /// an earlier template can have written for another number. Returns another kind of error if the
-    /// store cannot be read or written.
+    /// an earlier template can have written for another number. Returns another kind of error if
+    /// the store cannot be read or written.
     fn agree_on_templates(&self, rules: &NumberRules) -> Result<AgreedRules, StoreError> {
         loop {
             let (before, now) = (self.templates()?, KeptTemplates::of_rules(rules));
@@ -232,9 +232,10 @@ pub trait NumberStore {
     ) -> Result<(), StoreError> {
         let all: Vec<_> = history
             .all()
-            .map(|former| (former.clone(), former.bounds))
+            .map(|former| (former.clone(), from_one(former.bounds)))
             .collect();
-        let conflicts = rules.conflicts_with(&all, &BTreeMap::new());
+        let from_first = |rule: &NumberRule| (rule.name.clone(), from_one(rule.bounds).start);
+        let conflicts = rules.conflicts_with(&all, &rules.rules().map(from_first).collect());
         let conflicting = all.into_iter().zip(conflicts);
         let mut suspects = Vec::new();
         for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
@@ -245,35 +246,78 @@ pub trait NumberStore {
             }
         }
         if suspects.is_empty() {
-            return Ok(());
+            return self.check_plain_digits(rules, history);
         }
         let mut next = BTreeMap::new();
-        for rule in rules.rules() {
-            let series = rule.pattern.only().map(SeriesName::from_text);
-            if let Some(Ok(series)) = series
-                && let Some(head) = self.series_head(&series)?
+        self.for_each_series(&every_series(), &mut |found| {
+            if let Some(rule) = rules.of(found.series.as_str())
+                && takes_numbers(found, rules)
             {
-                next.insert(rule.name.clone(), head.last.saturating_add(1));
+                let own = found.last.saturating_add(1);
+                let lowest = next.entry(rule.name.clone()).or_insert(own);
+                *lowest = own.min(*lowest);
             }
-        }
+            Ok(true)
+        })?;
         let conflicts = rules.conflicts_with(&suspects, &next);
         for ((former, _), conflict) in suspects.iter().zip(conflicts) {
-            if let Some(FormerConflict { rule, conflict }) = conflict {
+            if let Some(conflict) = conflict {
                 let FormerTemplate {
                     pattern, template, ..
                 } = former;
-                let found = match conflict {
-                    Some(conflict) => conflict.to_string(),
-                    None => "the two have too many texts to compare them all".to_owned(),
-                };
-                let text = format!(
-                    "numbers.{rule}.text could repeat a text that {pattern} has written as {template}: {found}; restore \
-                     the old settings of numbers.{rule}, or choose a text that differs from all earlier ones"
-                );
-                return Err(StoreError::new(FailureKind::Disagrees, text));
+                let earlier = format!("{pattern} has written as {template}");
+                return Err(repeated_text(&conflict, &earlier));
             }
         }
-        Ok(())
+        self.check_plain_digits(rules, history)
+    }
+
+    /// Checks that no series repeats one of its own texts after its form has changed from or to
+    /// plain digits. [`NumberRules::conflicts_with`] does not compare plain digits.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a series could repeat a text, and
+    /// another kind of error if the store cannot be read.
+    fn check_plain_digits(
+        &self,
+        rules: &NumberRules,
+        history: &TemplateHistory,
+    ) -> Result<(), StoreError> {
+        self.for_each_series(&every_series(), &mut |found| {
+            if !takes_numbers(found, rules) {
+                return Ok(true);
+            }
+            let series = &found.series;
+            let next = found.last.saturating_add(1);
+            for former in history.forms(series) {
+                let conflict = |written: &NumberBounds| {
+                    rules.conflict_in_series(series, &former, *written, next)
+                };
+                let last = history.last().map(|last| last.form(series));
+                let is_in_use = self.is_shared() && last.as_ref() == Some(&former);
+                let whole = NumberBounds {
+                    start: found.first,
+                    max: match is_in_use {
+                        true => NumberBounds::default().max,
+                        false => found.last,
+                    },
+                };
+                // Read the stored forms only if there is a conflict, because reading takes longer.
+                let mut repeated = conflict(&whole);
+                if repeated.is_some() && !is_in_use {
+                    let written = self.written_in(found, Some(&former))?;
+                    repeated = written.iter().find_map(conflict);
+                }
+                if let Some(repeated) = repeated {
+                    let earlier = match is_in_use {
+                        false => format!("the series {series} has written"),
+                        true => format!("other nodes may still write in the series {series}"),
+                    };
+                    return Err(repeated_text(&repeated, &earlier));
+                }
+            }
+            Ok(true)
+        })
     }
 
     /// `true` if other processes can issue numbers in this store at the same time as this process.
@@ -284,8 +328,9 @@ pub trait NumberStore {
     /// Returns the range of the numbers that this template has written, or `None` if it has written
     /// none. A number without a stored form may have been written by any template.
     ///
-    /// In a shared store, another node may still write by a template of the last start. Such a
-    /// template has written all its numbers, unless no series with its pattern has any.
+    /// In a shared store, another node may still use a template of the last start. Such a template
+    /// counts as having written all numbers within its bounds, if any series of its pattern has
+    /// numbers.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -299,45 +344,51 @@ pub trait NumberStore {
         let kinds = self.kinds()?.unwrap_or_default();
         let mut written: Option<NumberBounds> = None;
         self.for_each_series(&former.pattern, &mut |found| {
-            let SeriesSummary {
-                series,
-                first,
-                last,
-                ..
-            } = found;
+            let series = &found.series;
             let is_of_pattern = former.pattern.matches(series.as_str());
             if !found.has_numbers() || !is_of_pattern || kinds.of(series) != "gapless" {
                 return Ok(true);
             }
             if is_in_use {
-                written = Some(former.bounds);
+                written = Some(from_one(former.bounds));
                 return Ok(false);
             }
-            let form = former.form_of(series);
-            let changes = self.forms(series, *first..=*last)?;
-            let mut parts = vec![(*first, None)];
-            parts.extend(changes.into_iter().map(|it| (it.from, Some(it.form))));
-            let ends = parts.iter().skip(1).map(|(from, _)| from.saturating_sub(1));
-            let ends: Vec<_> = ends.chain([*last]).collect();
-            for ((from, stored), end) in parts.into_iter().zip(ends) {
-                if from <= end && (stored.is_none() || stored == form) {
-                    let known = written.unwrap_or(NumberBounds {
-                        start: from,
-                        max: end,
-                    });
-                    written = Some(NumberBounds {
-                        start: known.start.min(from),
-                        max: known.max.max(end),
-                    });
-                }
+            for part in self.written_in(found, former.form_of(series).as_ref())? {
+                let known = written.unwrap_or(part);
+                written = Some(NumberBounds {
+                    start: known.start.min(part.start),
+                    max: known.max.max(part.max),
+                });
             }
             Ok(true)
         })?;
         Ok(written)
     }
 
-    /// Returns the series whose next number is written in another form than by the templates of the
-    /// last start. The series are grouped by rule.
+    /// Returns the ranges of the numbers that a series may have written in this form. A number
+    /// without a stored form may have been written in any form.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn written_in(
+        &self,
+        found: &SeriesSummary,
+        form: Option<&NumberForm>,
+    ) -> Result<Vec<NumberBounds>, StoreError> {
+        let changes = self.forms(&found.series, found.first..=found.last)?;
+        let mut parts = vec![(found.first, None)];
+        parts.extend(changes.into_iter().map(|it| (it.from, Some(it.form))));
+        let ends = parts.iter().skip(1).map(|(from, _)| from.saturating_sub(1));
+        let ends: Vec<_> = ends.chain([found.last]).collect();
+        let ranges = parts.into_iter().zip(ends).map(|((start, stored), max)| {
+            let is_in_form = stored.is_none() || stored.as_ref() == form;
+            (is_in_form && start <= max).then_some(NumberBounds { start, max })
+        });
+        Ok(ranges.flatten().collect())
+    }
+
+    /// Returns the series whose next number would be written differently than at the last start.
+    /// The series are grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -463,6 +514,49 @@ pub trait NumberStore {
         }
         self.keep_kinds(now)
     }
+}
+
+/// Returns the error for a text that the configured rules could write again. `earlier` says which
+/// series have written the text.
+/// Returns these bounds from the first number on. A series that began before its start was raised
+/// has lower numbers than its start.
+fn from_one(bounds: NumberBounds) -> NumberBounds {
+    NumberBounds {
+        start: bounds.start.min(NumberBounds::default().start),
+        ..bounds
+    }
+}
+
+fn every_series() -> SeriesPattern {
+    SeriesPattern::from_text("*").expect("a star is a pattern")
+}
+
+/// `true` if the series has begun, and gets further numbers without gaps.
+fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
+    let is_gapless = rules.kind(&found.series) == NumberKind::Gapless;
+    found.has_numbers() && found.closed.is_none() && is_gapless
+}
+
+fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
+    let [what, settings] = match &found.rule {
+        Some(rule) => [
+            format!("numbers.{rule}.text"),
+            format!("settings of numbers.{rule}"),
+        ],
+        None => [
+            "plain digits, without a rule in [numbers],".to_owned(),
+            "rule in [numbers]".to_owned(),
+        ],
+    };
+    let example = match &found.conflict {
+        Some(conflict) => conflict.to_string(),
+        None => "the two have too many texts to compare them all".to_owned(),
+    };
+    let text = format!(
+        "{what} could repeat a text that {earlier}: {example}; restore the old {settings}, or choose a text that \
+         differs from all earlier ones"
+    );
+    StoreError::new(FailureKind::Disagrees, text)
 }
 
 /// The result of comparing the configured rules with the stored numbers.

@@ -1,15 +1,16 @@
 //! The sweep that removes old anchors, the first reports of conjunctions. The sweep runs once a day
-//! while the writer thread is idle, and checks up to 10 000 anchors at a time.
+//! while the writer thread is idle, and checks up to 10 000 anchors at a time. If the thread is not
+//! idle for a day, the sweep runs between its requests.
 //!
 //! The age of an anchor is judged by times that nodes have written. The anchor's time of closest
 //! approach (TCA) alone is not enough, because any caller can choose it. A single clock is not
 //! enough either, because it may be wrong. So the sweep uses these rules:
 //!
 //! ```text
-//! judged by   the earliest of   the clock, or in a fleet the median of the times its clocks wrote;
-//!                               the third-last day on which a request with a key was recorded
-//!                               or a report was counted
-//! old is      an anchor whose TCA and last report are both before this time minus the retention
+//! reference time   the earlier of   the clock, or in a fleet the median of its nodes' clocks;
+//!                                   the third-last day on which a request with a key was recorded
+//!                                   or a report was counted
+//! old anchor       its TCA and last report are both before the reference time minus the retention
 //! ```
 //!
 //! An anchor without a report count does not show when it was last reported. Either the node was
@@ -27,8 +28,13 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The maximum number of anchors that one step of the sweep checks. A step takes some milliseconds.
-const STEP_LEN: usize = 10_000;
+/// The maximum number of anchors that one step of the sweep checks. A step takes some milliseconds,
+/// or up to some hundred round trips to the etcd of a fleet.
+const STEP_LEN: usize = 2_000;
+
+/// The minimum time between two steps of an overdue sweep. During this time, the thread writes the
+/// records of queued requests.
+const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of the sweep, which removes anchors (first reports of conjunctions) that are older
 /// than the configured retention.
@@ -41,8 +47,10 @@ pub(super) struct AnchorSweep {
     /// The latest three days on which records were written, according to all records that the
     /// sweeps have read so far.
     days: LastDays,
-    /// The time at which the next step of the sweep is due, measured like [`Clock::runs_for`].
+    /// The time at which the next sweep is due, measured like [`Clock::runs_for`].
     due: Duration,
+    /// The time before which an overdue sweep takes no further step, measured like `due`.
+    paused_until: Duration,
 }
 
 impl AnchorSweep {
@@ -53,6 +61,7 @@ impl AnchorSweep {
             after: None,
             days: LastDays::default(),
             due: Duration::ZERO,
+            paused_until: Duration::ZERO,
         }
     }
 
@@ -61,7 +70,12 @@ impl AnchorSweep {
         clock.runs_for() >= self.due
     }
 
-    /// Checks the next stored anchors (at most 10 000), and removes the old anchors among them.
+    /// `true` if the next step has been due for a day, because the writer thread was never idle.
+    pub(super) fn is_overdue(&self, clock: &Clock) -> bool {
+        clock.runs_for() >= self.paused_until.max(self.due + PAUSE)
+    }
+
+    /// Checks the next stored anchors (at most 2 000), and removes the old anchors among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.
@@ -70,6 +84,7 @@ impl AnchorSweep {
         records: &dyn RecordStore,
         clock: &Clock,
     ) -> Result<(), StoreError> {
+        self.paused_until = clock.runs_for() + STEP_PAUSE;
         let Some(now) = records.judging_time(clock.now())? else {
             return Ok(());
         };
@@ -357,25 +372,46 @@ mod tests {
     }
 
     #[test]
+    fn a_report_that_was_counted_while_the_clock_was_set_back_ages_no_anchor() {
+        let records = anchors_of(1..=5);
+        [28, 29, 30]
+            .into_iter()
+            .for_each(|day| report(&records, day, day - 26));
+        report(&records, 30, 5);
+        report(&records, 2, 5);
+        let clock = ManualClock::at(at(30)).clock();
+        let mut sweep = AnchorSweep::new(10 * DAY);
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(
+            left(&records),
+            [2, 3, 4, 5],
+            "anchor 1 was never reported; anchor 5 was reported on day 30"
+        );
+    }
+
+    #[test]
     fn a_sweep_goes_on_where_it_was() {
         let count = u32::try_from(STEP_LEN).expect("small") + 5;
         let records = anchors_of(1..=count);
         let days = [20_001, 20_002, 20_003];
         days.into_iter()
-            .for_each(|day| report(&records, day, day - 10_000));
-        let (clock, mut sweep) = (
-            ManualClock::at(at(20_003)).clock(),
-            AnchorSweep::new(15_000 * DAY),
-        );
+            .for_each(|day| report(&records, day, day - 18_000));
+        let hand = ManualClock::at(at(20_003));
+        let (clock, mut sweep) = (hand.clock(), AnchorSweep::new(19_000 * DAY));
+        hand.advance(2 * DAY);
+        assert!(sweep.is_overdue(&clock));
         sweep.step(&records, &clock).expect("memory");
         assert_eq!(
             left(&records)[..6],
-            [1, 2, 3, 4, 5, 5001],
+            [1, 2, 3, 4, 5, 1001],
             "the earliest were not looked at yet"
         );
         assert!(sweep.is_due(&clock));
+        assert!(!sweep.is_overdue(&clock), "requests have their turn");
+        hand.advance(STEP_PAUSE);
+        assert!(sweep.is_overdue(&clock));
         sweep.step(&records, &clock).expect("memory");
-        assert_eq!(left(&records)[..2], [5001, 5002]);
+        assert_eq!(left(&records)[..2], [1001, 1002]);
         assert!(!sweep.is_due(&clock));
     }
 }

@@ -2,6 +2,7 @@
 //! writes the plans in as few transactions as possible. Each reply is sent only once its plans are
 //! durable.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -18,7 +19,7 @@ use super::report_counts::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
 use super::round::{self, Decided, RoundTimes};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
-use crate::records::{RecordPlan, Records, WriteError};
+use crate::records::{RecordPlan, Records, WriteError, WrittenDay};
 use idmint_core::minting::Durable;
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_records::ledger::EventTime;
@@ -55,6 +56,8 @@ pub(super) struct RecordWriter {
     /// The earliest time at which the thread may try again to reopen the store after a failed
     /// write.
     reopen_at: UnixNanos,
+    /// The days on which request keys had been recorded before the first append of this process.
+    earlier_days: OnceCell<Vec<WrittenDay>>,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,
     /// The sweep that removes old anchors, if a retention is configured.
@@ -82,6 +85,7 @@ impl RecordWriter {
             clock,
             waiting,
             reopen_at: UnixNanos::default(),
+            earlier_days: OnceCell::new(),
             request_sweep: RequestSweep::default(),
             anchor_sweep: retention.map(AnchorSweep::new),
             report_counts,
@@ -96,9 +100,11 @@ impl RecordWriter {
     pub(super) fn run(mut self) -> Result<(), StoreError> {
         while let Some(first) = self.next_job()? {
             self.serve(first)?;
-            // Remove old request keys even under constant load, so that removal keeps up with new
-            // requests.
+            // Remove old request keys and anchors even under constant load, so that removal keeps
+            // up with new requests. Anchors are fewer, so they usually wait until the thread is
+            // idle.
             self.forget_requests()?;
+            self.forget_anchors(AnchorSweep::is_overdue)?;
             self.write_tallies()?;
             self.look_at_hold();
         }
@@ -124,7 +130,7 @@ impl RecordWriter {
                 Err(RecvTimeoutError::Timeout) => {
                     self.write_tallies()?;
                     self.forget_requests()?;
-                    self.forget_anchors()?;
+                    self.forget_anchors(AnchorSweep::is_due)?;
                     self.look_at_hold();
                 }
             }
@@ -161,14 +167,18 @@ impl RecordWriter {
             .write(|report_counts| self.records.add_reports(report_counts))
     }
 
-    fn forget_anchors(&mut self) -> Result<(), StoreError> {
+    /// Removes old anchors if the sweep is due according to `is_due`.
+    fn forget_anchors(
+        &mut self,
+        is_due: impl Fn(&AnchorSweep, &Clock) -> bool,
+    ) -> Result<(), StoreError> {
         if !self.is_open() || !may_forget(&self.clock) {
             return Ok(());
         }
         let Some(sweep) = self
             .anchor_sweep
             .as_mut()
-            .filter(|sweep| sweep.is_due(&self.clock))
+            .filter(|sweep| is_due(sweep, &self.clock))
         else {
             return Ok(());
         };
@@ -345,12 +355,13 @@ impl RecordWriter {
         }
     }
 
-    fn times(&self) -> RoundTimes {
+    fn times(&self) -> RoundTimes<'_> {
         let now = EventTime::from_micros(self.clock.now().get() / 1_000)
             .expect("64 bits of nanoseconds are fewer microseconds");
         RoundTimes {
             event: check_append_clock(&self.clock).map(|()| now),
             number: check_clock(&self.clock).map(|()| now),
+            earlier_days: &self.earlier_days,
         }
     }
 }

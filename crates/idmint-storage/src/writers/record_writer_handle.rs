@@ -16,12 +16,12 @@ use super::record_writer::RecordWriter;
 use super::report_counts::ReportTallies;
 use super::round::{Appended, Numbered};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
-use crate::records::{AnchorKey, RecordStore, Records};
-use idmint_core::time::Clock;
-use idmint_records::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen};
+use crate::records::{AnchorKey, LedgerSummary, RecordStore, Records};
+use idmint_core::time::{Clock, UnixTime};
+use idmint_records::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen, Tca};
 use idmint_records::ledger::{
-    CloseRequest, ClosedSeries, GivenNumbers, LedgerRequest, NumberRequest, ResumeRequest,
-    SeriesName, VoidRequest, VoidedNumber,
+    CloseRequest, ClosedSeries, GivenNumbers, LedgerId, LedgerRequest, NumberRequest,
+    ResumeRequest, SeriesName, VoidRequest, VoidedNumber,
 };
 
 /// The maximum number of reports in a request for which the stored anchors are looked up on the
@@ -32,11 +32,17 @@ const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 /// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
+/// The maximum difference between this node's clock and the time by which another node of the fleet
+/// judges the age of an anchor.
+const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
+
 /// A handle to the writer thread that writes records durably.
 #[derive(Debug)]
 pub struct RecordWriterHandle {
     records: Records,
     clock: Arc<Clock>,
+    /// The time for which anchors are kept at least, or `None` if they are kept forever.
+    retention: Option<Duration>,
     /// The report counts that are not stored yet.
     report_counts: Arc<ReportTallies>,
     /// The queue of jobs for the writer thread, or `None` once this handle is being dropped.
@@ -83,6 +89,7 @@ impl RecordWriterHandle {
         RecordWriterHandle {
             records,
             clock,
+            retention,
             report_counts,
             jobs: Some(jobs),
             failed,
@@ -136,7 +143,7 @@ impl RecordWriterHandle {
     /// Creates a ledger, or appends events to an existing one. The events are durable when this
     /// method returns.
     ///
-    /// Dropping the future only ends the wait. The append may be done nevertheless.
+    /// Dropping the future does not cancel the append once the writer thread has the request.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the events were not appended, or if the outcome is unknown.
@@ -144,8 +151,24 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
+    /// Returns a ledger to which this caller has just appended.
+    ///
+    /// # Errors
+    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. All other errors mean that
+    /// nothing was written, which would be wrong because the events are durable.
+    pub async fn read_appended(
+        &self,
+        ledger: LedgerId,
+    ) -> Result<Option<LedgerSummary>, RecordError> {
+        let read = move |records: &dyn RecordStore| records.ledger(ledger);
+        self.read_aside(read).await.map_err(|error| {
+            log_unreadable(&error);
+            RecordError::Unknown
+        })
+    }
+
     /// Issues the next numbers of a series. The numbers are durable when this method returns.
-    /// Dropping the future only ends the wait.
+    /// Dropping the future does not cancel the request once the writer thread has it.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were issued, or if the outcome is unknown.
@@ -162,14 +185,18 @@ impl RecordWriterHandle {
     /// once the series has issued more numbers.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the series was possibly not resumed.
+    /// Returns [`RecordError`] if the series was possibly not resumed. The error is
+    /// [`RecordError::Unknown`] if the skipped numbers may already be stored.
     pub async fn resume(
         &self,
         request: ResumeRequest,
     ) -> Result<Option<GivenNumbers>, RecordError> {
         let series = request.series.clone();
         let skipped = self.send(request).await?;
-        self.end_hold(Some(series)).await?;
+        let ended = self.end_hold(Some(series)).await;
+        // The skipped numbers are already durable, so an error that says "nothing was written"
+        // would be wrong.
+        ended.map_err(|_| RecordError::Unknown)?;
         Ok(skipped)
     }
 
@@ -187,7 +214,7 @@ impl RecordWriterHandle {
     }
 
     /// Voids a number of a series. The change is durable when this method returns. Dropping the
-    /// future only ends the wait.
+    /// future does not cancel the request once the writer thread has it.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the number was not voided, or if the outcome is unknown.
@@ -213,8 +240,14 @@ impl RecordWriterHandle {
     /// Groups reports into conjunctions (close approaches of two objects). The anchors of new
     /// conjunctions are durable when this method returns.
     ///
+    /// Reports that join a conjunction near the end of its retention are counted in the store
+    /// before this method returns. Otherwise, a sweep could remove the conjunction before it sees
+    /// the report, even a sweep of another node.
+    ///
     /// # Errors
-    /// Returns [`RecordError`] if the reports were not grouped, or if the outcome is unknown.
+    /// Returns [`RecordError`] if the reports were not grouped, if the outcome is unknown, or if
+    /// there are too many reports to count and their counts cannot be written. The call may be
+    /// repeated.
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let (request, stored) = self.with_neighbours(request).await?;
         let (format, reports) = (
@@ -225,12 +258,36 @@ impl RecordWriterHandle {
             Some(known) => known,
             None => self.send(request).await?,
         };
-        let at = self.clock.now();
+        let (at, mut are_counts_due) = (self.clock.now(), false);
         for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
-            self.report_counts
-                .count(&format, pair, grouped.anchor, Seen { at, tca });
+            let count = || {
+                self.report_counts
+                    .count(&format, pair, grouped.anchor, Seen { at, tca })
+            };
+            let is_counted = count();
+            if grouped.created == Some(false) && self.may_be_swept(grouped.anchor) {
+                are_counts_due = true;
+                if !is_counted {
+                    self.send(Arc::clone(&self.report_counts)).await?;
+                    count();
+                }
+            }
+        }
+        if are_counts_due {
+            // If the write fails, the counts stay in memory, and this node writes them before its
+            // next sweep.
+            let _ = self.send(Arc::clone(&self.report_counts)).await;
         }
         Ok(grouped)
+    }
+
+    /// `true` if a sweep may soon remove an anchor with this time of closest approach, unless a new
+    /// report is counted.
+    fn may_be_swept(&self, anchor: Tca) -> bool {
+        self.retention.is_some_and(|retention| {
+            let soon = self.clock.now().after(CLOCKS_APART_MAX);
+            UnixTime::from(anchor).after(retention) < UnixTime::from(soon)
+        })
     }
 
     /// Attaches external ids (ids that other originators gave to conjunctions) to stored anchors.

@@ -8,10 +8,11 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::embedded::simulation::{Fault, SimulatedDatabase};
-use crate::samples::{NOW, append, create, number_request, reports, series};
+use crate::samples::{NOW, anchor_of, append, create, number_request, reports, series};
 use crate::writers::record_writer::REOPEN_EVERY;
 use idmint_core::minting::Refusal;
 use idmint_core::time::{ManualClock, UnixNanos};
+use idmint_records::conjunction::Pair;
 use idmint_records::ledger::{AppendRefusal, KeyHash, LedgerId};
 
 const EIO: i32 = 5;
@@ -480,6 +481,54 @@ fn while_the_disk_is_full_only_new_records_are_refused_and_that_is_said_until_on
         }
         new().expect("there is room");
     }
+}
+
+#[test]
+fn reports_that_join_at_the_end_of_a_retention_are_counted_in_the_store_before_the_answer() {
+    let Bench {
+        runtime,
+        hand,
+        records,
+        ..
+    } = Bench::new();
+    let clock = Arc::new(hand.clock());
+    let retention = Some(Duration::from_hours(365 * 24));
+    let writer = RecordWriterHandle::start(records.clone(), Arc::clone(&clock), retention);
+    // These conjunctions are three years old.
+    let [first, second] = [0, 10_000_000].map(|delta| {
+        let anchor = anchor_of("conjunction", (1, 2), 1_706_745_600_000_000 + delta, 0);
+        records.write(&[anchor]).expect("the disk works");
+        reports(&[delta], 1, 2)
+    });
+    let counted = || {
+        let anchors = records.anchors(None, 9).expect("readable");
+        let counts = anchors.iter().filter_map(|anchor| anchor.report_count);
+        counts.filter(|count| count.last.at == clock.now()).count()
+    };
+    // The thread writes counts after its first request, and then not for ten seconds.
+    for key in [1, 2] {
+        let appended = writer.append(create(&format!("ledger {key}"), key));
+        runtime.block_on(appended).expect("was appended");
+    }
+    runtime.block_on(writer.group(first)).expect("it joins");
+    assert_eq!(counted(), 1);
+
+    // No more counts fit into memory.
+    let seen = Seen {
+        at: clock.now(),
+        tca: Tca(0),
+    };
+    let is_counted = |primary| {
+        let pair = Pair {
+            primary,
+            secondary: 2,
+        };
+        let counts = writer.report_counts();
+        counts.count("conjunction", pair, Tca(0), seen)
+    };
+    assert!((10..).take_while(|primary| is_counted(*primary)).count() > 1_000);
+    runtime.block_on(writer.group(second)).expect("it joins");
+    assert_eq!(counted(), 2);
 }
 
 #[test]

@@ -23,8 +23,9 @@ const WRITE_EVERY: Duration = Duration::from_secs(10);
 /// The maximum time that a reader waits for the end of a write.
 const WRITE_AWAITED_MAX: Duration = Duration::from_secs(2);
 
-/// The maximum number of times that a reader reads. Each write ends within milliseconds and the
-/// next one begins seconds later, so the second time nearly always succeeds.
+/// The maximum number of reads in [`ReportTallies::read_between_writes`]. A write takes
+/// milliseconds, and the next one begins seconds later, so the second read is nearly always
+/// undisturbed.
 const READS_MAX: usize = 3;
 
 /// The report counts that are not stored yet, by conjunction.
@@ -46,20 +47,24 @@ struct Gathered {
 
 impl ReportTallies {
     /// Counts one report that was assigned to a stored conjunction. `anchor` is the time of the
-    /// conjunction's anchor (first report).
-    pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) {
-        let waiting = &mut self.gathered().waiting;
+    /// conjunction's anchor (first report). Returns `false`, and counts nothing, if too many other
+    /// conjunctions have counts in memory.
+    pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) -> bool {
+        let Gathered {
+            waiting, writing, ..
+        } = &mut *self.gathered();
         let key = AnchorKey {
             format: format.to_owned(),
             pair,
             tca: anchor,
         };
-        let is_full = waiting.len() >= WAITING_MAX;
+        let is_full = waiting.len() + writing.len() >= WAITING_MAX;
         match waiting.get_mut(&key) {
             Some(report_count) => *report_count = report_count.followed_by(ReportCount::of(seen)),
-            None if is_full => {}
+            None if is_full => return false,
             None => drop(waiting.insert(key, ReportCount::of(seen))),
         }
+        true
     }
 
     /// Runs `read`, which reads conjunctions from the store and [completes](Self::complete) them,
@@ -114,7 +119,7 @@ impl ReportTallies {
     /// Writes the report counts that were collected in memory with `store`, unless there are none.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if `store` failed. The counts are then lost.
+    /// Returns [`StoreError`] if `store` failed. The counts stay in memory for the next write.
     pub(super) fn write(
         &self,
         store: impl FnOnce(&[(AnchorKey, ReportCount)]) -> Result<(), StoreError>,
@@ -130,7 +135,17 @@ impl ReportTallies {
             counts.map(|(key, count)| (key.clone(), *count)).collect()
         };
         let written = store(&report_counts);
-        self.gathered().writing.clear();
+        let mut gathered = self.gathered();
+        let counts = std::mem::take(&mut gathered.writing);
+        if written.is_err() {
+            for (key, earlier) in counts {
+                let waiting = gathered.waiting.entry(key);
+                waiting
+                    .and_modify(|later| *later = earlier.followed_by(*later))
+                    .or_insert(earlier);
+            }
+        }
+        drop(gathered);
         self.has_written.notify_all();
         written
     }
@@ -164,6 +179,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::failure::FailureKind;
     use idmint_records::conjunction::Anchor;
 
     const PAIR: Pair = Pair {
@@ -225,6 +241,22 @@ mod tests {
             completed(&tallies, row)
         });
         assert_eq!((count, reads), (1, 2));
+    }
+
+    #[test]
+    fn counts_that_could_not_be_written_are_written_later() {
+        let (tallies, store) = (ReportTallies::default(), OneCount::default());
+        count_one(&tallies);
+        let full = StoreError::new(FailureKind::Full, "there is no space");
+        tallies.write(|_| Err(full)).expect_err("the disk is full");
+        count_one(&tallies);
+        assert_eq!(completed(&tallies, store.row()), 2);
+        let written = tallies.write(|counts| {
+            store.add(counts);
+            Ok(())
+        });
+        written.expect("the store works");
+        assert_eq!(completed(&tallies, store.row()), 2);
     }
 
     #[test]

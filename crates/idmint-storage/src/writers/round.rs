@@ -1,12 +1,17 @@
 //! Decides on the requests of one round, which are written together. The requests are decided in
 //! the order in which they arrived, and each decision takes the earlier decisions into account.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::job::{AnyJob, Reply, Request};
 use super::record_error::{RecordError, log_unreadable, log_unwritten};
+use super::report_counts::ReportTallies;
 use crate::failure::StoreError;
-use crate::records::{AnchorKey, DoneRequest, RecordPlan, RecordStore, SeriesState};
+use crate::records::{
+    AnchorKey, DoneRequest, RecordPlan, RecordStore, SeriesState, WrittenDay, recorded_min,
+};
 use idmint_core::minting::Refusal;
 use idmint_records::conjunction::{ExternalId, GroupRequest, Grouped, NewAnchors};
 use idmint_records::ledger::{
@@ -48,15 +53,22 @@ pub(super) struct Decided {
 /// The times to record in new records. If the clock cannot be right, a time is an error with the
 /// reason.
 #[derive(Debug)]
-pub(super) struct RoundTimes {
+pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.
     pub(super) event: Result<EventTime, Refusal>,
     /// The time to record in issued and void numbers, and in closed series.
     pub(super) number: Result<EventTime, Refusal>,
+    /// The days on which request keys had been recorded before the first append of this process.
+    /// That append reads them.
+    pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
 /// Makes plans for the jobs, based on the stored records.
-pub(super) fn decide(records: &dyn RecordStore, times: RoundTimes, jobs: Vec<AnyJob>) -> Decided {
+pub(super) fn decide(
+    records: &dyn RecordStore,
+    times: RoundTimes<'_>,
+    jobs: Vec<AnyJob>,
+) -> Decided {
     let mut round = Round::new(records, times, &jobs);
     let mut replies = Vec::with_capacity(jobs.len());
     for mut job in jobs {
@@ -77,7 +89,7 @@ pub(super) fn decide(records: &dyn RecordStore, times: RoundTimes, jobs: Vec<Any
 /// outcome, and all others get `Unknown`.
 pub(super) fn answer_without_writing(
     records: &dyn RecordStore,
-    times: RoundTimes,
+    times: RoundTimes<'_>,
     jobs: Vec<AnyJob>,
     refusal: &RecordError,
 ) {
@@ -142,7 +154,7 @@ pub(super) struct Round<'a> {
     /// The earlier requests with the same keys as the requests of this round, or `None` if reading
     /// all of them at once failed.
     known: Option<HashMap<KeyHash, DoneRequest>>,
-    times: RoundTimes,
+    times: RoundTimes<'a>,
     plans: Vec<RecordPlan>,
     /// The last event of each ledger that was looked up so far, as if the planned appends were
     /// already written.
@@ -168,7 +180,7 @@ pub(super) struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn new(records: &'a dyn RecordStore, times: RoundTimes, jobs: &[AnyJob]) -> Round<'a> {
+    fn new(records: &'a dyn RecordStore, times: RoundTimes<'a>, jobs: &[AnyJob]) -> Round<'a> {
         Round {
             records,
             known: known_requests(records, jobs),
@@ -217,7 +229,8 @@ impl Request for LedgerRequest {
         }
         let (now, ledger) = round.time_and_ledger(self)?;
         let head = round.head(ledger)?;
-        let plan = AppendPlan::make(self, head, now).map_err(RecordError::Append)?;
+        let mut plan = AppendPlan::make(self, head, now).map_err(RecordError::Append)?;
+        plan.recorded = plan.recorded.max(round.recorded_min(now)?);
         let links = plan.links().collect();
         round.heads.insert(ledger, Some(plan.head()));
         if let Some(mark) = plan.mark {
@@ -272,6 +285,18 @@ impl Round<'_> {
         }
     }
 
+    /// Returns the earliest time at which to record an append if the clock shows `now`.
+    fn recorded_min(&self, now: EventTime) -> Result<EventTime, RecordError> {
+        let days = match self.times.earlier_days.get() {
+            Some(days) => days,
+            None => {
+                let days = read(self.records.request_days())?;
+                self.times.earlier_days.get_or_init(|| days)
+            }
+        };
+        Ok(recorded_min(days, now))
+    }
+
     fn head(&mut self, ledger: LedgerId) -> Result<Option<Head>, RecordError> {
         if let Some(head) = self.heads.get(&ledger) {
             return Ok(*head);
@@ -316,6 +341,21 @@ impl Request for Externals {
         }
         let added = round.records.add_externals(self);
         added.map_err(|error| log_unwritten(&error))
+    }
+}
+
+/// A request to write the report counts that are not stored yet.
+impl Request for Arc<ReportTallies> {
+    type Outcome = ();
+
+    /// Writes the counts at once instead of planning the write, because no other decision depends
+    /// on counts.
+    fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
+        if let Some(refusal) = &round.refusal {
+            return Err(refusal.clone());
+        }
+        let written = self.write(|counts| round.records.add_reports(counts));
+        written.map_err(|error| log_unwritten(&error))
     }
 }
 

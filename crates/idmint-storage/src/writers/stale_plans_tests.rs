@@ -1,14 +1,16 @@
-//! Tests with another writer that changes the records first. The round must be decided again, and
-//! no caller may receive a false outcome.
+//! Tests with another writer that changes the records first. The writer must decide the round
+//! again, and no caller may receive a wrong outcome.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::Receiver as Answer;
 
@@ -22,6 +24,7 @@ use crate::records::{
 use crate::samples::{
     NOW, append, at, create, given_plan, number_request, plan, reports, series, void_request,
 };
+use crate::writers::RecordWriterHandle;
 use crate::writers::job::job;
 use crate::writers::round::{Appended, Numbered};
 use idmint_core::time::ManualClock;
@@ -30,8 +33,8 @@ use idmint_records::conjunction::{
 };
 use idmint_records::ledger::{
     AppendPlan, AppendRefusal, EventId, FormChange, GivenNumbers, Head, KeyHash, LedgerId,
-    LedgerRequest, Link, NumberKinds, NumberRequest, RequestMark, SeriesName, TemplateHistory,
-    VoidedNumber,
+    LedgerRequest, Link, NumberBounds, NumberKinds, NumberRequest, RequestMark, ResumeRequest,
+    SeriesName, TemplateHistory, VoidedNumber,
 };
 
 /// Records to which another writer writes right before the writer under test.
@@ -39,6 +42,8 @@ use idmint_records::ledger::{
 struct Contended {
     records: RecordTables,
     other: Mutex<OtherWriter>,
+    /// `true` if the store is lost, like a coordinator that stops responding after a commit.
+    is_lost: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +69,13 @@ impl Contended {
             does_the_same,
             ..*other
         };
+    }
+
+    fn check_reachable(&self) -> Result<(), StoreError> {
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err(Obstacle::of_kind(FailureKind::Unreachable).into()),
+            false => Ok(()),
+        }
     }
 
     fn times(&self) -> u32 {
@@ -168,6 +180,7 @@ impl LedgerStore for Contended {
     }
 
     fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError> {
+        self.check_reachable()?;
         self.records.ledger(ledger)
     }
 
@@ -269,6 +282,7 @@ impl NumberStore for Contended {
     }
 
     fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
+        self.check_reachable()?;
         self.records.end_hold(series)
     }
 
@@ -350,6 +364,7 @@ impl Bench {
         let records = Arc::new(Contended {
             records: crate::samples::memory_tables().expect("memory suffices"),
             other: Mutex::default(),
+            is_lost: AtomicBool::default(),
         });
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
@@ -432,6 +447,41 @@ impl Bench {
         }
         stored
     }
+}
+
+#[test]
+fn a_store_that_is_lost_after_a_commit_leaves_the_outcome_unknown() {
+    let (Bench { records, hand, .. }, runtime) = (Bench::new(), runtime());
+    let shared = Arc::clone(&records) as Records;
+    let writer = RecordWriterHandle::start(shared, Arc::new(hand.clock()), None);
+    let created = runtime
+        .block_on(writer.append(create("genesis", 1)))
+        .expect("nobody comes before");
+    let ledger = created.links[0].id.ledger();
+    let summary = runtime.block_on(writer.read_appended(ledger));
+    assert_eq!(
+        summary.map(|summary| summary.map(|summary| summary.genesis)),
+        Ok(Some(created.links[0].id))
+    );
+
+    records.is_lost.store(true, Ordering::Relaxed);
+    let summary = runtime.block_on(writer.read_appended(ledger));
+    assert_eq!(summary, Err(RecordError::Unknown));
+    let resumed = runtime.block_on(writer.resume(ResumeRequest {
+        series: series("acme"),
+        from: 1,
+        bounds: NumberBounds::default(),
+        by: None,
+        form: None,
+    }));
+    assert_eq!(resumed, Err(RecordError::Unknown));
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! Tests that the sweeps remove old records, but remove nothing because of a wrong clock.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, SyncSender};
+
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::embedded::simulation::SimulatedDatabase;
 use crate::records::AnchorKey;
 use crate::samples::{NOW, anchor_of, append, create, plan};
 use crate::writers::clock_check::NOTHING_FORGOTTEN_FOR;
+use crate::writers::job::job;
+use crate::writers::round::Appended;
 use idmint_core::time::ManualClock;
-use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
-use idmint_records::ledger::{Head, KeyHash};
+use idmint_records::conjunction::{ExternalId, Pair, ReportCount, Seen, Tca};
+use idmint_records::ledger::{Head, KeyHash, LedgerRequest};
 
 const DAY: Duration = Duration::from_hours(24);
 const RETENTION: Duration = DAY.saturating_mul(365);
@@ -83,7 +87,7 @@ impl Bench {
         self.records = self.backend.open_records().expect("the disk works");
         let hand = ManualClock::at(on(day));
         let clock = Arc::new(hand.clock());
-        let (_, waiting) = mpsc::sync_channel(1);
+        let (jobs, waiting) = mpsc::sync_channel(1);
         let records = Arc::clone(&self.records);
         let writer = RecordWriter::new(
             records,
@@ -95,6 +99,7 @@ impl Bench {
         Process {
             hand,
             clock,
+            jobs,
             writer,
         }
     }
@@ -121,10 +126,20 @@ impl Bench {
 struct Process {
     hand: ManualClock,
     clock: Arc<Clock>,
+    jobs: SyncSender<AnyJob>,
     writer: RecordWriter,
 }
 
 impl Process {
+    /// Appends the events of a request.
+    fn append(&mut self, request: LedgerRequest) -> Appended {
+        let (caller, mut reply) = oneshot::channel();
+        let served = self.writer.serve(job(request, caller));
+        served.expect("the disk works");
+        let outcome = reply.try_recv().expect("the request was served");
+        outcome.expect("nothing speaks against it")
+    }
+
     /// Runs for the duration `lasts` without a request.
     fn run(&mut self, lasts: Duration) {
         self.hand.advance(lasts);
@@ -132,8 +147,21 @@ impl Process {
         for _ in 0..10 {
             self.hand.advance(Duration::from_secs(1));
             self.writer.forget_requests().expect("the disk works");
-            self.writer.forget_anchors().expect("the disk works");
+            let forgotten = self.writer.forget_anchors(AnchorSweep::is_due);
+            forgotten.expect("the disk works");
         }
+    }
+
+    /// Runs for the duration `lasts`, then serves one request and ends. The writer thread is never
+    /// idle.
+    fn serve_after(self, lasts: Duration) {
+        let (caller, _reply) = oneshot::channel();
+        let no_externals: Vec<(AnchorKey, ExternalId)> = Vec::new();
+        let job = job(no_externals, caller);
+        self.jobs.send(job).expect("the queue has room");
+        drop(self.jobs);
+        self.hand.advance(lasts);
+        self.writer.run().expect("the disk works");
     }
 }
 
@@ -184,6 +212,22 @@ fn one_start_with_the_clock_400_days_ahead_forgets_no_anchor_and_no_key() {
 }
 
 #[test]
+fn a_key_that_was_used_while_the_clock_was_days_behind_is_kept() {
+    let mut bench = Bench::of_five_days();
+    let request = || create("another genesis", 99);
+    let first = bench.start_on(1).append(request());
+    assert!(!first.is_replayed);
+    // The clock is right again. Day 1 is more than a day old, and three days with keys follow it.
+    let mut right = bench.start_on(5);
+    let again = right.append(request());
+    assert_eq!((again.is_replayed, &again.links), (true, &first.links));
+    right.run(NOTHING_FORGOTTEN_FOR + Duration::from_hours(1));
+    assert_eq!(bench.left().1, [3, 4, 5], "days 0 and 1 are removed");
+    let again = right.append(request());
+    assert_eq!((again.is_replayed, &again.links), (true, &first.links));
+}
+
+#[test]
 fn with_right_clocks_what_is_old_is_forgotten_after_the_first_minutes() {
     let mut bench = Bench::of_five_days();
     for day in [366, 367, 368] {
@@ -211,6 +255,20 @@ fn with_right_clocks_what_is_old_is_forgotten_after_the_first_minutes() {
         (vec![2, 4], vec![6, 7, 8, 9, 10][2..].to_vec()),
         "what was reported lately is kept"
     );
+}
+
+#[test]
+fn under_constant_load_old_anchors_are_forgotten_once_the_sweep_is_a_day_late() {
+    let mut bench = Bench::of_five_days();
+    for day in [366, 367, 368] {
+        bench.append_on(day);
+    }
+    bench
+        .start_on(368)
+        .serve_after(DAY - Duration::from_secs(1));
+    assert_eq!(bench.left().0, [0, 1, 2, 3, 4], "it waits for an idle time");
+    bench.start_on(368).serve_after(DAY);
+    assert_eq!(bench.left().0, [1, 2, 3, 4]);
 }
 
 #[test]

@@ -8,21 +8,27 @@ use super::json_text::JsonText;
 use super::match_reading::MatchReading;
 use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 
-/// The best reading of a text.
+/// The best reading of a text, in short form. It borrows its data and is written without a copy.
 ///
-/// The members are `id`, `format`, `encoding`, `time`, `fields` and `ambiguous`, as in a
+/// In JSON, the members are `id`, `format`, `encoding`, `time`, `fields` and `ambiguous`, as in a
 /// [`DecodeAnswer`](super::DecodeAnswer). Without a reading, or with an
-/// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. `did_you_mean` is
-/// present if the caller may have meant other ids, and `notes` if there are notes. `as_given` and
-/// the `canonical` text are present if reading is lenient, or if another text than the given one
-/// was read.
+/// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. Further members are
+/// present where they apply:
 ///
-/// The reading borrows its data and is written without a copy. As text, a reading is one line
-/// without the final line feed, with tabs between the members. Each field is `name=value`. A
-/// missing member is `-`. Where they apply, further members follow: `ambiguous=true`,
-/// `as_given=false` and `canonical=…`, a `did_you_mean=…` for each id that the caller may have
-/// meant, and a `note=…` for each kind of note. Control characters and backslashes in the id are
-/// escaped as in Rust, so that the id stays in its line and column.
+/// - `type` or `prefix` if the text has one.
+/// - `as_given` and `canonical` if reading is lenient, or if another text than the given one was
+///   read.
+/// - `did_you_mean` if the caller may have meant other ids.
+/// - `notes` if the text is probably damaged.
+/// - `read_as` if the best reading is not an id of the format of the text's
+///   [column](BriefReading::in_column).
+///
+/// As text, a reading is one line without the final line feed. Tabs separate the members, and a
+/// missing member is `-`. Each field is `name=value`. Where they apply, further members follow:
+/// `type=…` or `prefix=…`, `ambiguous=true`, `as_given=false` and `canonical=…`, `read_as=…`, a
+/// `did_you_mean=…` for each id that the caller may have meant, and a `note=…` for each kind of
+/// note. Control characters and backslashes in the id are escaped as in Rust, so that the id stays
+/// in its line and column.
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
@@ -39,12 +45,14 @@ pub struct BriefReading<'a> {
 /// same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the text on its own is already an id of the column's format.
+    /// The best reading of the text, without regard to the column, is already an id of the column's
+    /// format.
     Own,
     /// The text is read as an id of the column's format, although another reading may be likelier.
     /// The value is the reading.
     As(Box<MatchReading<'a>>),
-    /// The text is not an id of the column's format, or its time is not plausible.
+    /// The text is not an id of the column's format, or only an unlikely one, or its time is not
+    /// plausible.
     Other,
 }
 
@@ -107,16 +115,27 @@ impl<'a> BriefReading<'a> {
     }
 
     /// Adds the reading of the text as an id of `format`, the format of the column (list of texts)
-    /// that contains the text. [`row`](BriefReading::row) then returns that reading.
+    /// that contains the text. `encoding` is the encoding of the column's ids.
+    /// [`row`](BriefReading::row) then returns that reading.
+    ///
+    /// A word or an everyday number is not read as an id, unless the filter names a format or an
+    /// encoding. A reading in another encoding than the column's counts only if it is likelier than
+    /// a random text.
     #[must_use]
     pub fn in_column(
         self,
         format: &str,
+        encoding: &str,
         decoder: &DecoderAt<'a>,
         filter: DecodeFilter<'_>,
         known: &'a AnswerParts,
     ) -> BriefReading<'a> {
-        let is_own = |found: Match<'_>| found.format().name == format && found.is_plausible();
+        let is_id = |found: &Match<'_>| {
+            let is_likely = filter.is_pinned() || !found.is_unlikely();
+            let has_encoding = found.encoding().name() == encoding;
+            found.is_plausible() && is_likely && (has_encoding || found.evidence_bits() > 0.0)
+        };
+        let is_own = |found: Match<'_>| found.format().name == format && is_id(&found);
         let row = if self.found().is_some_and(is_own) {
             RowReading::Own
         } else {
@@ -124,9 +143,19 @@ impl<'a> BriefReading<'a> {
                 format: Some(format),
                 ..filter
             };
-            let BestMatch { best, meant } = BestMatch::of(self.id, decoder, filter);
+            // If another encoding has the same text for the same id, that encoding can be the best
+            // match. The column's encoding must be tried first.
+            let in_encoding = DecodeFilter {
+                encoding: filter.encoding.or(Some(encoding)),
+                ..filter
+            };
+            let exact = decoder.best_and_doubt(self.id, in_encoding);
+            let BestMatch { best, meant } = match exact.filter(|(exact, _)| is_id(exact)) {
+                None => BestMatch::of(self.id, decoder, filter),
+                best => BestMatch { best, meant: None },
+            };
             let text = meant.as_deref().unwrap_or(self.id);
-            best.filter(|(best, _)| best.is_plausible())
+            best.filter(|(best, _)| is_id(best))
                 .map_or(RowReading::Other, |(best, _)| {
                     RowReading::As(Box::new(MatchReading::new(best, text, known)))
                 })
@@ -284,4 +313,145 @@ fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::KnownDomains;
+    use idmint_core::id::{Decoder, FieldKind, Finding, Format, IdColumn, PRESETS};
+    use idmint_core::time::UnixNanos;
+
+    const NOW: u64 = 1_796_000_000;
+
+    /// Words and numbers that are not ids. All of them are plausible ids in some encoding of some
+    /// format, such as 4006381333931 in the decimal encoding of `payment`.
+    const EVERYDAY: [&str; 10] = [
+        "0",
+        "1",
+        "42",
+        "12345",
+        "20241231",
+        "4155550123",
+        "4006381333931",
+        "deadbeef",
+        "cafe",
+        "a",
+    ];
+
+    /// Returns the text of an id of `format` that was minted about `at` seconds ago.
+    fn text_of(format: &Format, encoding: &str, at: u64) -> String {
+        let part = Duration::from_millis(at * 7_919 % 1_000);
+        let time = UnixNanos::from_seconds(NOW - at - at * at % 7).before(part);
+        let layout = &format.variants[0].layout;
+        let value = |kind, max: u128| match kind {
+            FieldKind::Time => format.ticks_at(time.into()).expect("a time of the format"),
+            FieldKind::Random => {
+                (u128::from(at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 17)
+                    & max
+            }
+            FieldKind::Sequence => u128::from(at % 3),
+            _ => 0,
+        };
+        let fields = layout.fields().iter();
+        let values: Vec<u128> = fields.map(|field| value(field.kind, field.max)).collect();
+        let id = layout.pack(&values).expect("values of the fields");
+        format.encoding(encoding).expect("an encoding").to_text(id)
+    }
+
+    #[test]
+    fn a_row_in_the_encoding_of_its_column_is_one_of_its_ids_even_if_another_encoding_equals_it() {
+        let snowflake = Format::built_in("snowflake").expect("a built-in format");
+        let decoder = Decoder::new(vec![Arc::new(snowflake)]);
+        let known = AnswerParts::new(decoder.formats(), KnownDomains::new());
+        let (decoder, filter) = (
+            decoder.at(UnixNanos::from_seconds(NOW)),
+            DecodeFilter::default(),
+        );
+        // Sequence 100 of the first millisecond of 2026. `hex` has the same digits.
+        let row = |encoding| {
+            BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
+                "snowflake",
+                encoding,
+                &decoder,
+                filter,
+                &known,
+            )
+        };
+        let padded = row("hex_padded");
+        let Some(RowReading::As(reading)) = padded.row() else {
+            panic!("{padded}: {:?}", padded.row())
+        };
+        assert_eq!(reading.found.encoding().name(), "hex_padded");
+        assert!(matches!(row("hex").row(), Some(RowReading::Own)));
+        assert!(matches!(row("decimal").row(), Some(RowReading::Other)));
+    }
+
+    #[test]
+    fn words_and_everyday_numbers_are_no_rows_of_a_column_of_ids() {
+        let formats = PRESETS
+            .iter()
+            .filter_map(|preset| Format::built_in(preset.name));
+        let decoder = Decoder::new(
+            formats
+                .filter(|format| format.enabled)
+                .map(Arc::new)
+                .collect(),
+        );
+        let known = AnswerParts::new(decoder.formats(), KnownDomains::new());
+        let decoder_at = decoder.at(UnixNanos::from_seconds(NOW));
+        let filter = DecodeFilter {
+            liberty: Liberty::Lenient,
+            ..DecodeFilter::default()
+        };
+        for (name, encoding) in [
+            ("payment", "base36"),
+            ("snowflake", "decimal"),
+            ("ulid", "crockford"),
+        ] {
+            let mut formats = decoder.formats().iter();
+            let format = formats.find(|format| format.name == name);
+            let format = format.expect("a built-in format");
+            let ids: Vec<String> = (0..300)
+                .map(|at| text_of(format, encoding, 300 - at))
+                .collect();
+            let mut column = IdColumn::default();
+            for text in ids.iter().map(String::as_str).chain(EVERYDAY) {
+                column.add(text, &decoder_at, filter);
+            }
+            let verdict = column.judge(&decoder_at, filter);
+            let Finding::Told { candidate, .. } = &verdict.finding else {
+                panic!("{name}: {:?}", verdict.finding)
+            };
+            assert_eq!((candidate.ids, candidate.none), (300, 10), "{name}");
+            let (format, encoding) = verdict.format_of_rows().expect("a format");
+            assert_eq!(format.name, name);
+            let row = |text| {
+                BriefReading::new(text, &decoder_at, filter, &known).in_column(
+                    name,
+                    encoding.name(),
+                    &decoder_at,
+                    filter,
+                    &known,
+                )
+            };
+            for text in EVERYDAY {
+                let row = row(text);
+                assert!(
+                    matches!(row.row(), Some(RowReading::Other)),
+                    "{name}: {row}"
+                );
+            }
+            for text in ids.iter().map(String::as_str) {
+                let row = row(text);
+                assert!(
+                    !matches!(row.row(), Some(RowReading::Other)),
+                    "{name}: {row}"
+                );
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-// Uses the client that OpenAPI Generator has made of openapi-3.0.yaml: client URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: client URL LEDGER CHAIN.
 package main
 
 import (

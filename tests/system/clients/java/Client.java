@@ -1,4 +1,4 @@
-// Uses the client that OpenAPI Generator has made of openapi-3.0.yaml: Client URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: Client URL LEDGER CHAIN.
 
 import ids.ApiClient;
 import ids.ApiException;
@@ -55,7 +55,7 @@ public class Client {
         step("its replay", again.getData().getIds().equals(first.getData().getIds()), again);
         step("told apart by status", first.getStatusCode() == 201 && again.getStatusCode() == 200, again);
         LedgerCheck checked = ledgers.verifyLedger(args[1], new File(args[2]), null, null);
-        // It sends the path of the file, as JSON.
+        // The generated client sends the path of the file as JSON, instead of the content of the file.
         gap("a chain checked", checked.getError().getDetail().contains(args[2]), checked);
         Report report = new Report().tca("2024-02-01T00:00:00Z").primary(25544L).secondary(48274L);
         ReportsAnswer reports = conjunctions.report(List.of(report), null, null, null, null, null, null);
@@ -78,7 +78,7 @@ public class Client {
         boolean isOfType = problem.getReason().equals("type");
         step("its problem", isOfType && problem.getType().equals("/problems/invalid-parameter"), problem);
         Slug slug = Slug.fromValue(problem.getType().substring("/problems/".length()));
-        // It accepts every type of answer alike, and the page is a text unless JSON is asked for.
+        // The client accepts any content type, and the service sends this page as text unless the client requests JSON.
         String unset = "";
         try {
             unset += new OperationApi(client).explainProblem(slug, null);

@@ -1,4 +1,4 @@
-"""Uses the client that OpenAPI Generator has made of openapi-3.0.yaml: client.py URL LEDGER CHAIN, on the path of the client."""
+"""Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: client.py URL LEDGER CHAIN. PYTHONPATH has the client."""
 
 import sys
 from pathlib import Path

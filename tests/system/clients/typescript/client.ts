@@ -1,8 +1,8 @@
-// Uses the client that OpenAPI Generator has made of openapi-3.0.yaml: client.js URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: client.js URL LEDGER CHAIN.
 
 import * as ids from "./ids";
 
-// Of Node only this is in use, so that its types need not be installed.
+// The only parts of Node.js that this program uses. Declared here, so that its types need not be installed.
 declare const process: { argv: string[]; exit(code: number): never };
 declare function require(name: "fs"): { readFileSync(path: string): Uint8Array };
 
@@ -63,7 +63,7 @@ async function use(): Promise<void> {
     const problem = ids.ProblemFromJSON(await response?.json());
     step("its problem", problem.reason === "type" && problem.type === "/problems/invalid-parameter", problem);
     const slug = problem.type.slice("/problems/".length) as ids.Slug;
-    // It accepts anything, and the page is a text unless JSON is asked for.
+    // The client accepts any content type, and the service sends this page as text unless the client requests JSON.
     const unset = await new ids.OperationApi(configuration).explainProblem({ slug }).catch((error: unknown) => error);
     const asking = new ids.Configuration({ basePath: url, headers: { Accept: "application/json" } });
     const page = await new ids.OperationApi(asking).explainProblem({ slug });

@@ -24,6 +24,7 @@ pub use evidence::OwnNumbers;
 pub(in crate::id) use evidence::{BITS_OF_A_LETTER, log2_of_values, to_f64};
 pub(crate) use listed_id::ListedId;
 pub use near_ids::NearId;
+pub(in crate::id) use near_ids::without_wrapping;
 pub use notes::{Note, NoteKind};
 pub(in crate::id) use notes::{bits_of_rounded, large_number, lost_digits_note, rounded};
 pub use shapes::{KSUID, Shape};

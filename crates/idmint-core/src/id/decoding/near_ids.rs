@@ -12,6 +12,7 @@ use super::decode_filter::{DecodeFilter, Liberty};
 use super::decoder::{AMBIGUOUS_BITS, DecoderAt, Match};
 use super::encoding_groups::Member;
 use super::evidence::bits_of_text;
+use super::first_match::FirstMatch;
 use super::spelling::BITS_OF_OTHER_ENCODING;
 use crate::id::encoding::{EncodingKind, LetterSet, TEXT_LEN_MAX};
 use crate::id::format::{Format, Rule};
@@ -116,9 +117,12 @@ impl<'a> DecoderAt<'a> {
     /// base 32, missing hyphens, `urn:uuid:`, `ObjectId("…")`, `UUID("…")`, `{"$oid":"…"}`, `0x…`,
     /// `\x…`, `X'…'`, and a minus sign before a decimal number of 64 bits.
     ///
+    /// If the text without the characters around it is an id with a plausible time, returns that
+    /// text, because these characters say nothing about the id.
+    ///
     /// Returns `None` if `text` is an id already and its time is plausible. Also returns `None` if
-    /// `text` is not an id even when read leniently, or if another number has nearly as much
-    /// evidence.
+    /// `text` is not an id even when read leniently, if the other text is only another text of the
+    /// same id, or if another number has nearly as much evidence.
     pub fn lenient_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {
         self.text_with(text, filter, Liberty::Lenient)
     }
@@ -136,12 +140,17 @@ impl<'a> DecoderAt<'a> {
     }
 
     fn text_with(&self, text: &str, filter: DecodeFilter<'_>, liberty: Liberty) -> Option<String> {
+        let is_read = |first: &FirstMatch<'_>| first.is_told && first.best.is_plausible();
         let as_given = self.first_of(text, filter);
-        if as_given
-            .as_ref()
-            .is_some_and(|first| first.is_told && first.best.is_plausible())
-        {
+        if as_given.as_ref().is_some_and(is_read) {
             return None;
+        }
+        let bare = without_wrapping(text);
+        if liberty == Liberty::Lenient
+            && bare != text
+            && self.first_of(bare, filter).as_ref().is_some_and(is_read)
+        {
+            return Some(bare.to_owned());
         }
         let core = match liberty {
             Liberty::Lenient => unwrapped(text),
@@ -151,6 +160,13 @@ impl<'a> DecoderAt<'a> {
         let mut near = near.into_iter();
         let meant = near.next()?;
         if !text.contains(&meant.text) && self.has_exact_shape(trim(text), filter) {
+            return None;
+        }
+        let is_same_id = |first: &FirstMatch<'_>| {
+            let place = |found: &Match<'_>| (found.format_index(), found.id());
+            first.is_told && place(&first.best) == place(&meant.found)
+        };
+        if as_given.as_ref().is_some_and(is_same_id) {
             return None;
         }
         let of_given =
@@ -215,7 +231,7 @@ impl<'a> DecoderAt<'a> {
                 continue;
             }
             // Reading Crockford's base 32 leniently may produce a text that is also base 36. Ignore
-            // the reading in base 36, because `I` and `O` are digits of their own there.
+            // the reading in base 36, because `I` and `O` are separate digits there.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
@@ -291,11 +307,20 @@ fn is_around(letter: char) -> bool {
     letter.is_whitespace() || letter == '\u{feff}' || QUOTES.contains(&letter)
 }
 
+fn is_wrapping(letter: char) -> bool {
+    is_around(letter) || BRACKETS.contains(&letter)
+}
+
+/// Returns the text without the whitespace, quotes, brackets, braces, commas and semicolons around
+/// it.
+pub(in crate::id) fn without_wrapping(text: &str) -> &str {
+    text.trim_matches(is_wrapping)
+}
+
 /// Returns the text without the characters and notation around an id, such as `ObjectId("…")`. A
 /// negative decimal of 64 bits becomes the unsigned number with the same bits.
 pub(super) fn unwrapped(text: &str) -> Cow<'_, str> {
-    let is_wrapping = |letter: char| is_around(letter) || BRACKETS.contains(&letter);
-    let core = text.trim_matches(is_wrapping);
+    let core = without_wrapping(text);
     let rest_of = |prefix: &str| {
         let (head, rest) = core.split_at_checked(prefix.len())?;
         let rest = rest.trim_matches(|letter| is_wrapping(letter) || letter == ':');

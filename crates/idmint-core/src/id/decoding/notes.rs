@@ -3,7 +3,7 @@
 
 use super::decode_filter::DecodeFilter;
 use super::decoder::{DecoderAt, Match};
-use super::near_ids::{trim, unsigned};
+use super::near_ids::{unsigned, without_wrapping};
 use crate::id::layout::FieldKind;
 use crate::id::named::named;
 
@@ -19,6 +19,9 @@ const FIRST_OF_TICK: u64 = 1 << 12;
 
 /// The number of significant bits in a 64-bit floating-point number.
 const KEPT_BITS: u32 = 53;
+
+/// The number of significant digits that a spreadsheet keeps.
+const SPREADSHEET_DIGITS: u32 = 15;
 
 /// A note that a text has probably been damaged by another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +40,7 @@ named! {
         DigitsLost = "digits-lost",
         /// The number is in scientific notation, as spreadsheets write large numbers.
         Spreadsheet = "spreadsheet",
-        /// The bytes of a UUID are in another order than the standard order, as some databases
-        /// write them.
+        /// The bytes of a UUID are not in the standard order, as some databases write them.
         ByteOrder = "byte-order",
         /// The number is negative, probably because an unsigned number was read as a signed one.
         Sign = "sign",
@@ -46,10 +48,10 @@ named! {
 }
 
 impl DecoderAt<'_> {
-    /// Returns notes about probable damage to a text. `first` is the best reading of the text as an
-    /// id, if there is one.
+    /// Returns notes about probable damage to a text. Quotes, brackets and commas around the text
+    /// are ignored. `first` is the best reading of the text as an id, if there is one.
     pub fn notes(&self, text: &str, first: Option<&Match<'_>>) -> Vec<Note> {
-        let text = trim(text);
+        let text = without_wrapping(text);
         let digits_lost = rounded(text)
             .filter(|number| *number >= ROUNDED_FROM && !number.is_multiple_of(FIRST_OF_TICK))
             .map(|number| {
@@ -159,11 +161,19 @@ pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }
 
-/// Returns the least and the greatest number that become `number` when they are rounded to a
-/// floating-point number.
+/// Returns the least and the greatest number that may have become `number`, when they were rounded
+/// to a floating-point number or by a spreadsheet.
+///
+/// A spreadsheet keeps 15 digits and writes zeros for the others, so it makes a number smaller by
+/// up to 9999 if the number has 19 digits. Other programs round to 15 digits.
 fn range_of(number: u64) -> (u64, u64) {
     let half = (1 << bits_of_rounded(number)) / 2;
-    (number - half, number.saturating_add(half))
+    let unit = 10_u64.pow((number.ilog10() + 1).saturating_sub(SPREADSHEET_DIGITS));
+    let (below, above) = match number.is_multiple_of(unit) {
+        true => (half.max(unit / 2), half.max(unit - 1)),
+        false => (half, half),
+    };
+    (number - below, number.saturating_add(above))
 }
 
 /// Returns a note if the text is a number in scientific notation, such as `1.57354E+18`.
@@ -220,6 +230,16 @@ mod tests {
                 "1573542482933710672 to 1573542482933710928",
             ),
             (
+                "1573542482933710000",
+                "digits-lost",
+                "1573542482933705000 to 1573542482933719999",
+            ),
+            (
+                "18446744073709500000",
+                "digits-lost",
+                "18446744073709450000 to 18446744073709551615",
+            ),
+            (
                 "1.57354E+18",
                 "spreadsheet",
                 "1573535000000000000 to 1573545000000000000",
@@ -241,6 +261,22 @@ mod tests {
             assert_eq!(notes.len(), 1, "{text}: {notes:?}");
             assert_eq!(notes[0].0, kind, "{text}: {notes:?}");
             assert!(notes[0].1.contains(detail), "{text}: {notes:?}");
+        }
+    }
+
+    #[test]
+    fn wrapping_does_not_change_the_notes() {
+        for text in ["1573542482933710800", "1.57354E+18", "-8646911284551352320"] {
+            for (before, after) in [
+                (" ", ""),
+                ("\"", "\""),
+                ("", ","),
+                ("[", "]"),
+                ("\"", "\","),
+            ] {
+                let wrapped = format!("{before}{text}{after}");
+                assert_eq!(notes(&wrapped), notes(text), "{wrapped}");
+            }
         }
     }
 

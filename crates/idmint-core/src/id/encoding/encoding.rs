@@ -57,7 +57,7 @@ pub struct Encoding {
 pub enum EncodingError {
     /// The setting belongs to another kind of encoding. Remove the setting or change the kind.
     #[error(
-        "encoding {name}: {key} is not a setting of the kind {kind}, which has only name, prefix{}", list(.keys)
+        "encoding {name}: the kind {kind} has no setting {key}; its settings are name, prefix{}", list(.keys)
     )]
     KeyOfAnotherKind {
         /// The name of the encoding.
@@ -567,7 +567,7 @@ mod tests {
         );
         assert_eq!(
             error_of(r#"{ kind = "decimal", salt = "s" }"#, 1),
-            "encoding decimal: salt is not a setting of the kind decimal, which has only name, prefix, \
+            "encoding decimal: the kind decimal has no setting salt; its settings are name, prefix, \
              length, check"
         );
         assert_eq!(

@@ -43,6 +43,7 @@ impl FormatDefinition {
             })
             .collect::<Result<_, _>>()?;
         check_encodings(&encodings)?;
+        check_least(&variants, &encodings[0])?;
         let prefixes = check_prefixes(self, &encodings, code.is_some())?;
         let tick: Result<Option<Tick>, _> = self.tick.as_deref().map(str::parse).transpose();
         let tick = tick.map_err(|error| Cause::Tick(error).at("tick"))?;
@@ -51,11 +52,12 @@ impl FormatDefinition {
         if self.rule == Rule::Chained {
             check_chained(&variants[0].layout, tick, epoch).map_err(|cause| cause.at("fields"))?;
         }
+        let has_time = variants[0].layout.field_of(FieldKind::Time).is_some();
         let mint_below = match &self.mint_below {
             Some(number) => number
                 .get("mint_below")
                 .map_err(|cause| cause.at("mint_below"))?,
-            None if u128::BITS - greatest.leading_zeros() == 64 => 1 << 63,
+            None if u128::BITS - greatest.leading_zeros() == 64 && has_time => 1 << 63,
             None => Format::UNBOUNDED,
         };
         if self.worker_range.is_some_and(|[first, last]| first > last) {
@@ -252,9 +254,9 @@ impl FormatDefinition {
         self.key_of_field(name) + key
     }
 
-    /// Returns the path of the first field with this name, such as `fields[1]`. The sequence that
-    /// shares the bits of a qualifier field has no path of its own, so the path of the qualifier is
-    /// returned.
+    /// Returns the path of the first field with this name, such as `fields[1]`. A sequence that
+    /// shares the bits of a qualifier field has no entry in `fields`, so the path of the qualifier
+    /// is returned.
     pub(super) fn key_of_field(&self, name: &str) -> String {
         match self.fields.iter().position(|field| field.name == name) {
             Some(at) => format!("fields[{at}]"),
@@ -333,6 +335,20 @@ fn check_name(name: &str) -> Result<(), Cause> {
     Cause::rule(
         "the name must be 1 to 64 characters from a-z, 0-9, - and _, and begin with a letter",
     )
+}
+
+/// Checks that the canonical text of every id has letters. An encoding with `strip = true` writes 0
+/// as the empty text, which cannot be read as an id.
+fn check_least(variants: &[Variant], canonical: &Encoding) -> Result<(), Cause> {
+    let mut least = variants.iter().map(|variant| variant.layout.least());
+    if least.any(|id| canonical.to_text(id).is_empty()) {
+        return Cause::rule_at(
+            "encodings[0].strip",
+            "the canonical text of the id 0 would be empty: set `strip = false`, or list another \
+             encoding first",
+        );
+    }
+    Ok(())
 }
 
 fn check_encodings(encodings: &[Encoding]) -> Result<(), Cause> {

@@ -3,7 +3,7 @@
 use super::asked_prefix::PrefixError;
 use super::format::{Format, Variant};
 use super::prefixes::{Prefixes, TYPE_RULE, is_type};
-use crate::id::layout::{Field, FieldKind};
+use crate::id::layout::{Field, FieldKind, Layout};
 use crate::time::{UnixTime, UnixTimeError};
 
 /// The name under which callers give the time as an RFC 3339 instant.
@@ -77,6 +77,16 @@ pub enum FieldsError {
         /// The only value that the field can have.
         constant: u128,
     },
+    /// The fields of this name cannot hold the value together, because their scales leave a gap.
+    #[error("`{name}` is {given}, which its fields cannot hold; the next lower value is {before}")]
+    Gap {
+        /// The name of the field.
+        name: String,
+        /// The value that the caller gave. For the time, this is the number of the tick.
+        given: u128,
+        /// The greatest lower value that the fields can hold.
+        before: u128,
+    },
     /// The text of the time is not an RFC 3339 instant.
     #[error("time: {0}")]
     NoInstant(String),
@@ -92,17 +102,17 @@ pub enum FieldsError {
     },
     /// The instant is not the beginning of a tick.
     #[error(
-        "time {given:?} is not on a tick of {tick}: use {before} or {after}, or a tick number as `time_ticks`"
+        "time {given:?} is not on a tick of {tick}: use {}, or a tick number as `time_ticks`",
+        .nearest.join(" or ")
     )]
     OffTick {
         /// The instant that the caller gave.
         given: String,
         /// The length of a tick.
         tick: String,
-        /// The start of the tick that contains the instant.
-        before: String,
-        /// The start of the next tick, which follows the tick that contains the instant.
-        after: String,
+        /// The start of the tick that contains the instant, and that of the next tick. The last tick
+        /// of the format, and the last one of the year 9999, have no next tick.
+        nearest: Vec<String>,
     },
     /// The format has no type with this name or number.
     #[error("{name} `{given}` is not one of {}", .types.join(", "))]
@@ -128,6 +138,7 @@ impl FieldsError {
             | FieldsError::NotANumber { name, .. }
             | FieldsError::TooGreat { name, .. }
             | FieldsError::Constant { name, .. }
+            | FieldsError::Gap { name, .. }
             | FieldsError::TypeUnknown { name, .. } => name,
             FieldsError::TimeTwice
             | FieldsError::NoInstant(_)
@@ -156,6 +167,7 @@ impl FieldsError {
             }
             FieldsError::Twice(_)
             | FieldsError::TimeTwice
+            | FieldsError::Gap { .. }
             | FieldsError::NoInstant(_)
             | FieldsError::Prefix(_) => None,
         }
@@ -234,25 +246,32 @@ impl Format {
             .map(|field| field.constant.unwrap_or(0))
             .collect();
         if let Some(most) = layout.greatest_of(FieldKind::Time) {
-            values = layout.with_ticks(self.ticks_given(given, most)?, values);
+            let ticks = self.ticks_given(given, most)?;
+            divide(layout, &mut values, TIME_TICKS, ticks, |field| {
+                field.kind == FieldKind::Time
+            })?;
         }
-        for (at, field) in layout
+        for field in layout
             .fields()
             .iter()
-            .enumerate()
-            .filter(|(_, field)| field.kind != FieldKind::Time)
+            .filter(|field| field.kind != FieldKind::Time)
         {
             if let Some(text) = value_of(given, &field.name) {
-                let shares = layout
-                    .fields()
-                    .iter()
-                    .filter(|other| other.name == field.name);
-                let number = number(
-                    &field.name,
-                    text,
-                    shares.map(|share| share.max * share.scale).sum(),
-                )?;
-                values[at] = share_of(field, number)?;
+                let is_part = |other: &Field| other.name == field.name;
+                let parts = layout.fields().iter().filter(|other| is_part(other));
+                let most = parts.map(|part| part.max * part.scale).sum();
+                let number = number(&field.name, text, most)?;
+                match field.constant.map(|constant| constant * field.scale) {
+                    None => divide(layout, &mut values, &field.name, number, is_part)?,
+                    Some(constant) if constant == number => {}
+                    Some(constant) => {
+                        return Err(FieldsError::Constant {
+                            name: field.name.clone(),
+                            given: number,
+                            constant,
+                        });
+                    }
+                }
             }
         }
         let id = layout
@@ -360,17 +379,14 @@ impl Format {
         if next.is_some_and(|next| next.nanos() - next.nanos().rem_euclid(unit) == given.nanos()) {
             return Ok(count + 1);
         }
-        let exact_text = |ticks| {
-            self.time_of(ticks)
-                .and_then(UnixTime::to_exact_text)
-                .unwrap_or_default()
-        };
-        let (before, after) = (exact_text(count), exact_text((count + 1).min(most)));
+        let nearest = (count..=most).take(2).filter_map(|ticks| {
+            let time = self.time_of(ticks)?;
+            time.to_exact_text()
+        });
         Err(FieldsError::OffTick {
             given: text.to_owned(),
             tick: tick.to_string(),
-            before,
-            after,
+            nearest: nearest.collect(),
         })
     }
 
@@ -420,24 +436,29 @@ fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     }
 }
 
-/// Returns the part of `number` that this field holds. A field whose name is unique holds the whole
-/// number. Several fields of the same name each hold a part.
-fn share_of(field: &Field, number: u128) -> Result<u128, FieldsError> {
-    let share = number / field.scale % (field.max + 1);
-    match field.constant {
-        Some(constant) if constant != share => Err(FieldsError::Constant {
-            name: field.name.clone(),
+/// Divides `number` among the fields that hold its parts, and writes their values into `values`.
+/// `name` is the name of the fields, which the error message contains.
+fn divide(
+    layout: &Layout,
+    values: &mut [u128],
+    name: &str,
+    number: u128,
+    is_part: impl Fn(&Field) -> bool,
+) -> Result<(), FieldsError> {
+    match layout.divide(number, values, is_part) {
+        0 => Ok(()),
+        rest => Err(FieldsError::Gap {
+            name: name.to_owned(),
             given: number,
-            constant,
+            before: number - rest,
         }),
-        _ => Ok(share),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{PRESETS, preset};
+    use crate::id::{FormatDefinition, PRESETS, preset};
 
     fn refusal(format: &str, given: &[(&str, &str)]) -> String {
         preset(format)
@@ -538,6 +559,20 @@ mod tests {
             within.contains("2024-02-20T00:00:00Z or 2024-02-20T00:00:01Z"),
             "{within}"
         );
+        for (format, last, only) in [
+            ("payment", "2092-12-23T05:45:35.5Z", "2092-12-23T05:45:35Z,"),
+            (
+                "siq",
+                "9999-12-31T23:59:59.999999Z",
+                "9999-12-31T23:59:59.999984742Z,",
+            ),
+        ] {
+            let off = refusal(format, &[("time", last)]);
+            assert!(
+                off.contains(&format!("use {only} or a tick number")),
+                "{off}"
+            );
+        }
     }
 
     #[test]
@@ -585,6 +620,49 @@ mod tests {
         );
         assert!(refusal("siq", &[("qualifier", "9")]).contains("14"));
         assert!(refusal("typeid", &[("type", "User")]).contains("a-z"));
+    }
+
+    #[test]
+    fn a_number_in_a_gap_between_fields_of_one_name_is_refused() {
+        let text = "summary = ''\nrule = 'decode-only'\ntick = '1s'\nepoch = '2025-01-01T00:00:00Z'\n\
+                    encodings = ['decimal']\nfields = [\n\
+                    { name = 'time', kind = 'time', cardinality = 100, scale = 10 },\n\
+                    { name = 'n', kind = 'object', cardinality = 5 },\n\
+                    { name = 'time', kind = 'time', cardinality = 6 },\n\
+                    { name = 'n', kind = 'object', cardinality = 4, scale = 7 } ]";
+        let format = FormatDefinition::from_toml("gap", text)
+            .expect("TOML")
+            .compile("gap")
+            .expect("sound");
+        for (name, end, in_gap) in [
+            (
+                TIME_TICKS,
+                996,
+                (|number| number % 10 > 5) as fn(u32) -> bool,
+            ),
+            ("n", 26, |number| number % 7 > 4),
+        ] {
+            for number in 0..end {
+                let made = format.id_of_fields(&[(name, &number.to_string())]);
+                if in_gap(number) {
+                    let error = made.expect_err("no id has this number").to_string();
+                    assert!(error.contains("cannot hold"), "{error}");
+                    continue;
+                }
+                let parts = format
+                    .split(made.expect("a number of ids").id)
+                    .expect("an id");
+                let field = name.strip_suffix("_ticks").unwrap_or(name);
+                let mut numbers = parts.numbers();
+                let read = numbers.find(|(other, ..)| other.name == field);
+                assert_eq!(read.map(|(_, read, _)| read), Some(number.into()), "{name}");
+            }
+        }
+        let refused = format.id_of_fields(&[("time", "2025-01-01T00:00:18Z")]);
+        assert_eq!(
+            refused.expect_err("between 15 s and 20 s").to_string(),
+            "`time_ticks` is 18, which its fields cannot hold; the next lower value is 15"
+        );
     }
 
     #[test]

@@ -91,6 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_nil_uuid_has_32_hexadecimal_digits() {
+        let nil = preset("uuid-nil");
+        let hex = nil.encoding("hex_padded").expect("it has one");
+        assert_eq!(hex.to_text(0), "0".repeat(32));
+        assert_eq!(hex.read("0"), Err(crate::id::Rejection::WrongLength));
+    }
+
+    #[test]
     fn every_js53_is_an_integer_that_a_double_holds_and_its_neighbours_too() {
         let js53 = preset("js53");
         assert_eq!(

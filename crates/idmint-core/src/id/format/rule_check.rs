@@ -26,6 +26,19 @@ impl FormatDefinition {
             if count(kind) > 1 && self.rule.is_counted() {
                 return refuse_kind(kind, &format!("at most one field can be of kind {kind}"));
             }
+            let scaled = layout.fields_of(kind).find(|field| field.scale != 1);
+            if let Some(Field { name, scale, .. }) = scaled
+                && self.rule.is_counted()
+                && self.mint
+            {
+                return refuse(
+                    &(self.key_of_field(name) + ".scale"),
+                    &format!(
+                        "field `{name}` has scale = {scale}, but ids are minted as if it were 1: remove `scale`, and \
+                         give the format a new name if it has minted ids"
+                    ),
+                );
+            }
         }
         if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
             let missing = self.tick.as_ref().map_or("tick", |_| "epoch");
@@ -121,7 +134,7 @@ impl FormatDefinition {
         Cause::rule_at(
             "sequence_spread",
             format!(
-                "sequence_spread = {spread} is neither 1 nor a power of two up to {most}, a quarter of the {values} values of field `{name}`"
+                "sequence_spread = {spread} is neither 1 nor a power of two of at most {most} (a quarter of the {values} values of field `{name}`)"
             ),
         )
     }
@@ -171,11 +184,23 @@ impl FormatDefinition {
     }
 }
 
-/// Checks that `mint_below` leaves room for at least one id in a format with time.
+/// Checks that `mint_below` leaves room for at least one id in a format with time, and has no effect
+/// in a random format without time.
 ///
 /// The check assumes the greatest values for all fields except the time. If a field is more
 /// significant than the time, the greatest value of that field alone may exceed `mint_below`.
 pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
+    let greatest = format.greatest();
+    let is_ignored = format.rule == Rule::Random
+        && format.end_tick().is_none()
+        && format.mint_below != Format::UNBOUNDED;
+    if is_ignored && format.mint && format.mint_below <= greatest {
+        return Cause::rule(format!(
+            "without a time field, ids up to {greatest} are minted, and not only those below mint_below = {}: \
+             remove mint_below, or give the random fields fewer values",
+            format.mint_below
+        ));
+    }
     let least = format.greatest_without_time();
     let is_bounded = format.rule.is_counted()
         && format.end_tick().is_some()
@@ -187,7 +212,7 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
         "the fields other than the time already reach {least}, above mint_below = {}: give them fewer values, \
          set worker_range, or set mint_below = \"{}\" if no signed column stores these ids",
         format.mint_below,
-        format.greatest().saturating_add(1)
+        greatest.saturating_add(1)
     ))
 }
 
@@ -200,12 +225,12 @@ pub(super) fn check_chained(
     epoch: UnixTime,
 ) -> Result<(), Cause> {
     let fields = layout.fields().iter();
-    let fields = fields.map(|field| (field.kind, field.max, field.stride));
+    let fields = fields.map(|field| (field.kind, field.max, field.stride, field.scale));
     let is_evently = fields.eq([
-        (FieldKind::Time, (1 << 63) - 1, 1 << 64),
-        (FieldKind::Checksum, (1 << 32) - 1, 1 << 32),
-        (FieldKind::Ledger, (1 << 30) - 1, 1 << 2),
-        (FieldKind::Constant, (1 << 2) - 1, 1),
+        (FieldKind::Time, (1 << 63) - 1, 1 << 64, 1),
+        (FieldKind::Checksum, (1 << 32) - 1, 1 << 32, 1),
+        (FieldKind::Ledger, (1 << 30) - 1, 1 << 2, 1),
+        (FieldKind::Constant, (1 << 2) - 1, 1, 1),
     ]);
     if is_evently
         && tick.map(Tick::duration) == Some(Duration::from_micros(1))
@@ -279,6 +304,82 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_that_minting_would_ignore_is_refused_at_its_field() {
+        let compile = |rule: &str, fields: &str, more: &str| {
+            let text = format!(
+                "summary = ''\nrule = '{rule}'\ntick = '1s'\nepoch = '2025-01-01T00:00:00Z'\n\
+                 encodings = ['hex']\nfields = [{fields}]\n{more}"
+            );
+            FormatDefinition::from_toml("mine", &text)
+                .expect("TOML")
+                .compile("mine")
+                .map_err(|error| (error.key().to_owned(), error.to_string()))
+        };
+        let field = |kind: &str, bits: u32, scale: u32| {
+            format!("{{ name = '{kind}', kind = '{kind}', bits = {bits}, scale = {scale} }}")
+        };
+        let sequenced = |scales: [u32; 5]| {
+            let kinds = ["time", "worker", "shard", "object", "sequence"];
+            let bits = [20, 4, 4, 32, 4];
+            let fields = kinds.iter().zip(bits).zip(scales);
+            let fields = fields.map(|((kind, bits), scale)| field(kind, bits, scale));
+            fields.collect::<Vec<_>>().join(", ")
+        };
+        compile("sequenced", &sequenced([1; 5]), "").expect("no scale");
+        for at in 0..5 {
+            let mut scales = [1; 5];
+            scales[at] = 1000;
+            let fields = sequenced(scales);
+            let (key, message) = compile("sequenced", &fields, "").expect_err("ignored");
+            assert_eq!(key, format!("fields[{at}].scale"));
+            assert!(message.contains("scale = 1000"), "{message}");
+            compile("sequenced", &fields, "mint = false").expect("decoding uses the scale");
+            compile("decode-only", &fields, "").expect("decoding uses the scale");
+        }
+        let random =
+            |time, random| [field("time", 20, time), field("random", 64, random)].join(",");
+        let (key, _) = compile("random", &random(2, 1), "").expect_err("ignored");
+        assert_eq!(key, "fields[0].scale");
+        compile("random", &random(1, 2), "").expect("any number is random");
+    }
+
+    #[test]
+    fn a_random_format_without_time_has_no_mint_below_that_would_be_ignored() {
+        let compile = |more: &str| {
+            let text = format!(
+                "summary = ''\nrule = 'random'\nencodings = ['decimal']\n{more}\n\
+                 fields = [{{ name = 'random', kind = 'random', bits = 64 }}]"
+            );
+            FormatDefinition::from_toml("mine", &text)
+                .expect("TOML")
+                .compile("mine")
+        };
+        for bound in ["0", "'9223372036854775808'", "'18446744073709551615'"] {
+            let error = compile(&format!("mint_below = {bound}")).expect_err("ignored");
+            assert_eq!(error.key(), "mint_below");
+            assert!(error.to_string().contains("remove mint_below"), "{error}");
+        }
+        compile("mint_below = '18446744073709551616'").expect("every id is below");
+        compile("mint_below = 0\nmint = false").expect("nothing is minted");
+        let default = compile("").expect("no bound");
+        assert_eq!(default.mint_below, Format::UNBOUNDED);
+    }
+
+    #[test]
+    fn a_chained_format_with_a_scale_is_refused() {
+        let evently = include_str!("../../../formats/evently.toml");
+        let compile = |text: &str| {
+            FormatDefinition::from_toml("mine", text)
+                .expect("TOML")
+                .compile("mine")
+        };
+        compile(evently).expect("built in");
+        let scaled = evently.replace("kind = \"time\",", "kind = \"time\", scale = 2,");
+        assert_ne!(scaled, evently);
+        assert_eq!(compile(&scaled).expect_err("another time").key(), "fields");
+    }
+
+    #[test]
     fn a_spread_is_a_power_of_two_up_to_a_quarter_of_the_sequence() {
         for sound in [1, 2, 64, 1024] {
             let format = worker_first(&format!(
@@ -292,7 +393,7 @@ mod tests {
                 .expect_err("no power of two up to 1024");
             let named = [
                 format!("sequence_spread = {unsound} "),
-                "up to 1024,".to_owned(),
+                "at most 1024 (a quarter".to_owned(),
                 "`sequence`".to_owned(),
             ];
             assert!(named.iter().all(|part| error.contains(part)), "{error}");

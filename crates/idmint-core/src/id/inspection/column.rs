@@ -1,13 +1,14 @@
-//! Collects the lines of a column of texts whose format is to be determined. Keeps a sample of
-//! bounded size, and a summary of the lines that each format can read.
+//! Collects the lines of a column of texts, to determine the format of the column. Keeps a sample
+//! of bounded size, and a summary of the lines that each format can read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fingerprint::Fingerprint;
 use crate::id::decoding::{
     DecodeFilter, Decoded, DecoderAt, Match, Note, bits_of_rounded, large_number, lost_digits_note,
-    rounded,
+    rounded, without_wrapping,
 };
+use crate::id::format::Parts;
 use crate::id::layout::FieldKind;
 use crate::time::UnixTime;
 
@@ -57,9 +58,9 @@ pub struct IdColumn {
     /// format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
     /// The number of lines with a number so large that a floating-point number may not hold it
-    /// exactly. The next field, `rounded`, counts the lines among these that look like a printed
-    /// floating-point number.
+    /// exactly.
     large: u64,
+    /// The number of lines counted in `large` that look like a printed floating-point number.
     rounded: u64,
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
     /// valid only if `rounded` equals `large`.
@@ -112,9 +113,10 @@ impl IdColumn {
         self.lines += 1;
         let number = self.lines + self.blank;
         let fingerprint = Fingerprint::of(text);
-        if let Some(large) = large_number(text) {
+        let bare = without_wrapping(text);
+        if let Some(large) = large_number(bare) {
             self.large += 1;
-            self.rounded += u64::from(rounded(text).is_some());
+            self.rounded += u64::from(rounded(bare).is_some());
             self.rounded_bits += u64::from(bits_of_rounded(large));
         }
         let filter = DecodeFilter {
@@ -124,28 +126,27 @@ impl IdColumn {
         let mut decoded = Decoded::default();
         let mut meant = None;
         if text.len() <= SAMPLED_LEN_MAX {
-            decoded.matches = decoder.readings(text, filter);
-            if !decoded.matches.iter().any(Match::is_plausible) {
+            decoded.matches = sorted_readings(text, decoder, filter);
+            let is_likely = filter.is_pinned() || !decoded.is_unlikely();
+            if !is_likely || !decoded.matches.first().is_some_and(Match::is_plausible) {
                 meant = decoder.meant_text(text, filter);
             }
             if let Some(meant) = &meant {
-                decoded.matches = decoder.readings(meant, filter);
+                decoded.matches = sorted_readings(meant, decoder, filter);
             }
         }
-        self.keep(fingerprint, meant.as_deref().unwrap_or(text));
+        let read = meant.as_deref().unwrap_or(text);
+        self.keep(fingerprint, read);
         if !decoded.matches.is_empty() {
-            decoded.matches.sort_by(Match::rank);
-            let best = decoded.matches[0];
-            // A decimal number alone never identifies its format clearly.
-            let is_number = text.bytes().all(|letter| letter.is_ascii_digit());
-            let is_told = best.is_plausible() && !decoded.is_unlikely();
-            let is_clear = is_told && !decoded.is_ambiguous();
-            self.is_first_id |= self.lines == 1 && (is_clear || is_told && is_number);
-            if is_clear && !is_number {
+            let is_told = decoded.matches[0].is_plausible() && !decoded.is_unlikely();
+            let may_be_id = is_told && (!decoded.is_ambiguous() || is_number(read));
+            self.is_first_id |= self.lines == 1 && may_be_id;
+            if let Some(best) = clear_id(read, &decoded) {
                 let key = (best.format_index(), best.encoding_index());
                 *self.clear.entry(key).or_default() += 1;
             }
-            for found in decoded.matches.into_iter().filter(Match::is_plausible) {
+            let ids = decoded.matches.into_iter();
+            for found in ids.filter(|found| is_id(found, filter)) {
                 let first_lines = &self.first_lines;
                 let key = (found.format_index(), found.encoding_index());
                 let read = self
@@ -198,6 +199,43 @@ impl IdColumn {
     }
 }
 
+/// Returns the readings of a text, the likeliest first.
+pub(super) fn sorted_readings<'a>(
+    text: &str,
+    decoder: &DecoderAt<'a>,
+    filter: DecodeFilter<'_>,
+) -> Vec<Match<'a>> {
+    let mut matches = decoder.readings(text, filter);
+    matches.sort_by(Match::rank);
+    matches
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|letter| letter.is_ascii_digit())
+}
+
+/// Returns the best reading of a line if the line, considered alone, is clearly an id. A decimal
+/// number alone never identifies its format clearly. The readings in `decoded` must be sorted.
+pub(super) fn clear_id<'a>(text: &str, decoded: &Decoded<'a>) -> Option<Match<'a>> {
+    let best = decoded.matches.first().filter(|best| best.is_plausible());
+    let is_clear = !decoded.is_unlikely() && !decoded.is_ambiguous() && !is_number(text);
+    best.copied().filter(|_| is_clear)
+}
+
+/// Returns the worker number of an id. Of several worker fields with different names, the first one
+/// counts.
+pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
+    let mut numbers = parts.numbers();
+    let worker = numbers.find(|(field, ..)| field.kind == FieldKind::Worker)?;
+    Some(worker.1)
+}
+
+/// `true` if a column counts the reading of a line as an id. A word or an everyday number does not
+/// count, unless the caller named the format or the encoding.
+pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
+    found.is_plausible() && (filter.is_pinned() || !found.is_unlikely())
+}
+
 impl ReadLines {
     /// Creates an empty summary for a format that could not read any earlier line. `lines` are the
     /// line numbers of the first of these lines.
@@ -215,7 +253,7 @@ impl ReadLines {
         self.count += 1;
         self.last_line = line;
         let parts = found.parts();
-        if let Some(worker) = parts.layout.sum_of(FieldKind::Worker, &parts.values) {
+        if let Some(worker) = worker_in(&parts) {
             if self.workers.len() < WORKERS_MAX {
                 self.workers.insert(worker);
             } else {
@@ -242,5 +280,44 @@ impl ReadLines {
         self.none_at
             .first()
             .is_some_and(|none| Some(*none) == first_line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::id::{Decoder, Finding, FormatDefinition};
+    use crate::time::UnixNanos;
+
+    #[test]
+    fn worker_fields_of_other_names_are_not_added_up() {
+        let two = r#"
+            summary = "two worker fields"
+            rule = "decode-only"
+            tick = "1ms"
+            epoch = "2020-01-01T00:00:00Z"
+            fields = [{ name = "time", kind = "time", bits = 42 },
+                      { name = "datacenter", kind = "worker", bits = 5 },
+                      { name = "machine", kind = "worker", bits = 5 }]
+            encodings = ["decimal"]"#;
+        let format = FormatDefinition::from_toml("two", two).expect("TOML");
+        let format = format.compile("two").expect("a format");
+        let decoder = Decoder::new(vec![Arc::new(format)]);
+        let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+        let filter = DecodeFilter {
+            format: Some("two"),
+            ..DecodeFilter::default()
+        };
+        let mut column = IdColumn::default();
+        for (datacenter, machine) in [(1_u64, 2), (2, 1), (0, 3)] {
+            let id = 200_000_000_000 << 10 | datacenter << 5 | machine;
+            column.add(&id.to_string(), &decoder, filter);
+        }
+        let Finding::Told { candidate, .. } = column.judge(&decoder, filter).finding else {
+            panic!("the format is named")
+        };
+        assert_eq!(candidate.workers, [0, 1, 2].into());
     }
 }

@@ -21,6 +21,7 @@ use super::code_length::{
     bits_of_any_size, bits_of_bits, bits_of_field, bits_of_shares, bits_of_span, bits_of_texts,
     count_each, len_of,
 };
+use super::column::worker_in;
 use crate::id::decoding::{
     BITS_OF_A_LETTER, BITS_OF_OTHER_ENCODING, Match, log2_of_values, to_f64,
 };
@@ -162,9 +163,7 @@ impl<'a> Fields<'a> {
         let ticks = parts
             .iter()
             .filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Time, &parts.values));
-        let workers = parts
-            .iter()
-            .filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Worker, &parts.values));
+        let workers = parts.iter().filter_map(|(_, parts)| worker_in(parts));
         Fields {
             format,
             ticks: ticks.collect(),

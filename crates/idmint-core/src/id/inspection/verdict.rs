@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::column::{IdColumn, ReadLines};
+use super::column::{IdColumn, ReadLines, clear_id, is_id, sorted_readings};
 use super::explanation::{Explanation, Reading, bits_of_any_texts};
-use crate::id::decoding::{DecodeFilter, DecoderAt, Match, Note, to_f64};
+use crate::id::decoding::{DecodeFilter, Decoded, DecoderAt, Match, Note, to_f64};
 use crate::id::encoding::Encoding;
 use crate::id::format::Format;
 use crate::id::layout::FieldKind;
@@ -28,10 +28,10 @@ const RARITY_OF_ANY: u8 = 32;
 /// line that is an id is no heading.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// The maximum advantage of a rival explanation, in bits for each line, if each line alone is
-/// clearly an id of a format. A rival with a greater advantage rules out the format. For
-/// comparison, the suffixes of TypeIDs have the constants of a UUID, so a UUID format saves six
-/// bits for each line.
+/// If each line alone is clearly an id of a format of more than 64 bits, a rival explanation rules
+/// out the format only if it saves more than this number of bits for each sampled line, and
+/// [`CERTAIN_BITS`] in addition. For comparison, the suffixes of TypeIDs have the constants of a
+/// UUID, so a UUID format saves six bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines in a column for a finding that relies only on lines that
@@ -63,8 +63,9 @@ pub enum Finding<'a> {
         candidate: Candidate<'a>,
         /// The degree of certainty with which the format is found.
         certainty: Certainty,
-        /// The advantage of this format over the next best explanation of the lines, in bits.
-        /// `None` if the caller named the format.
+        /// The advantage of this format over the next best explanation of the lines, in bits. If
+        /// each line alone is clearly an id, the advantage over random texts. `None` if the caller
+        /// named the format.
         evidence_bits: Option<f64>,
     },
     /// The format of the column could not be determined.
@@ -118,7 +119,8 @@ pub struct Candidate<'a> {
     pub encoding: &'a Encoding,
     /// The number of lines that are ids of the format and have a plausible time.
     pub ids: u64,
-    /// The number of lines that are not ids of the format, or whose time is implausible.
+    /// The number of lines that are not ids of the format, or only unlikely ones, or whose time is
+    /// implausible.
     pub none: u64,
     /// The line numbers, counted from 1, of the first lines that `none` counts.
     pub none_at: Vec<u64>,
@@ -144,16 +146,39 @@ struct Explained<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    /// Returns the format that was found for the column, so that the caller can decode each row
-    /// with this format. Returns `None` if no format was found, or if the caller named the format.
-    pub fn format_of_rows(&self) -> Option<&'a Format> {
+    /// Returns the format and the encoding that were found for the column, so that the caller can
+    /// decode each row with this format. Returns `None` if no format was found, or if the caller
+    /// named the format.
+    pub fn format_of_rows(&self) -> Option<(&'a Format, &'a Encoding)> {
         match &self.finding {
             Finding::Told {
                 candidate,
                 certainty: Certainty::Certain | Certainty::Likely,
                 ..
-            } => Some(candidate.format),
+            } => Some((candidate.format, candidate.encoding)),
             _ => None,
+        }
+    }
+}
+
+impl<'a> Finding<'a> {
+    fn told(candidate: Candidate<'a>, evidence_bits: f64) -> Finding<'a> {
+        let certainty = match evidence_bits >= CERTAIN_BITS {
+            true => Certainty::Certain,
+            false => Certainty::Likely,
+        };
+        Finding::Told {
+            candidate,
+            certainty,
+            evidence_bits: Some(evidence_bits),
+        }
+    }
+
+    /// Returns the evidence for the format that was found, in bits, or 0 without a format.
+    fn evidence_bits(&self) -> f64 {
+        match self {
+            Finding::Told { evidence_bits, .. } => evidence_bits.unwrap_or(0.0),
+            Finding::Untold { .. } => 0.0,
         }
     }
 }
@@ -191,7 +216,9 @@ impl IdColumn {
             return finding;
         }
         let clear = self.find_clear(explained.first(), decoder, filter);
-        clear.unwrap_or(finding)
+        clear
+            .filter(|clear| clear.evidence_bits() >= finding.evidence_bits())
+            .unwrap_or(finding)
     }
 
     fn find_explained<'a>(
@@ -227,16 +254,8 @@ impl IdColumn {
             return no_format;
         }
         if evidence_bits >= TOLD_BITS {
-            let certainty = if evidence_bits >= CERTAIN_BITS {
-                Certainty::Certain
-            } else {
-                Certainty::Likely
-            };
-            return Finding::Told {
-                candidate: self.candidate(best.key, decoder),
-                certainty,
-                evidence_bits: Some(evidence_bits),
-            };
+            let candidate = self.candidate(best.key, decoder);
+            return Finding::told(candidate, evidence_bits);
         }
         let why = if best.saved < TOLD_BITS {
             Untold::NoBetterThanChance
@@ -280,7 +299,7 @@ impl IdColumn {
             for found in decoder
                 .readings(text, filter)
                 .into_iter()
-                .filter(Match::is_plausible)
+                .filter(|found| is_id(found, filter))
             {
                 if let Some(of_key) =
                     readings.get_mut(&(found.format_index(), found.encoding_index()))
@@ -319,9 +338,10 @@ impl IdColumn {
     /// Returns a finding if nearly every line, read by itself, is clearly an id.
     ///
     /// If there is a `best`, which is the format that explains the sample in the fewest bits, the
-    /// finding is that format with the minimum evidence for a certain finding. The result is `None`
-    /// if a rival explains all lines together much better. If there is no `best`, the finding may
-    /// be that the lines belong to several formats.
+    /// finding is that format with the evidence of all lines. The result is `None` if a rival
+    /// explains all lines together much better. For ids of up to 64 bits, the result is `None` if a
+    /// rival is better at all, because random texts with the same first letter look like such short
+    /// ids. If there is no `best`, the finding may be that the lines belong to several formats.
     fn find_clear<'a>(
         &self,
         best: Option<&Explained<'a>>,
@@ -340,26 +360,32 @@ impl IdColumn {
             return None;
         }
         let (key, count) = self.clear.iter().max_by_key(|(_, count)| **count)?;
+        let evidence = self.evidence_of_clear(decoder);
+        let bits_of = |key: &(usize, usize)| evidence.get(key).copied().unwrap_or(0.0);
         if let Some(best) = best {
-            let lost_max = CERTAIN_BITS + LOST_BITS_OF_LINE * to_f64(self.sample.len() as u128);
+            let lost_max = if best.one.format().greatest() <= u64::MAX.into() {
+                0.0
+            } else {
+                CERTAIN_BITS + LOST_BITS_OF_LINE * to_f64(self.sample.len() as u128)
+            };
             let is_best = best.key.0 == key.0
                 && best.saved > -lost_max
+                && bits_of(key) >= TOLD_BITS
                 && !self.are_uuids_of_one_version(*key, decoder);
-            return (is_best && is_nearly_all(*count, 8) && is_permitted(key.0)).then(|| {
-                Finding::Told {
-                    candidate: self.candidate(*key, decoder),
-                    certainty: Certainty::Certain,
-                    evidence_bits: Some(CERTAIN_BITS),
-                }
-            });
+            return (is_best && is_nearly_all(*count, 8) && is_permitted(key.0))
+                .then(|| Finding::told(self.candidate(*key, decoder), bits_of(key)));
         }
-        let are_permitted = self.clear.keys().all(|(format, _)| is_permitted(*format));
-        let is_mixed =
-            self.clear.len() > 1 && self.clear.values().filter(|count| **count > 1).count() > 1;
-        let all = self.clear.values().sum();
+        let clear: BTreeMap<_, _> = self
+            .clear
+            .iter()
+            .filter(|(key, _)| bits_of(key) > 0.0)
+            .collect();
+        let are_permitted = clear.keys().all(|(format, _)| is_permitted(*format));
+        let is_mixed = clear.len() > 1 && clear.values().filter(|count| ***count > 1).count() > 1;
+        let all = clear.values().copied().sum();
         let is_told = is_mixed && are_permitted && is_nearly_all(all, 9);
         is_told.then(|| {
-            let mut counts: Vec<_> = self.clear.iter().collect();
+            let mut counts: Vec<_> = clear.into_iter().collect();
             counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
             let candidate = |(key, count): (&(usize, usize), &u64)| Candidate {
                 ids: *count,
@@ -374,6 +400,24 @@ impl IdColumn {
                     .collect(),
             }
         })
+    }
+
+    /// Returns the evidence, in bits, of the different lines that are clearly ids, by format index
+    /// and encoding index. The evidence compares an id with a random text, and is negative if the
+    /// random text is likelier.
+    fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
+        let mut evidence = BTreeMap::new();
+        for text in self.sample.values() {
+            let decoded = Decoded {
+                matches: sorted_readings(text, decoder, DecodeFilter::default()),
+                ..Decoded::default()
+            };
+            if let Some(best) = clear_id(text, &decoded) {
+                let key = (best.format_index(), best.encoding_index());
+                *evidence.entry(key).or_insert(0.0) += best.evidence_bits();
+            }
+        }
+        evidence
     }
 
     /// `true` if the format has no constants, but all of its ids have the bits of one UUID version

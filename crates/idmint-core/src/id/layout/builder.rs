@@ -208,10 +208,8 @@ impl LayoutBuilder {
         let mut greatest = 0_u128;
         for unplaced in self.fields.into_iter().rev() {
             let field = place(unplaced, capacity)?;
-            if fields
-                .iter()
-                .any(|other| other.name == field.name && !add_up(other, &field))
-            {
+            let parts = fields.iter().filter(|other| other.name == field.name);
+            if !add_up(parts.chain([&field])) {
                 return Err(LayoutError::NameTwice { name: field.name });
             }
             let too_wide = || LayoutError::TooWide {
@@ -285,19 +283,26 @@ fn place(unplaced: Unplaced, capacity_below: Option<u128>) -> Result<Field, Layo
     })
 }
 
-/// Returns `true` if two fields of one name can hold parts of one number without overlapping. The
-/// greatest part that the field with the smaller scale can hold must be below one unit of the other
-/// field.
-fn add_up(one: &Field, other: &Field) -> bool {
-    let (lesser, greater) = if one.scale < other.scale {
-        (one, other)
-    } else {
-        (other, one)
+/// Returns `true` if these fields of one name can hold parts of one number without overlapping. The
+/// greatest number that the fields with smaller scales can hold together must be below one unit of
+/// the next field.
+fn add_up<'a>(parts: impl Iterator<Item = &'a Field>) -> bool {
+    let mut parts: Vec<&Field> = parts.collect();
+    parts.sort_by_key(|part| part.scale);
+    let [least, others @ ..] = &parts[..] else {
+        return true;
     };
-    one.kind == other.kind
-        && one.constant.is_none()
-        && other.constant.is_none()
-        && lesser.max * lesser.scale < greater.scale
+    let mut below = least.max * least.scale;
+    others.is_empty()
+        || least.constant.is_none()
+            && others.iter().all(|part| {
+                let is_above =
+                    part.kind == least.kind && part.constant.is_none() && part.scale > below;
+                if is_above {
+                    below += part.max * part.scale;
+                }
+                is_above
+            })
 }
 
 impl Layout {
@@ -459,6 +464,51 @@ mod tests {
                 scale: 0
             })
         );
+    }
+
+    #[test]
+    fn three_fields_of_one_name_do_not_overlap_together() {
+        let built = |scales: [u128; 3]| {
+            let bit = |builder: LayoutBuilder, scale| {
+                let builder = builder.field("n", FieldKind::Random, Width::Bits(1));
+                builder.scale(scale)
+            };
+            scales.into_iter().fold(Layout::builder(), bit).build()
+        };
+        assert!(built([4, 2, 1]).is_ok() && built([2, 9, 5]).is_ok());
+        let overlap = LayoutError::NameTwice {
+            name: "n".to_owned(),
+        };
+        for scales in [[3, 2, 1], [1, 3, 2], [2, 1, 3]] {
+            assert_eq!(
+                built(scales),
+                Err(overlap.clone()),
+                "3 is 2 + 1: {scales:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_number_is_divided_among_fields_with_a_gap_between_them() {
+        let layout = Layout::builder()
+            .field("time", FieldKind::Time, Width::Cardinality(100))
+            .scale(10)
+            .field("time", FieldKind::Time, Width::Cardinality(6))
+            .build()
+            .expect("the fields do not overlap");
+        for (ticks, at_most, at_least) in [
+            (13, [1, 3], [1, 3]),
+            (15, [1, 5], [1, 5]),
+            (18, [1, 5], [2, 0]),
+            (995, [99, 5], [99, 5]),
+        ] {
+            assert_eq!(layout.with_ticks(ticks, vec![0; 2]), at_most, "{ticks}");
+            assert_eq!(
+                layout.with_ticks_from(ticks, vec![0; 2]),
+                at_least,
+                "{ticks}"
+            );
+        }
     }
 
     #[test]

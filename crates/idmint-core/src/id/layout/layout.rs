@@ -1,5 +1,7 @@
 //! The fields of an id as one mixed-radix number.
 
+use std::cmp::Reverse;
+
 use super::field::{Field, FieldKind};
 use crate::id::rejection::Rejection;
 
@@ -90,18 +92,62 @@ impl Layout {
     }
 
     /// Replaces the time in the field values `values` by `ticks`, and returns the new field values.
+    /// If the time fields cannot hold exactly `ticks`, because their scales leave a gap, the result
+    /// has the greatest time before `ticks`.
     ///
     /// # Panics
     /// Panics if `ticks` exceeds the greatest time that the layout can hold.
     pub(in crate::id) fn with_ticks(&self, ticks: u128, mut values: Vec<u128>) -> Vec<u128> {
         let most = self.greatest_of(FieldKind::Time);
         assert!(Some(ticks) <= most, "{ticks} ticks are too many");
-        for (field, value) in self.fields.iter().zip(&mut values) {
-            if field.kind == FieldKind::Time {
-                *value = ticks / field.scale % (field.max + 1);
+        self.divide(ticks, &mut values, |field| field.kind == FieldKind::Time);
+        values
+    }
+
+    /// Like [`with_ticks`](Self::with_ticks), but the result has the least time at or after
+    /// `ticks`.
+    pub(in crate::id) fn with_ticks_from(&self, ticks: u128, values: Vec<u128>) -> Vec<u128> {
+        let mut values = self.with_ticks(ticks, values);
+        if self.sum_of(FieldKind::Time, &values) < Some(ticks) {
+            // Add one unit of the field with the least scale, and carry.
+            for at in self
+                .by_scale(|field| field.kind == FieldKind::Time)
+                .into_iter()
+                .rev()
+            {
+                if values[at] < self.fields[at].max {
+                    values[at] += 1;
+                    break;
+                }
+                values[at] = 0;
             }
         }
         values
+    }
+
+    /// Divides `number` among the fields for which `is_part` is true, and writes their values into
+    /// `values`. Returns the remainder, which is 0 unless the fields cannot hold the number.
+    pub(in crate::id) fn divide(
+        &self,
+        number: u128,
+        values: &mut [u128],
+        is_part: impl Fn(&Field) -> bool,
+    ) -> u128 {
+        let parts = self.by_scale(is_part).into_iter();
+        parts.fold(number, |rest, at| {
+            let field = &self.fields[at];
+            values[at] = field.max.min(rest / field.scale);
+            rest - field.share(values[at])
+        })
+    }
+
+    /// Returns the indices of the fields for which `is_part` is true, greatest scale first.
+    fn by_scale(&self, is_part: impl Fn(&Field) -> bool) -> Vec<usize> {
+        let fields = self.fields.iter().enumerate();
+        let parts = fields.filter(|(_, field)| is_part(field));
+        let mut parts: Vec<usize> = parts.map(|(at, _)| at).collect();
+        parts.sort_by_key(|at| Reverse(self.fields[*at].scale));
+        parts
     }
 
     /// Returns the smallest id of this layout: constants keep their value, and all other fields

@@ -50,7 +50,7 @@ pub(crate) enum SuffixCodeError {
     },
     /// Some numbers do not end in any word.
     #[error(
-        "the suffixes do not cover all ids: add the missing suffixes, without a name if they have no type"
+        "the suffixes do not cover all ids: add the missing suffixes; omit the name of a suffix whose ids have no type"
     )]
     Incomplete,
     /// Two words have the same name.

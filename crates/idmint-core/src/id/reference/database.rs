@@ -2,6 +2,7 @@
 //! database.
 
 use crate::id::encoding::Encoding;
+use crate::id::format::Prefixes;
 use crate::id::named::named;
 
 named! {
@@ -49,6 +50,10 @@ impl Database {
             (_, Stored::ShortText(encoding)) => {
                 self.text_column(&format!("varchar({})", encoding.len_max()))
             }
+            (_, Stored::PrefixedText(encoding, prefixes)) => {
+                let len = prefixes.len_max() + encoding.len_max();
+                self.text_column(&format!("varchar({len})"))
+            }
         }
     }
 
@@ -69,9 +74,10 @@ impl Database {
     pub(super) fn literal(self, stored: Stored<'_>, id: u128) -> String {
         match stored {
             Stored::Number => id.to_string(),
-            Stored::Uuid(encoding) | Stored::Text(encoding) | Stored::ShortText(encoding) => {
-                self.quote(&encoding.to_text(id))
-            }
+            Stored::Uuid(encoding)
+            | Stored::Text(encoding)
+            | Stored::ShortText(encoding)
+            | Stored::PrefixedText(encoding, _) => self.quote(&encoding.to_text(id)),
             Stored::Bytes(bytes) => {
                 let digits = format!("{id:0width$x}", width = 2 * bytes);
                 match self {
@@ -111,6 +117,9 @@ pub enum Stored<'a> {
     /// The id's canonical text, which does not sort like the id's number, in a column of variable
     /// length.
     ShortText(&'a Encoding),
+    /// The id's canonical text with its prefix or type, in a column of variable length. Texts with
+    /// different prefixes do not sort like the ids' numbers.
+    PrefixedText(&'a Encoding, &'a Prefixes),
 }
 
 impl Stored<'_> {
@@ -120,7 +129,7 @@ impl Stored<'_> {
             Stored::Number => "number",
             Stored::Uuid(_) => "uuid",
             Stored::Bytes(_) => "bytes",
-            Stored::Text(_) | Stored::ShortText(_) => "text",
+            Stored::Text(_) | Stored::ShortText(_) | Stored::PrefixedText(..) => "text",
         }
     }
 
@@ -129,6 +138,7 @@ impl Stored<'_> {
         match self {
             Stored::Number | Stored::Uuid(_) | Stored::Bytes(_) => true,
             Stored::Text(encoding) | Stored::ShortText(encoding) => encoding.is_sortable(),
+            Stored::PrefixedText(..) => false,
         }
     }
 }

@@ -37,7 +37,7 @@ impl Format {
             let kept = self.text_to_keep();
             let short = Some(self.canonical())
                 .filter(|short| self.rule == Rule::Grouped && short.name() != kept.name());
-            let ways = [self.compact_in(database), Stored::Text(kept)];
+            let ways = [self.compact_in(database), self.text_in_column(kept)];
             let ways = ways.into_iter().chain(short.map(Stored::ShortText));
             ways.map(move |stored| StorageAdvice {
                 database,
@@ -104,6 +104,16 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
+    /// Returns the form of texts in the encoding `kept` in a column. Only canonical texts have
+    /// prefixes.
+    fn text_in_column<'a>(&'a self, kept: &'a Encoding) -> Stored<'a> {
+        if self.prefixes.is_empty() || kept.name() != self.canonical().name() {
+            Stored::Text(kept)
+        } else {
+            Stored::PrefixedText(kept, &self.prefixes)
+        }
+    }
+
     /// Returns the encoding for a column with readable texts. This is the first encoding whose
     /// texts sort like ids and have a fixed length, or else the canonical encoding.
     fn text_to_keep(&self) -> &Encoding {
@@ -154,9 +164,9 @@ impl StorageAdvice<'_> {
             Stored::Bytes(bytes) => {
                 format!("{bytes} bytes, big-endian, as in application/octet-stream")
             }
-            Stored::Text(encoding) | Stored::ShortText(encoding) => {
-                format!("the encoding {}", encoding.name())
-            }
+            Stored::Text(encoding)
+            | Stored::ShortText(encoding)
+            | Stored::PrefixedText(encoding, _) => format!("the encoding {}", encoding.name()),
         }
     }
 
@@ -184,18 +194,25 @@ impl StorageAdvice<'_> {
     }
 
     fn note_on_sort(&self) -> Option<String> {
-        let (Stored::Text(encoding) | Stored::ShortText(encoding)) = self.stored else {
+        let (Stored::Text(encoding)
+        | Stored::ShortText(encoding)
+        | Stored::PrefixedText(encoding, _)) = self.stored
+        else {
             return None;
         };
         let name = encoding.name();
-        Some(if encoding.is_sortable() {
+        Some(if self.stored.is_sorted() {
             format!(
                 "The {name} texts sort in the order of the ids only under a collation that compares bytes, such as \
                  SQLite's default BINARY. Other collations ignore case or use another order."
             )
         } else {
+            let which = match self.stored {
+                Stored::PrefixedText(..) => " with different prefixes",
+                _ => "",
+            };
             format!(
-                "The {name} texts do not sort in the order of the ids. Use a collation that compares bytes, such as \
+                "The {name} texts{which} do not sort in the order of the ids. Use a collation that compares bytes, such as \
                  SQLite's default BINARY. Other collations can treat the texts of two different ids as equal."
             )
         })
@@ -255,7 +272,11 @@ impl StorageAdvice<'_> {
         // In a column for another encoding, new ids may go to the end of the index, so the note
         // names the encoding of this column.
         let subject = match self.stored {
-            Stored::Text(encoding) | Stored::ShortText(encoding) if leads_with_time => {
+            Stored::Text(encoding)
+            | Stored::ShortText(encoding)
+            | Stored::PrefixedText(encoding, _)
+                if leads_with_time =>
+            {
                 format!("New {} texts", encoding.name())
             }
             _ => "New ids".to_owned(),
@@ -393,6 +414,31 @@ mod tests {
             "{:?}",
             text.notes()
         );
+    }
+
+    #[test]
+    fn a_text_with_a_type_fits_its_column_and_has_no_range() {
+        let typeid = preset("typeid");
+        assert_eq!(
+            columns(&typeid, 1),
+            [
+                r#"varchar(90) COLLATE "C""#,
+                "varchar(90) CHARACTER SET ascii COLLATE ascii_bin",
+                "varchar(90) CHARACTER SET ascii COLLATE ascii_bin",
+                "varchar(90) COLLATE Latin1_General_BIN2",
+                "TEXT"
+            ],
+            "64 letters of a type and 26 of the id"
+        );
+        let text = typeid.storage_advice()[1];
+        assert_eq!(text.select_range(0, 1), None);
+        assert!(
+            text.notes()[0].contains("with different prefixes do not sort"),
+            "{:?}",
+            text.notes()
+        );
+        let compact = typeid.storage_advice()[0];
+        assert!(compact.select_range(0, 1).is_some(), "a uuid has no type");
     }
 
     #[test]

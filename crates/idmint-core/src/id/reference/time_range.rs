@@ -1,7 +1,7 @@
 //! The range of the ids whose time is in a given time span.
 
 use crate::id::format::Format;
-use crate::id::layout::{Field, FieldKind};
+use crate::id::layout::{Field, FieldKind, Layout};
 use crate::time::{Tick, UnixTime};
 
 /// The range of ids that belongs to a time span. An id is between `least` and `greatest` if and
@@ -121,24 +121,39 @@ impl Format {
         }
         let ticks =
             |count: i128| u128::try_from(count).expect("the span was cut at the first tick");
-        let least = self.ids_of_tick(ticks(begin), |_| 0).min();
-        let greatest = self.ids_of_tick(ticks(after - 1), |field| field.max).max();
+        let least = self
+            .ids_of_tick(ticks(begin), Layout::with_ticks_from, |_| 0)
+            .min();
+        let greatest = self
+            .ids_of_tick(ticks(after - 1), Layout::with_ticks, |field| field.max)
+            .max();
+        let (least, greatest) = least.zip(greatest).expect("a format has a layout");
+        if least > greatest {
+            // The fields of the time leave a gap, and all ticks in the span are in that gap.
+            return Err(RangeError::WithinOneTick { tick });
+        }
         Ok(IdRange {
             from,
             to,
-            least: least.expect("a format has a layout"),
-            greatest: greatest.expect("a format has a layout"),
+            least,
+            greatest,
         })
     }
 
-    /// Returns one id for each layout of the format, with the tick number `ticks`. Fields other
-    /// than the time and constants have the value that `free` returns.
-    fn ids_of_tick(&self, ticks: u128, free: fn(&Field) -> u128) -> impl Iterator<Item = u128> {
+    /// Returns one id for each layout of the format, with the time that `set` puts into the field
+    /// values for the tick number `ticks`. Fields other than the time and constants have the value
+    /// that `free` returns.
+    fn ids_of_tick(
+        &self,
+        ticks: u128,
+        set: fn(&Layout, u128, Vec<u128>) -> Vec<u128>,
+        free: fn(&Field) -> u128,
+    ) -> impl Iterator<Item = u128> {
         self.layouts().map(move |layout| {
             let value = |field: &Field| field.constant.unwrap_or_else(|| free(field));
             let values = layout.fields().iter().map(value).collect();
             layout
-                .pack(&layout.with_ticks(ticks, values))
+                .pack(&set(layout, ticks, values))
                 .expect("each value is within its field")
         })
     }
@@ -173,6 +188,23 @@ mod tests {
         format
             .range(instant(from), instant(to))
             .map(|range| [range.least, range.greatest])
+    }
+
+    #[test]
+    fn a_range_begins_and_ends_at_ticks_that_ids_can_have() {
+        let format = custom(
+            "{ name = 'time', kind = 'time', bits = 20, scale = 10 },
+             { name = 'time', kind = 'time', cardinality = 6 }",
+        );
+        // Ids have the ticks 0 to 5 and 10 to 15, but no tick of 6 to 9.
+        let found = |from: u32, to: u32| {
+            let instant = |second| format!("2020-01-01T00:00:{second:02}Z");
+            range(&format, &instant(from), &instant(to))
+        };
+        assert_eq!(found(3, 9), Ok([3, 5]));
+        assert_eq!(found(7, 13), Ok([6, 8]), "6 x 1 + 2 is tick 12");
+        let tick = "1s".parse().expect("a tick");
+        assert_eq!(found(6, 10), Err(RangeError::WithinOneTick { tick }));
     }
 
     #[test]

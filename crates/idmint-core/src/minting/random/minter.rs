@@ -20,7 +20,7 @@ use super::span::Span;
 use super::tick_parts::{TickPart, TickParts};
 use super::words::{Randomness, Words};
 use crate::id::{Field, FieldKind, Format, Monotonic, Rejection};
-use crate::time::Clock;
+use crate::time::{Clock, UnixTime};
 
 /// The number of independently drawn ids after which the clock is read again.
 const IDS_PER_CLOCK_READ: usize = 4096;
@@ -90,7 +90,7 @@ impl RandomMinter {
             .collect();
         let ascends = format.monotonic != Monotonic::Off;
         let space = ascends.then(|| RandomSpace::of(layout));
-        let base_tick = format.ticks_at(clock.now().into()).unwrap_or(0);
+        let base_tick = format.ticks_at(UnixTime::EPOCH).unwrap_or(0);
         let parts = format
             .monotonic
             .has_parts()
@@ -534,6 +534,20 @@ mod tests {
                 let ahead = time.nanos() - i128::from(hand.wall().get());
                 assert!(ahead < 3_000_000, "{ahead} ns ahead of the clock");
             }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_before_the_first_id_leaves_no_trace() {
+        let start = UnixNanos::from_seconds(1_795_232_161);
+        for mode in [Monotonic::Clock, Monotonic::Process] {
+            let hand = ManualClock::at(start.after(std::time::Duration::from_hours(24 * 365)));
+            let minter = following("uuid7", mode, &hand);
+            hand.set_wall(start);
+            minter.clock.anchor_to_wall();
+            let id = minted(&minter, 1, 1)[0];
+            let time = minter.format.split(id).expect("an id").time;
+            assert_eq!(time, Some(start.into()), "{}", mode.name());
         }
     }
 

@@ -12,9 +12,8 @@ use crate::minting::batch::{Batch, BatchRequest, MintCounters};
 use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
-/// The tick length from which on a format has no lead, so that its ids are never ahead of the
-/// clock. A lead is at least one tick, and users would notice ids whose times are so far in the
-/// future.
+/// Formats with ticks of at least this length have no lead, so their ids are never ahead of the
+/// clock. A lead is at least one tick, and users would notice ids that far in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
@@ -510,7 +509,7 @@ fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lan
 
 /// Returns the number of whole ticks by which ids may be ahead of the clock. A short tick has a
 /// lead of at least one tick, and a long tick has none.
-fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
+pub(crate) fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
     if tick >= LEAD_TICK_MAX {
         return 0;
     }

@@ -12,6 +12,7 @@ mod stamps;
 pub use excluded_ids::{ExcludedIds, ExcludedTicks, ExclusionError};
 pub(in crate::minting) use format::{Holding, SequencedFormat};
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes, SlotLanes};
+pub(crate) use minter::lead_ticks;
 pub(in crate::minting) use minter::{Beginning, SequencedMinter};
 pub(in crate::minting) use sequencer::{CatchUp, Moment, Sequencer, Shortage};
 pub(crate) use stamps::StampLine;

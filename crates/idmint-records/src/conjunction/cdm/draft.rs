@@ -89,7 +89,7 @@ impl Message {
     /// Returns [`CdmError`] if the id in the comment is not an id of the format, or if the keyword
     /// has a different id of idmint.
     pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
-        // In JSON and CSV, idmint writes its id only into a member or column of its own, so
+        // In JSON and CSV, idmint writes its id only into a separate member or column, so
         // CONJUNCTION_ID contains the id of another originator.
         let keyword = self.own_keyword(minter).filter(|_| self.names == &CCSDS);
         let Some(existing) = &self.existing_id else {
@@ -124,8 +124,7 @@ impl Message {
         self.line
     }
 
-    /// Converts `error`, because of which this message gets no id, to an error with the line and
-    /// the name of the invalid value.
+    /// Converts `error` to a [`CdmError`] with the line and the name of the invalid value.
     pub(super) fn refuse(&self, error: &ReportError) -> CdmError {
         let at = match error {
             ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. } => {
@@ -386,22 +385,17 @@ impl<'a> Draft<'a> {
             Err(CdmError::of(line, name, reason, message))
         };
         let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
-        match (
-            self.rule.objects.resolve(designator, catalog),
-            object.number,
-        ) {
-            (Ok(number), _)
-            | (Err(ObjectFault::Catalog(_) | ObjectFault::NoNumber(_)), Some(number)) => {
-                Ok(Some((number, line)))
-            }
-            (Err(ObjectFault::Catalog(what)), None) => {
+        let objects = self.rule.objects;
+        match objects.resolve(designator, catalog, object.number) {
+            Ok(number) => Ok(Some((number, line))),
+            Err(ObjectFault::Catalog(what)) => {
                 let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
                 let message = format!("{} {what}", quote(catalog.unwrap_or_default()));
                 let name = self.names.catalogs[at];
                 Err(CdmError::of(line, name, "another_catalog", message))
             }
-            (Err(ObjectFault::NoNumber(what)), None) => refuse("wrong_type", &what),
-            (Err(ObjectFault::TooGreat), _) => refuse("out_of_range", TOO_GREAT),
+            Err(ObjectFault::NoNumber(what)) => refuse("wrong_type", &what),
+            Err(ObjectFault::TooGreat) => refuse("out_of_range", TOO_GREAT),
         }
     }
 

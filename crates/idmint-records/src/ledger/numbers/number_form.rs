@@ -55,6 +55,11 @@ impl NumberForm {
         }
         text
     }
+
+    /// Returns `true` if the form adds no text to the number, apart from check characters.
+    pub(super) fn is_plain(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
 }
 
 /// A change of the form in which a series writes its numbers. The form applies to the number `from`

@@ -76,8 +76,8 @@ pub struct NumberRule {
     pub bounds: NumberBounds,
     /// The years that the part `year` of a name can have, or `None` for all years.
     pub years: Option<Years>,
-    /// The periods of the series that give numbers, or `None` for all periods. The period is the
-    /// part `year` of a name, or else the part `period`, or else the text that the star matches.
+    /// The periods in which series give numbers, or `None` for all periods. The period is the part
+    /// `year` of a name, or else the part `period`, or else the text that the star matches.
     pub periods: Option<Vec<String>>,
 }
 
@@ -86,8 +86,9 @@ pub struct NumberRule {
 /// If several rules match a series, the rule with the most specific pattern applies. If no rule
 /// matches, the series begins at 1, and its numbers are written as plain digits.
 ///
-/// No text stands for two numbers: the rules are refused if a series could write a text that
-/// another series, or the same series, could write for another number. Plain digits are exempt.
+/// No text stands for two numbers: the rules are refused if any series could write a text that the
+/// same or another series could write for another number. Plain digits are exempt, but after a
+/// change of the rules, a series must not repeat its own plain digits.
 ///
 /// ```
 /// use idmint_records::ledger::{NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
@@ -133,12 +134,33 @@ pub struct NumberRulesError {
 /// A text of the current rules that an earlier template may have written for another number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerConflict {
-    /// The name of the current rule.
-    pub rule: String,
+    /// The name of the current rule, or `None` if no rule matches the series. The numbers of such a
+    /// series are written as plain digits.
+    pub rule: Option<String>,
     /// The text with its two numbers: first the number according to the earlier template, then the
     /// number according to the current rule. `None` if the templates have too many texts to compare
     /// all of them.
     pub conflict: Option<TextConflict>,
+}
+
+impl FormerConflict {
+    /// Compares the texts of an earlier template with the texts of `rule`. Returns `None` if no
+    /// text stands for two numbers.
+    fn between(
+        earlier: &TextSet<'_>,
+        own: &TextSet<'_>,
+        rule: Option<&NumberRule>,
+    ) -> Option<FormerConflict> {
+        let conflict = match different_readings([earlier, own]) {
+            Ok(None) => return None,
+            Ok(conflict) => conflict,
+            Err(TooComplex) => None,
+        };
+        Some(FormerConflict {
+            rule: rule.map(|rule| rule.name.clone()),
+            conflict,
+        })
+    }
 }
 
 /// The reason why a series gives no numbers, although its rule matches its name.
@@ -441,10 +463,12 @@ impl NumberRules {
         others.map(|other| other.fields().to_vec()).collect()
     }
 
-    /// Compares the texts of these rules with the texts that earlier templates have written for the
-    /// given numbers. Returns a text that stands for two numbers for each earlier template, or
-    /// `None` if it has no such text. `next` has the next number of rules for a single series. A
-    /// rule for a single series does not write numbers below its next number again.
+    /// Compares the texts of these rules with the texts that the earlier templates `former` have
+    /// written for the given numbers. Plain digits are not compared. For each earlier template,
+    /// returns a text that stands for two numbers, or `None` if there is no such text.
+    ///
+    /// `next` maps the name of a rule to the lowest next number of its series that have begun. These
+    /// series continue with their next numbers, even if the rule has a higher start.
     pub fn conflicts_with(
         &self,
         former: &[(FormerTemplate, NumberBounds)],
@@ -452,9 +476,14 @@ impl NumberRules {
     ) -> Vec<Option<FormerConflict>> {
         let later_form = |forms: &RuleForms| {
             let rule = &forms.rule;
-            let start = next.get(&rule.name).copied().unwrap_or(0);
+            let start = match next.get(&rule.name) {
+                Some(next) if rule.pattern.only().is_some() => *next,
+                // A new series begins at the start.
+                Some(next) => rule.bounds.start.min(*next),
+                None => rule.bounds.start,
+            };
             let bounds = NumberBounds {
-                start: rule.bounds.start.max(start),
+                start,
                 ..rule.bounds
             };
             let (pattern, template) = (&rule.pattern, &rule.template);
@@ -479,19 +508,38 @@ impl NumberRules {
             let earlier = TextSet::new(&form, &[]);
             own.iter()
                 .filter(|(forms, _)| forms.current != whole)
-                .find_map(|(forms, own)| {
-                    let conflict = match different_readings([&earlier, own]) {
-                        Ok(None) => return None,
-                        Ok(conflict) => conflict,
-                        Err(TooComplex) => None,
-                    };
-                    Some(FormerConflict {
-                        rule: forms.rule.name.clone(),
-                        conflict,
-                    })
-                })
+                .find_map(|(forms, own)| FormerConflict::between(&earlier, own, Some(&forms.rule)))
         };
         former.iter().map(conflict_with).collect()
+    }
+
+    /// Compares the texts of one series with the texts that it has written in an earlier form for
+    /// the numbers `written`, if one of the two forms is plain digits. Returns a text that the
+    /// series could write again for `next` or a later number, or `None` if there is none. The series
+    /// continues with `next` even if its rule has a higher start.
+    ///
+    /// [`conflicts_with`](NumberRules::conflicts_with) does not compare plain digits, because
+    /// different series may write the same digits.
+    pub fn conflict_in_series(
+        &self,
+        series: &SeriesName,
+        former: &NumberForm,
+        written: NumberBounds,
+        next: u64,
+    ) -> Option<FormerConflict> {
+        let (current, bounds) = (self.form(series), self.bounds(series));
+        let later = NumberBounds {
+            start: next,
+            ..bounds
+        };
+        let is_compared = *former != current && (former.is_plain() || current.is_plain());
+        if !is_compared || later.start > later.max {
+            return None;
+        }
+        let earlier = TextForm::of_series(series, former, written);
+        let own = TextForm::of_series(series, &current, later);
+        let [earlier, own] = [&earlier, &own].map(|form| TextSet::new(form, &[]));
+        FormerConflict::between(&earlier, &own, self.of(series.as_str()))
     }
 
     fn forms_of(&self, series: &str) -> Option<&RuleForms> {

@@ -32,7 +32,7 @@ pub struct SeriesNameError {
 
 fn beside_dots(text: &str) -> &'static str {
     if is_dots(text) {
-        ", and not only dots"
+        ", and not be `.` or `..`"
     } else {
         ""
     }
@@ -106,7 +106,7 @@ mod tests {
             SeriesName::from_text("..")
                 .expect_err("dots")
                 .to_string()
-                .ends_with("not only dots")
+                .ends_with("and not be `.` or `..`")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The templates with which a store was started, from the first start on.
+//! The templates that were configured at each start of a store.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::series_name::SeriesName;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates with which a store was started, in the order of the starts.
+/// The templates that were configured at each start of a store, in the order of the starts.
 ///
 /// The first entry determines the form of the numbers that were given before the store kept a form
 /// for each number.
@@ -91,7 +91,7 @@ impl TemplateHistory {
         self.0.last()
     }
 
-    /// Returns all templates with which the store was started, each once.
+    /// Returns all templates of the history, without duplicates.
     pub fn all(&self) -> impl Iterator<Item = &FormerTemplate> {
         let all = self.0.iter().flat_map(|kept| &kept.0);
         let by_line: BTreeMap<_, _> = all
@@ -100,9 +100,21 @@ impl TemplateHistory {
         by_line.into_values()
     }
 
+    /// Returns the forms in which the templates of the history write the numbers of a series,
+    /// without duplicates.
+    pub fn forms(&self, series: &SeriesName) -> Vec<NumberForm> {
+        let mut forms = Vec::new();
+        for form in self.0.iter().map(|kept| kept.form(series)) {
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        forms
+    }
+
     /// Returns the history after a start with these templates, or `None` if the last start had the
-    /// same templates. Apart from the first entry, each entry is stored once, so that a
-    /// configuration that changes back and forth does not fill the store.
+    /// same templates. Earlier entries with the same templates are removed, except for the first
+    /// entry. So a configuration that changes back and forth does not fill the store.
     pub fn after_start(&self, templates: &KeptTemplates) -> Option<TemplateHistory> {
         if self.last() == Some(templates) {
             return None;

@@ -10,7 +10,7 @@ use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
 /// The maximum number of readings (pairs of a series and a number) of one text. At most one reading
-/// is for a series of this rule. The others are for series to which a more specific rule applies.
+/// belongs to a series of this rule. All other readings belong to series with a more specific rule.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
@@ -49,6 +49,31 @@ impl TextForm {
         })
     }
 
+    /// Returns the texts that a single series writes in this form.
+    pub(super) fn of_series(
+        series: &SeriesName,
+        form: &NumberForm,
+        bounds: NumberBounds,
+    ) -> TextForm {
+        let pattern = SeriesPattern::from_text(series.as_str());
+        let pattern = pattern.expect("the name of a series is a pattern without parts");
+        TextForm {
+            name: pattern.fields().to_vec(),
+            fields: vec![
+                TextField::Literal(form.before.clone()),
+                TextField::Number {
+                    width: form.width,
+                    start: bounds.start,
+                    max: bounds.max,
+                },
+                TextField::Literal(form.after.clone()),
+            ],
+            has_text: !form.is_plain(),
+            check: form.check,
+            pattern,
+        }
+    }
+
     /// Returns the form of the numbers of a series, or `None` if the pattern does not match the
     /// series.
     pub(super) fn of(&self, series: &str) -> Option<NumberForm> {
@@ -73,9 +98,9 @@ impl TextForm {
         Some(form)
     }
 
-    /// Reads the series and the number from a text in all possible ways, but in at most
-    /// [`READINGS_MAX`] ways. Check characters must be correct. The series is `None` if the text
-    /// does not contain all parts of its name.
+    /// Returns the possible readings of a text, each a series and a number. Tries at most
+    /// [`READINGS_MAX`] ways to split the text. Check characters must be correct. The series is
+    /// `None` if the text does not contain all parts of its name.
     pub(super) fn read(&self, text: &str) -> Vec<(Option<SeriesName>, u64)> {
         let width = self.check.map_or(0, NumberCheck::width);
         let check_at = text.len().checked_sub(width);

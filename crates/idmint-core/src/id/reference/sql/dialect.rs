@@ -93,13 +93,26 @@ impl SqlDialect {
     /// the digit that the letter stands for. `letters` are the letters of all digits in ascending
     /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // Search the letter in all letters except the letter of digit 0. The SQL function returns
-        // the position from 1, which is the digit, or 0 if it finds nothing, which is digit 0.
-        let (letter, others) = (format!("substr({text}, {at}, 1)"), quoted(&letters[1..]));
+        // Search for the letter in all letters except the letter of digit 0. The SQL function
+        // returns the position from 1, which is the digit, or 0 if it finds nothing, which is digit
+        // 0.
+        self.position(text, at, &letters[1..])
+    }
+
+    /// Returns an SQL expression that is true if the letter at position `at` (from 1) of a text is
+    /// one of `letters`. The text must have a letter at this position.
+    pub(super) fn is_letter(self, text: &str, at: usize, letters: &str) -> String {
+        format!("{} > 0", self.position(text, at, letters))
+    }
+
+    /// Returns an SQL expression for the position (from 1) in `letters` of the letter at position
+    /// `at` of a text, or 0 if the letter is not in `letters`.
+    fn position(self, text: &str, at: usize, letters: &str) -> String {
+        let (letter, letters) = (format!("substr({text}, {at}, 1)"), quoted(letters));
         match self {
-            SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("strpos({others}, {letter})"),
-            SqlDialect::MySql => format!("locate(binary {letter}, {others})"),
-            SqlDialect::Sqlite => format!("instr({others}, {letter})"),
+            SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("strpos({letters}, {letter})"),
+            SqlDialect::MySql => format!("locate(binary {letter}, {letters})"),
+            SqlDialect::Sqlite => format!("instr({letters}, {letter})"),
         }
     }
 
@@ -158,9 +171,12 @@ impl SqlDialect {
                 format!("timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', {instant})")
             }
             SqlDialect::DuckDb => format!("epoch_us({instant})"),
+            // Read the fraction separately, because SQLite rounds seconds to milliseconds. An
+            // offset such as +02:00 can follow the fraction.
             SqlDialect::Sqlite => format!(
-                "(strftime('%s', substr({instant}, 1, 19)) * 1000000 + \
-                 CAST(substr(rtrim({instant}, 'Z') || '000000', 21, 6) AS INTEGER))"
+                "(strftime('%s', substr({instant}, 1, 19) || CASE WHEN substr({instant}, 20, 1) = '.' \
+                 THEN ltrim(substr({instant}, 21), '0123456789') ELSE substr({instant}, 20) END) * 1000000 + \
+                 CAST(round(CAST('0' || substr({instant}, 20, 7) AS REAL) * 1000000) AS INTEGER))"
             ),
         }
     }

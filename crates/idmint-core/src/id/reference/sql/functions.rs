@@ -23,6 +23,9 @@ pub enum SqlError {
     /// The epoch is before 1970, or is not a whole number of microseconds.
     #[error("the epoch of the format is before 1970, or not a whole microsecond")]
     Epoch,
+    /// A field has a `scale`.
+    #[error("a field of this format has a scale")]
+    Scale,
 }
 
 /// The type of the database column that holds the ids. The generated SQL functions take arguments
@@ -55,8 +58,9 @@ impl Format {
     /// The functions are `NAME_time`, `NAME_min` and `NAME_max`. If ids have a worker number,
     /// `NAME_worker` is added. Grouped formats also have `NAME_primary` and `NAME_secondary`. If
     /// ids are integers and the canonical text is a number of fixed length, `NAME_number` and
-    /// `NAME_text` are added. No function mints ids, because no horizon on disk would cover the
-    /// time of such ids.
+    /// `NAME_text` are added. If ids are stored as bytes, a field that shares bits with others has
+    /// no function. No function mints ids, because no horizon on disk would cover the time of such
+    /// ids.
     ///
     /// ```
     /// use idmint_core::id::{Format, SqlDialect};
@@ -80,6 +84,9 @@ impl Format {
         let times = layout.fields_of(FieldKind::Time).count();
         if times > 1 || layout.fields()[0].kind != FieldKind::Time {
             return Err(SqlError::TimeNotLeading);
+        }
+        if layout.fields().iter().any(|field| field.scale > 1) {
+            return Err(SqlError::Scale);
         }
         let epoch_ns = self.epoch.nanos();
         if epoch_ns < 0 || epoch_ns % 1_000 != 0 {
@@ -118,20 +125,25 @@ impl Functions<'_> {
         };
         let instant = dialect.instant_type();
         let (id, at) = (["id", column.as_str()], ["instant", instant]);
-        let time = dialect.instant(&self.micros_of(&self.value_of(self.time)));
+        let ticks = self.value_of(self.time).expect("the time has whole digits");
+        let time = dialect.instant(&self.micros_of(&ticks));
         let mut statements = vec![
             function("time", id, instant, &time),
             function("min", at, &column, &self.least_at()),
             function("max", at, &column, &self.greatest_before()),
         ];
-        if let Some(worker) = self.layout.field_of(FieldKind::Worker) {
-            statements.push(function("worker", id, "bigint", &self.value_of(worker)));
-        }
+        let worker = self.layout.field_of(FieldKind::Worker);
+        let mut fields: Vec<_> = worker
+            .map(|worker| ("worker", worker))
+            .into_iter()
+            .collect();
         if self.format.rule == Rule::Grouped {
             let objects = self.layout.fields_of(FieldKind::Object);
-            for (name, object) in ["primary", "secondary"].into_iter().zip(objects) {
-                statements.push(function(name, id, "bigint", &self.value_of(object)));
-            }
+            fields.extend(["primary", "secondary"].into_iter().zip(objects));
+        }
+        for (name, field) in fields {
+            let value = self.value_of(field);
+            statements.extend(value.map(|value| function(name, id, "bigint", &value)));
         }
         if let Some((letters, len)) = self.digits_of_text() {
             let text_type = format!("char({len})");
@@ -183,32 +195,40 @@ impl Functions<'_> {
         text.to_owned()
     }
 
-    /// Returns an SQL expression that extracts the value of a field from the column `id`.
-    fn value_of(&self, field: &Field) -> String {
-        let (dialect, values) = (self.dialect, field.max + 1);
+    /// Returns an SQL expression that extracts the value of a field from the column `id`. Returns
+    /// `None` if ids are not stored as integers and the field shares bits with other fields.
+    fn value_of(&self, field: &Field) -> Option<String> {
+        let fields = self.layout.fields().iter();
+        let mut above = fields.take_while(|other| other.stride > field.stride);
         if let Column::Number = self.column {
-            let above = match field.stride {
-                1 => "id".to_owned(),
-                stride => dialect.quotient("id", stride),
-            };
-            return match field.kind {
-                FieldKind::Time => above,
-                _ => SqlDialect::rest(&above, values),
-            };
+            let rest = above.fold("id".to_owned(), |rest, other| {
+                SqlDialect::rest(&rest, other.stride)
+            });
+            return Some(self.quotient(&rest, field.stride));
         }
-        let shift = usize_of(field.stride.ilog2());
-        let bits = usize_of(u128::BITS - field.max.leading_zeros());
+        let bits = u128::BITS - field.max.leading_zeros();
+        let place = field.stride << bits;
+        if !field.stride.is_power_of_two() || !above.all(|other| other.stride.is_multiple_of(place))
+        {
+            return None;
+        }
+        let (shift, bits) = (usize_of(field.stride.ilog2()), usize_of(bits));
         let first = self.digits() - (shift + bits).div_ceil(4);
         let end = self.digits() - shift / 4;
-        let number = dialect.hex_number(&self.hex_of_id(), first + 1, end - first);
-        if field.kind == FieldKind::Time {
-            return number;
+        let number = self
+            .dialect
+            .hex_number(&self.hex_of_id(), first + 1, end - first);
+        Some(match field.kind {
+            FieldKind::Time => number,
+            _ => SqlDialect::rest(&self.quotient(&number, 1 << (shift % 4)), 1 << bits),
+        })
+    }
+
+    fn quotient(&self, number: &str, divisor: u128) -> String {
+        match divisor {
+            1 => number.to_owned(),
+            _ => self.dialect.quotient(number, divisor),
         }
-        let above = match shift % 4 {
-            0 => number,
-            bits => dialect.quotient(&number, 1 << bits),
-        };
-        SqlDialect::rest(&above, values)
     }
 
     /// Returns an SQL expression for the microseconds from the beginning of 1970 to the start of a
@@ -287,7 +307,7 @@ impl Functions<'_> {
     /// `instant`.
     fn least_at(&self) -> String {
         let ticks = self.dialect.least(&self.ticks_before(), self.last_tick());
-        self.id_of(&ticks, self.rest_least())
+        self.of_known_instant(self.id_of(&ticks, self.rest_least()))
     }
 
     /// Returns an SQL expression for the greatest id of the last tick that begins before `instant`.
@@ -295,10 +315,23 @@ impl Functions<'_> {
         let (before, end) = (self.ticks_before(), self.last_tick() + 1);
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
-        match self.column {
+        self.of_known_instant(match self.column {
             // If `instant` is before the first tick, `id` is less than every id of the format.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
+        })
+    }
+
+    /// Returns an SQL expression that is NULL if `instant` is NULL or infinite, and `expression`
+    /// otherwise. An explicit check is needed where a function in `expression` ignores NULL:
+    /// `least` and `greatest` of DuckDB, and `printf` of SQLite.
+    fn of_known_instant(&self, expression: String) -> String {
+        match (self.dialect, self.column) {
+            (SqlDialect::DuckDb, _) | (SqlDialect::Sqlite, Column::Uuid | Column::Bytes(_)) => {
+                let micros = self.dialect.micros("instant");
+                format!("CASE WHEN {micros} IS NOT NULL THEN {expression} END")
+            }
+            _ => expression,
         }
     }
 
@@ -337,6 +370,8 @@ impl Functions<'_> {
         (weight * base <= 1 << 63 && !letters.contains('\\')).then_some((letters, len))
     }
 
+    /// Returns an SQL expression for the number of the canonical text `id`, or NULL if the text has
+    /// another length or other letters, or its number exceeds the greatest id.
     fn number_of_text(&self, letters: &str, len: usize) -> String {
         let digit = |place: usize| {
             let digit = self.dialect.digit("id", place + 1, letters);
@@ -345,9 +380,19 @@ impl Functions<'_> {
                 weight => format!("{digit} * cast({weight} AS {})", self.integer()),
             }
         };
-        (0..len).map(digit).collect::<Vec<_>>().join(" + ")
+        let number = (0..len).map(digit).collect::<Vec<_>>().join(" + ");
+        let is_letter = |place| self.dialect.is_letter("id", place, letters);
+        let mut conditions = vec![format!("length(id) = {len}")];
+        conditions.extend((1..=len).map(is_letter));
+        let greatest = self.format.greatest();
+        if greatest < weight(letters, len) - 1 {
+            conditions.push(format!("{number} <= {greatest}"));
+        }
+        format!("CASE WHEN {} THEN {number} END", conditions.join(" AND "))
     }
 
+    /// Returns an SQL expression for the canonical text of the number `id`, or NULL if the number
+    /// is negative or exceeds the greatest id.
     fn text_of_number(&self, letters: &str, len: usize) -> String {
         let all = quoted(letters);
         let letter = |place: usize| {
@@ -361,7 +406,11 @@ impl Functions<'_> {
             }
         };
         let all_letters: Vec<_> = (0..len).map(letter).collect();
-        self.dialect.concat(&all_letters)
+        format!(
+            "CASE WHEN id BETWEEN 0 AND {} THEN {} END",
+            self.format.greatest(),
+            self.dialect.concat(&all_letters)
+        )
     }
 
     /// Returns the name of the 64-bit integer type in an SQL cast.
@@ -383,4 +432,84 @@ fn weight(letters: &str, place: usize) -> u128 {
 
 fn usize_of(number: u32) -> usize {
     usize::try_from(number).expect("at most 128")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::format::FormatDefinition;
+    use crate::id::preset;
+
+    /// Returns the SQL functions for SQLite of a decode-only format with these fields.
+    fn of_fields(fields: &str) -> String {
+        for_sqlite(fields).expect("time leads")
+    }
+
+    fn for_sqlite(fields: &str) -> Result<String, SqlError> {
+        let text = format!(
+            "summary = ''\nrule = 'decode-only'\ntick = '1ms'\nepoch = '2025-01-01T00:00:00Z'\n\
+             encodings = ['hex_padded']\nfields = [{fields}]"
+        );
+        let format = FormatDefinition::from_toml("mine", &text)
+            .expect("TOML")
+            .compile("mine")
+            .expect("sound");
+        format.sql_functions(SqlDialect::Sqlite)
+    }
+
+    #[test]
+    fn a_format_with_a_scale_has_no_functions() {
+        let of_scale = |scale: u32| {
+            for_sqlite(&format!(
+                "{{ name = 'time', kind = 'time', bits = 31, scale = {scale} }},
+                 {{ name = 'sequence', kind = 'sequence', bits = 12 }}"
+            ))
+        };
+        assert!(of_scale(1).is_ok());
+        assert!(matches!(of_scale(1_000), Err(SqlError::Scale)));
+    }
+
+    #[test]
+    fn a_field_below_a_stride_of_any_size_is_the_rest_of_the_fields_above() {
+        let sql = preset("payment-wide").sql_functions(SqlDialect::Sqlite);
+        assert!(
+            sql.expect("numbers").contains("\n((id % 46656) / 1024)\n"),
+            "1024 x 45 is below the stride 46656 of the time"
+        );
+        let sql = of_fields(
+            "{ name = 'time', kind = 'time', bits = 40, stride = 100_000 },
+             { name = 'shard', kind = 'shard', cardinality = 4, stride = 7_000 },
+             { name = 'worker', kind = 'worker', cardinality = 5, stride = 1_000 },
+             { name = 'sequence', kind = 'sequence', cardinality = 900 }",
+        );
+        assert!(sql.contains("\n(((id % 100000) % 7000) / 1000)\n"), "{sql}");
+    }
+
+    #[test]
+    fn a_field_of_bytes_has_a_function_only_if_it_has_bits_of_its_own() {
+        let of_worker = |worker: &str, sequence: &str| {
+            of_fields(&format!(
+                "{{ name = 'time', kind = 'time', bits = 40, stride = {} }},
+                 {{ name = 'fixed', kind = 'constant', bits = 2, value = 1, stride = {} }},
+                 {{ name = 'worker', kind = 'worker', {worker} }},
+                 {{ name = 'sequence', kind = 'sequence', {sequence} }}",
+                1_u64 << 40,
+                1_u64 << 18
+            ))
+        };
+        let sql = of_worker("cardinality = 45", "bits = 12");
+        assert!(sql.contains("_worker"), "bits 12 to 17: {sql}");
+        assert!(
+            sql.contains(" % 64)\n"),
+            "the digits also hold the constant: {sql}"
+        );
+        for (worker, sequence) in [
+            ("cardinality = 45", "cardinality = 1000"),
+            ("cardinality = 40, stride = 6000", "bits = 12"),
+        ] {
+            let sql = of_worker(worker, sequence);
+            assert!(!sql.contains("_worker"), "{worker}, {sequence}: {sql}");
+            assert!(sql.contains("mine_time"), "the time has digits of its own");
+        }
+    }
 }
