@@ -445,6 +445,9 @@ impl Adoption {
             tell(&records);
             Ok(())
         })?;
+        if let Some(numbers) = folder.numbers() {
+            adopter.adopt_templates(numbers)?;
+        }
         for_each_series(folder, |numbers, series| {
             records.series += adopter.adopt_series(series, numbers)?;
             tell(&records);

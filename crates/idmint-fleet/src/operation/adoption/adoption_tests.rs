@@ -24,7 +24,9 @@ use crate::{
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{ExternalId, Pair, ReportCount, Seen, Tca};
-use idmint_records::ledger::{AppendPlan, GivenNumbers, VoidPlan};
+use idmint_records::ledger::{
+    AppendPlan, GivenNumbers, NumberRule, NumberRules, NumberTemplate, SeriesPattern, VoidPlan,
+};
 use idmint_storage::SlotShare;
 use idmint_storage::samples::{
     NOW, anchor, anchor_of, append, at, close_plan, create, give, links, near, plan, ready, series,
@@ -89,6 +91,11 @@ struct Node {
 
 impl Node {
     fn new() -> Node {
+        Node::with_rules(&NumberRules::default())
+    }
+
+    /// Creates a node that was started with these rules for numbers.
+    fn with_rules(rules: &NumberRules) -> Node {
         // No test simulates a power loss here. Every node syncs about ten times, so a folder in
         // memory is faster.
         let folder = tempfile::tempdir_in("/dev/shm")
@@ -150,6 +157,7 @@ impl Node {
                 .write(&[RecordPlan::Void(plan)])
                 .expect("it is not void");
         }
+        records.agree_on_rules(rules).expect("the first rules");
         Node {
             folder,
             ledgers,
@@ -938,4 +946,58 @@ fn a_series_that_the_fleet_has_closed_is_not_opened_again() {
     assert!(refused.to_string().contains("series acme"), "{refused}");
     assert_eq!(content(&store), before);
     node.start().expect("the adoption has not begun");
+}
+
+/// Returns rules with one text for the series of one pattern.
+fn rules(pattern: &str, text: &str) -> NumberRules {
+    let rule = NumberRule {
+        template: NumberTemplate::from_text(text).expect("a template"),
+        ..NumberRule::new("any", SeriesPattern::from_text(pattern).expect("a pattern"))
+    };
+    NumberRules::new(vec![rule]).expect("one rule")
+}
+
+#[test]
+fn a_folder_with_other_texts_of_numbers_is_refused_and_stays_as_it_is() {
+    let (node, store) = (
+        Node::with_rules(&rules("acme", "A-{n}")),
+        Arc::new(MemoryCoordinator::default()),
+    );
+    let fleet = records(&store);
+    fleet.agree_on_rules(&rules("acme", "B-{n}")).expect("new");
+    let before = content(&store);
+
+    let refused = run(&adoption(store.clone()), &node).expect_err("the texts differ");
+
+    assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+    let text = refused.to_string();
+    for part in [
+        "only the folder has `acme A-{n} -",
+        "only the fleet has `acme B-{n} -",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(content(&store), before);
+    node.start().expect("the folder is not marked");
+    // The control: the fleet's nodes start with the rules of the folder.
+    fleet
+        .agree_on_rules(&rules("acme", "A-{n}"))
+        .expect("no numbers yet");
+    run(&adoption(store.clone()), &node).expect("the texts are alike");
+}
+
+#[test]
+fn a_fleet_compares_the_texts_of_adopted_numbers_with_later_rules() {
+    let node = Node::with_rules(&rules("acme", "A-{n}"));
+    let later = rules("beta", "A-{n}");
+    let is_refused = |is_adopted: bool| {
+        let store = Arc::new(MemoryCoordinator::default());
+        if is_adopted {
+            run(&adoption(store.clone()), &node).expect("there is no fleet yet");
+        }
+        records(&store).agree_on_rules(&later).is_err()
+    };
+
+    assert!(!is_refused(false), "the control has no numbers");
+    assert!(is_refused(true), "beta would write A-1 of acme again");
 }

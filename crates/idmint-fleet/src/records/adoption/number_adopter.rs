@@ -9,7 +9,9 @@ use crate::records::numbers::{
     GivenCommit, VoidRow, commit_to_bytes, form_to_bytes, key_to_bytes, series_to_bytes,
     void_to_bytes,
 };
-use idmint_records::ledger::{FormChange, GivenNumbers, VoidedNumber};
+use idmint_records::ledger::{
+    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, VoidedNumber,
+};
 use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 
 /// The maximum number of requests whose numbers are stored in one row.
@@ -19,6 +21,39 @@ const GIVEN_MAX: usize = 100;
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
+    /// Checks that the adopted node and the fleet's nodes were last started with the same templates
+    /// for the texts of numbers, and stores the node's earlier templates in the fleet. `of` is the
+    /// number store in the folder of the adopted node. Call this method before
+    /// [`RecordAdopter::adopt_series`].
+    ///
+    /// The node's last start compared these templates with the texts of all numbers in the folder.
+    /// So the fleet, which has the same templates, writes none of these texts again.
+    ///
+    /// # Errors
+    /// Returns [`AdoptError::OtherTemplates`] if the templates differ, and [`AdoptError::Store`] if
+    /// the fleet cannot be read or written.
+    pub(crate) fn adopt_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
+        if of.series(None, 1)?.is_empty() {
+            return Ok(());
+        }
+        let own = of.templates()?;
+        loop {
+            let (revision, there) = self.store.number_templates()?;
+            let is_alike = there.last().is_none() || there.last() == own.last();
+            if own.last().is_none() || !is_alike {
+                let text = differences(own.last(), there.last());
+                return Err(AdoptError::OtherTemplates(text));
+            }
+            let both = there.with_taken_over(&own);
+            if self.is_trial
+                || both == there
+                || self.store.keep_number_templates(revision, &both)?
+            {
+                return Ok(());
+            }
+        }
+    }
+
     /// Copies a series with all its numbers into the fleet. `of` is the number store in the folder
     /// of the adopted node.
     ///
@@ -93,6 +128,27 @@ impl RecordAdopter {
         batch.flush()?;
         Ok(count)
     }
+}
+
+/// Returns the templates that only one of the two has, as text.
+fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
+    let Some(folder) = folder else {
+        return "the folder has none of the last start".to_owned();
+    };
+    let (folder, fleet) = (
+        folder.templates(),
+        fleet.map_or(&[][..], KeptTemplates::templates),
+    );
+    let sides = [("folder", folder, fleet), ("fleet", fleet, folder)];
+    let only = sides.into_iter().flat_map(|(place, some, others)| {
+        let is_only_here = |template: &&FormerTemplate| !others.contains(template);
+        let text = move |template: &FormerTemplate| {
+            let columns = template.to_string().replace('\t', " ");
+            format!("only the {place} has `{columns}`")
+        };
+        some.iter().filter(is_only_here).map(text)
+    });
+    only.collect::<Vec<_>>().join(", ")
 }
 
 /// Converts changes of a number form (the text of a number, such as `INV-00042`) to rows of the

@@ -93,6 +93,13 @@ pub enum AdoptError {
         /// The key of the fleet's record in the coordinator.
         key: Key,
     },
+    /// The node and the fleet were last started with different templates for the texts of numbers,
+    /// or the node has stored none. The text lists the differences.
+    #[error(
+        "the [numbers] of the adopted node and of the fleet differ ({0}), so a text could be written for two numbers; \
+         start a single node on the folder with the [numbers] of the fleet, stop it, and run this command again"
+    )]
+    OtherTemplates(String),
     /// The folder or the store of the fleet failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -103,6 +110,7 @@ impl AdoptError {
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             AdoptError::Differs { .. } => FailureKind::Damaged,
+            AdoptError::OtherTemplates(_) => FailureKind::Disagrees,
             AdoptError::Store(error) => error.failure_kind(),
         }
     }

@@ -46,9 +46,7 @@ impl NumberStore for FleetRecords {
     }
 
     fn templates(&self) -> Result<TemplateHistory, StoreError> {
-        let row = self.store.read_key(self.store.keys.number_templates())?;
-        let history = row.map(|row| history_of(&row)).transpose()?;
-        Ok(history.unwrap_or_default())
+        Ok(self.store.number_templates()?.1)
     }
 
     fn keep_templates(
@@ -56,20 +54,11 @@ impl NumberStore for FleetRecords {
         before: &TemplateHistory,
         history: &TemplateHistory,
     ) -> Result<bool, StoreError> {
-        let key = self.store.keys.number_templates();
-        let row = self.store.read_key(key.clone())?;
-        let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.modified);
-        let there = row.map(|row| history_of(&row)).transpose()?;
-        if there.unwrap_or_default() != *before {
+        let (revision, there) = self.store.number_templates()?;
+        if there != *before {
             return Ok(false);
         }
-        let text = serde_json::to_vec(&history.to_texts()).expect("texts are JSON");
-        let transaction = Transaction {
-            compare: vec![Compare::Modified(key.clone(), revision)],
-            write: vec![Write::put(key.clone(), sealed(&key, text))],
-            ..Transaction::default()
-        };
-        self.store.write_what_may_be_lost(transaction)
+        self.store.keep_number_templates(revision, history)
     }
 
     /// Stores the kinds of series without comparing the stored ones. Another node may store its
@@ -208,6 +197,35 @@ impl NumberStore for FleetRecords {
 }
 
 impl SharedStore {
+    /// Returns the templates for the texts of numbers that were configured at all starts of the
+    /// fleet's nodes, with the revision of their row. The history is empty if no node has stored
+    /// templates.
+    pub(in crate::records) fn number_templates(
+        &self,
+    ) -> Result<(Revision, TemplateHistory), StoreError> {
+        let row = self.read_key(self.keys.number_templates())?;
+        let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.modified);
+        let history = row.map(|row| history_of(&row)).transpose()?;
+        Ok((revision, history.unwrap_or_default()))
+    }
+
+    /// Replaces the stored templates of all starts by `history`. Returns `false` if their row no
+    /// longer has this revision.
+    pub(in crate::records) fn keep_number_templates(
+        &self,
+        revision: Revision,
+        history: &TemplateHistory,
+    ) -> Result<bool, StoreError> {
+        let key = self.keys.number_templates();
+        let text = serde_json::to_vec(&history.to_texts()).expect("texts are JSON");
+        let transaction = Transaction {
+            compare: vec![Compare::Modified(key.clone(), revision)],
+            write: vec![Write::put(key.clone(), sealed(&key, text))],
+            ..Transaction::default()
+        };
+        self.write_what_may_be_lost(transaction)
+    }
+
     /// Returns the summary of a series, or `None` if the store has no row of the series. A series
     /// that was closed before its first number has a row.
     pub(in crate::records) fn series_summary(

@@ -124,6 +124,25 @@ impl TemplateHistory {
         let all = first.chain(others).chain([templates]);
         Some(TemplateHistory(all.cloned().collect()))
     }
+
+    /// Returns the history of a store that takes over the numbers of another store. The first and
+    /// the last entry of this history stay first and last, unless this history is empty.
+    #[must_use]
+    pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
+        let Some((last, earlier)) = self.0.split_last() else {
+            return other.clone();
+        };
+        let mut all = match earlier {
+            [] => vec![last.clone()],
+            earlier => earlier.to_vec(),
+        };
+        let is_new = |entry: &&KeptTemplates| !self.0.contains(entry);
+        all.extend(other.0.iter().filter(is_new).cloned());
+        if all.last() != Some(last) {
+            all.push(last.clone());
+        }
+        TemplateHistory(all)
+    }
 }
 
 #[cfg(test)]
@@ -171,5 +190,27 @@ mod tests {
         assert_eq!(TemplateHistory::from_texts(&texts), None);
         let none = history.after_start(&templates(&[])).expect("they differ");
         assert_eq!(text(none.last()).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn taking_over_another_history_keeps_its_own_first_and_last_templates() {
+        let [a, b, c] = ["A-{n}", "B-{n}", "C-{n}"].map(|text| templates(&[("acme", text, None)]));
+        let history = |entries: &[&KeptTemplates]| {
+            TemplateHistory(entries.iter().map(|&entry| entry.clone()).collect())
+        };
+        for (own, other, both) in [
+            (history(&[]), history(&[&a, &b]), history(&[&a, &b])),
+            (history(&[&a, &b]), history(&[]), history(&[&a, &b])),
+            (history(&[&b]), history(&[&b]), history(&[&b])),
+            (history(&[&b]), history(&[&a, &b]), history(&[&b, &a, &b])),
+            (
+                history(&[&a, &b]),
+                history(&[&c, &b]),
+                history(&[&a, &c, &b]),
+            ),
+        ] {
+            assert_eq!(own.with_taken_over(&other), both);
+            assert_eq!(both.with_taken_over(&other), both);
+        }
     }
 }
