@@ -1,7 +1,7 @@
 //! An etcd cluster on free ports of this machine. It ends when its value is dropped.
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,7 +12,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A timeout that is much longer than etcd needs to start on a slow machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
+
+/// An argument with which etcdctl waits longer than 5 s for a response. Use it only while all
+/// members run, because etcdctl may wait as long for a member that is down.
+const PATIENT: &str = "--command-timeout=60s";
 
 /// An etcd cluster whose data is in a temporary folder.
 pub(crate) struct EtcdCluster {
@@ -43,16 +47,16 @@ impl EtcdCluster {
         etcdctl_args: &[String],
     ) -> EtcdCluster {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let addresses =
-            || -> Vec<SocketAddr> { (0..count).map(|_| address_of_its_own()).collect() };
-        let (mut clients, peers) = (addresses(), addresses());
-        if scheme == "https" {
-            // The certificates of the tests name this address.
-            let localhost = Ipv4Addr::LOCALHOST.into();
-            clients
-                .iter_mut()
-                .for_each(|client| client.set_ip(localhost));
-        }
+        // The certificates of the tests name 127.0.0.1.
+        let client_address: fn() -> SocketAddr = if scheme == "https" {
+            free_localhost_address
+        } else {
+            address_of_its_own
+        };
+        let addresses = |address: fn() -> SocketAddr| -> Vec<SocketAddr> {
+            (0..count).map(|_| address()).collect()
+        };
+        let (clients, peers) = (addresses(client_address), addresses(address_of_its_own));
         let peer = |place: usize| format!("http://{}", peers[place]);
         let all: Vec<_> = (0..count)
             .map(|place| format!("m{place}={}", peer(place)))
@@ -100,17 +104,26 @@ impl EtcdCluster {
 
     /// Starts a member that is not running.
     pub(crate) fn restart(&mut self, place: usize) {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log(place));
         let member = &mut self.members[place];
         assert!(member.process.is_none(), "it is running");
         let mut etcd = Command::new("etcd");
         etcd.args(&member.args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(log.expect("the folder is ours"));
         let process = etcd
             .spawn()
             .expect("etcd runs: Debian package etcd-server, installed by .ci/install-packages");
         member.process = Some(process);
+    }
+
+    /// Returns the path of a member's log, which is printed if the test fails.
+    fn log(&self, place: usize) -> PathBuf {
+        self.home.path().join(format!("m{place}.log"))
     }
 
     /// Sends a signal to a member that is running.
@@ -126,9 +139,9 @@ impl EtcdCluster {
         process.wait().expect("it was ours");
     }
 
-    /// Returns the index of the leader.
+    /// Waits until a member leads, and returns its index.
     pub(crate) fn leader(&self) -> usize {
-        self.leader_if_any().expect("there is a leader")
+        until("a member leads", || self.leader_if_any())
     }
 
     /// Returns the index of the leader, or `None` if no member leads. Some members may be down.
@@ -154,6 +167,7 @@ impl EtcdCluster {
     pub(crate) fn etcdctl(&self, args: &[&str]) -> String {
         let output = self
             .etcdctl_command(args)
+            .arg(PATIENT)
             .output()
             .expect("etcdctl runs: Debian package etcd-client");
         let printed =
@@ -195,6 +209,7 @@ impl EtcdCluster {
             .arg("snapshot")
             .arg("save")
             .arg(&snapshot)
+            .arg(PATIENT)
             .output()
             .expect("etcdctl runs");
         assert!(
@@ -262,17 +277,7 @@ impl EtcdCluster {
 
     /// Waits until every member is healthy.
     pub(crate) fn wait_until_healthy(&self) {
-        let begun = Instant::now();
-        while !self
-            .etcdctl_command(&["endpoint", "health"])
-            .output()
-            .expect("etcdctl runs")
-            .status
-            .success()
-        {
-            assert!(begun.elapsed() < LONG, "every member is healthy");
-            thread::sleep(Duration::from_millis(50));
-        }
+        self.wait_until_done("every member is healthy", &["endpoint", "health"]);
     }
 
     /// Returns the revision of the store, which is the number of transactions that have written so
@@ -288,17 +293,34 @@ impl EtcdCluster {
 
     /// Waits until a write succeeds, which is only possible with a quorum.
     pub(crate) fn wait_until_writable(&self) {
-        let begun = Instant::now();
-        while !self
-            .etcdctl_command(&["put", "/started", "yes"])
-            .output()
-            .expect("etcdctl runs")
-            .status
-            .success()
-        {
-            assert!(begun.elapsed() < LONG, "etcd has started");
-            thread::sleep(Duration::from_millis(50));
+        self.wait_until_done("etcd has started", &["put", "/started", "yes"]);
+    }
+
+    /// Repeats a command of etcdctl until it succeeds.
+    fn wait_until_done(&self, what: &str, args: &[&str]) {
+        until(what, || {
+            let output = self.etcdctl_command(args).output().expect("etcdctl runs");
+            output.status.success().then_some(())
+        });
+    }
+}
+
+/// Returns an address on 127.0.0.1 whose port is free.
+fn free_localhost_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|free| free.local_addr())
+        .expect("a free port")
+}
+
+/// Calls `look` again and again until it returns a value.
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
         }
+        assert!(begun.elapsed() < LONG, "{what}, within {LONG:?}");
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -312,6 +334,12 @@ impl Drop for EtcdCluster {
             // SIGKILL ends even a stopped process.
             let _ = process.kill();
             let _ = process.wait();
+        }
+        if thread::panicking() {
+            for place in 0..self.members.len() {
+                let log = fs::read_to_string(self.log(place)).unwrap_or_default();
+                eprintln!("the log of etcd member {place}:\n{log}");
+            }
         }
     }
 }
