@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{
-    Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within,
+    Minter, assert_all_different, assert_none_failed, minted_by, node, starting_at,
+    wait_until_reserved,
 };
 use crate::appending::{Appender, Begun, Order, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::service::{Home, Service, StopOnDrop, until};
@@ -91,9 +92,7 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     let far = starting_at(&homes[0], &[link.endpoint()], SLOTS, "");
     far.wait_until_ready();
     let near = node(&homes[1], &etcd, SLOTS);
-    until_within(Duration::from_secs(240), "time is reserved", || {
-        (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
-    });
+    [&far, &near].into_iter().for_each(wait_until_reserved);
     let minters = [&far, &near].map(Minter::at);
     let ledgers = begin(&near, 3);
     let place = Place::of(&far);
@@ -141,18 +140,10 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
             "{weather:?}: all of it was answered"
         );
         link.turn(Weather::Clear);
-        until_within(Duration::from_secs(240), "it is renewed", || {
-            (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
-        });
+        wait_until_reserved(&far);
     }
     let minted = minters.map(Minter::stop);
-    for Minted { refused, cut, .. } in &minted {
-        assert!(
-            refused.is_empty() && *cut == 0,
-            "{:?}, {cut} cut",
-            refused.first()
-        );
-    }
+    assert_none_failed(&minted);
     let of = |status: u16| answers(&seen, status);
     let (first, again, unknown, refused) = (of(201), of(200), of(504) + of(0), of(503));
     println!(

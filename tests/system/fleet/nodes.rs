@@ -15,13 +15,12 @@ use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use crate::wall_clock::WallClock;
 use idmint_testing::http1::{Client, request};
-use idmint_testing::service::{Home, Service, run, until};
+use idmint_testing::service::{Home, LONG, Service, run, until};
 
 const BATCH: &str = "POST /ids/snowflake?count=2000";
 
-/// A duration that is longer than the lease of a slot, so that the slot of a silent node becomes
-/// free.
-const LEASE: Duration = Duration::from_secs(60);
+/// The time that a [`Minter`] waits for a response. It is enough even on a busy machine.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Starts a node that uses this cluster, and waits until it is ready.
 pub(crate) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
@@ -76,7 +75,8 @@ impl Minter {
         let thread = thread::spawn(move || {
             let mut minted = Minted::default();
             while !stop.load(Ordering::Relaxed) {
-                minted.ask(*at.lock().unwrap());
+                let address = *at.lock().unwrap();
+                minted.ask(address);
                 thread::sleep(Duration::from_millis(20));
             }
             minted
@@ -100,11 +100,11 @@ impl Minter {
 
 impl Minted {
     fn ask(&mut self, address: SocketAddr) {
-        let asked = Client::try_connect_within(address, Duration::from_secs(1))
+        let asked = Client::try_connect_within(address, ANSWER_MAX)
             .ok()
             .and_then(|mut client| {
                 client.send(request(BATCH, "accept: text/plain\r\n", ""));
-                client.try_receive_within(Duration::from_secs(3)).ok()
+                client.try_receive_within(ANSWER_MAX).ok()
             });
         match asked {
             Some(answer) if answer.status == 200 => {
@@ -114,6 +114,18 @@ impl Minted {
             Some(answer) => self.refused.push(answer.text()),
             None => self.cut += 1,
         }
+    }
+}
+
+/// Asserts that every request got ids.
+pub(super) fn assert_none_failed<'a>(minted: impl IntoIterator<Item = &'a Minted>) {
+    for one in minted {
+        assert!(
+            one.refused.is_empty() && one.cut == 0,
+            "{:?}, {} cut",
+            one.refused.first(),
+            one.cut
+        );
     }
 }
 
@@ -163,11 +175,15 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         starting(&homes[4], &etcd, SLOTS),
     );
     let more = [&four, &five].map(Minter::at);
-    let of_killed = until_within(LEASE * 2, "a node has the slot of the stopped one", || {
-        [&four, &five]
-            .into_iter()
-            .position(|node| slot_of(node) == Some(slot_before))
-    });
+    let of_killed = until_within(
+        Duration::from_secs(300),
+        "a node has the slot of the stopped one",
+        || {
+            [&four, &five]
+                .into_iter()
+                .position(|node| slot_of(node) == Some(slot_before))
+        },
+    );
     println!(
         "its slot was taken {:?} after it was stopped",
         stopped.elapsed()
@@ -191,9 +207,8 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         continued.elapsed()
     );
     assert_eq!(two.metric("idmint_fenced_total"), 1.0);
-    assert_eq!(slot_of(&taker), Some(slot_before));
-    let minted_before = two.mint("snowflake").len();
-    assert_eq!(minted_before, 1);
+    assert_eq!(slot_when_ready(&taker), slot_before);
+    mint_when_ready(&two);
 
     let minted: Vec<Minted> = minters.into_iter().chain(more).map(Minter::stop).collect();
     let (refused, cut): (usize, u64) = minted.iter().fold((0, 0), |(refused, cut), minted| {
@@ -220,36 +235,22 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     let mut etcd = EtcdCluster::start(3);
     let home = Home::new();
     let service = node(&home, &etcd, 4);
-    let minter = Minter::at(&service);
     // Wait until the node reserves its maximum time, which takes half a minute. From then on, only
     // the lease of a minute limits how long the node can mint without etcd. More than 47 s are left
-    // only just after a renewal.
-    until_within(Duration::from_secs(240), "a minute is reserved", || {
+    // only just after a renewal. A node that has reserved less time can refuse mints on a busy
+    // machine, so the minter starts only then.
+    until_within(LONG, "a minute is reserved", || {
         (service.metric("idmint_horizon_remaining_seconds") > 47.0).then_some(())
     });
+    let minter = Minter::at(&service);
     let begun = Instant::now();
     [0, 1].into_iter().for_each(|member| etcd.kill(member));
-    while begun.elapsed() < GONE {
-        assert_eq!(
-            service.get("/health/ready").status,
-            200,
-            "after {:?}",
-            begun.elapsed()
-        );
-        thread::sleep(Duration::from_millis(200));
-    }
+    assert_stays_ready(&service, begun, GONE);
     let minted = minter.stop();
-    assert!(
-        minted.refused.is_empty() && minted.cut == 0,
-        "{:?}, {} cut",
-        minted.refused.first(),
-        minted.cut
-    );
+    assert_none_failed([&minted]);
     // How long the members take to start depends on the machine, so mints may be refused meanwhile.
     [0, 1].into_iter().for_each(|member| etcd.restart(member));
-    until_within(Duration::from_secs(240), "its slot is renewed", || {
-        (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
-    });
+    wait_until_reserved(&service);
     let after = Minter::at(&service);
     thread::sleep(Duration::from_millis(200));
     println!(
@@ -287,8 +288,12 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
             200,
             "a random id needs no slot"
         );
-        let skew = wrong.metric("idmint_peer_clock_skew_seconds") * sign;
-        assert!((5.0..=30.5).contains(&skew), "{skew}");
+        // The first estimate can be too high. A node assumes that a record is at most 5 s old when
+        // it first reads that record. On a busy machine, the record can be older.
+        until("the difference is known", || {
+            let skew = wrong.metric("idmint_peer_clock_skew_seconds") * sign;
+            (5.0..=30.5).contains(&skew).then_some(())
+        });
         assert_eq!(wrong.metric("idmint_worker_slot"), -1.0);
         thread::sleep(Duration::from_secs(12));
         assert_eq!(
@@ -298,8 +303,10 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
         );
         wall.set(0);
         wrong.wait_until_ready();
-        assert_eq!(wrong.mint("snowflake").len(), 1);
-        assert_eq!(wrong.metric("idmint_peer_clock_skew_seconds"), 0.0);
+        mint_when_ready(&wrong);
+        until("no difference is proven any more", || {
+            (wrong.metric("idmint_peer_clock_skew_seconds") == 0.0).then_some(())
+        });
         wrong.log_once_it_says("agrees with the clocks of the fleet again");
         wrong.send(Signal::TERM);
         wrong.wait();
@@ -353,32 +360,27 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let stray = run(command(4, 1, SHARES[0]));
     stray.assert(78, &["the slots 4-7", "cluster.slots is \"0-3\""]);
 
+    // A node that has reserved less time can refuse mints on a busy machine.
+    nodes.iter().for_each(wait_until_reserved);
     let minters = [0, 1, 2, 3].map(|number| Minter::at(&nodes[number]));
     thread::sleep(Duration::from_secs(2));
     etcds[0].kill(0);
     // Wait until the nodes of the lost region have stopped minting.
-    until_within(LEASE, "a node of the lost region has stopped", || {
+    until_within(LONG, "a node of the lost region has stopped", || {
         slot_of(&nodes[0]).is_none().then_some(())
     });
     for node in &nodes[2..] {
         slot_when_ready(node);
     }
     etcds[0].restart(0);
-    until_within(LEASE, "it mints again", || slot_of(&nodes[0]));
+    until_within(LONG, "it mints again", || slot_of(&nodes[0]));
     let wanted = short_or_whole(100_000, 10_000_000);
     let minted_by = |node: &Service| node.metric("idmint_ids_minted_total{format=\"snowflake\"}");
-    until_within(LEASE * 20, "enough of them", || {
+    until_within(5 * LONG, "enough of them", || {
         (nodes.iter().map(minted_by).sum::<f64>() >= f64::from(wanted)).then_some(())
     });
     let [one, two, three, four] = minters.map(Minter::stop);
-    for minted in [&three, &four] {
-        assert!(
-            minted.refused.is_empty() && minted.cut == 0,
-            "{:?}, {} cut",
-            minted.refused.first(),
-            minted.cut
-        );
-    }
+    assert_none_failed([&three, &four]);
     assert!(
         !one.refused.is_empty(),
         "it was without its etcd for longer than its slot lasts"
@@ -393,6 +395,35 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
 /// more time.
 pub(super) fn slot_when_ready(node: &Service) -> u64 {
     until("a node is ready", || slot_of(node))
+}
+
+/// Mints one id. On a busy machine, a node that was ready can need a moment to reserve more time.
+fn mint_when_ready(node: &Service) {
+    let minted = until("a node mints", || {
+        Some(node.post("/ids/snowflake")).filter(|answer| answer.status == 200)
+    });
+    assert_eq!(minted.text().lines().count(), 1);
+}
+
+/// Waits until a node has reserved its maximum time, which takes half a minute.
+pub(super) fn wait_until_reserved(node: &Service) {
+    until_within(LONG, "a minute is reserved", || {
+        (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+}
+
+/// Asserts that a node is ready until the time `lasts` has passed since `begun`. Ignores a response
+/// that arrives later, because the node then need not be ready any more.
+pub(super) fn assert_stays_ready(node: &Service, begun: Instant, lasts: Duration) {
+    loop {
+        let status = node.get("/health/ready").status;
+        let elapsed = begun.elapsed();
+        if elapsed >= lasts {
+            break;
+        }
+        assert_eq!(status, 200, "after {elapsed:?}");
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 pub(super) fn slot_of(node: &Service) -> Option<u64> {

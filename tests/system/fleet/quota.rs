@@ -3,9 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::client::settings;
+use super::client::{answered, settings};
 use super::etcd_cluster::EtcdCluster;
-use super::nodes::{Minter, assert_all_different, serve, until_within};
+use super::nodes::{
+    Minter, assert_all_different, assert_none_failed, assert_stays_ready, serve, until_within,
+    wait_until_reserved,
+};
 use idmint_fleet::{Coordinator, CoordinatorError, MemberState, Space, Transaction, Write};
 use idmint_testing::http1::{Answer, Client, post_json};
 use idmint_testing::service::{Home, Service, until};
@@ -14,8 +17,8 @@ use idmint_testing::service::{Home, Service, until};
 /// this version of etcd does not report its quota.
 pub(super) const QUOTA: u64 = 16 * 1024 * 1024;
 
-/// A duration that is longer than the interval at which a node asks etcd for its size.
-const ASKED: Duration = Duration::from_secs(40);
+/// A duration that is much longer than the interval at which a node asks etcd for its size.
+const ASKED: Duration = Duration::from_secs(240);
 
 /// The time for which etcd stays full. Nodes can mint without etcd for longer than that.
 const FULL: Duration = Duration::from_secs(40);
@@ -62,11 +65,11 @@ pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), Coordinato
         .map(drop)
 }
 
-/// Writes like [`fill`], to an etcd that is not full yet. Ignores a timeout, which is possible on a
-/// busy machine. After a timeout, it does not matter whether the write succeeded.
+/// Writes like [`fill`], to an etcd that is not full yet. Ignores a missing response, which is
+/// possible on a busy machine. It then does not matter whether the write succeeded.
 pub(super) fn fill_more(client: &dyn Coordinator, at: usize) {
     match fill(client, at) {
-        Ok(()) | Err(CoordinatorError::NoAnswer(_)) => {}
+        Ok(()) | Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) => {}
         Err(error) => panic!("it is not full yet: {error:?}"),
     }
 }
@@ -78,16 +81,20 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     let home = Home::new();
     let node = Service::start(serve(&home, &etcd.endpoints(), 4, "etcd.quota = '16MiB'"));
     node.wait_until_ready();
-    let minter = Minter::at(&node);
-    let mut numbers = 2..3_600;
+    let mut numbers = 1..3_600;
     let mut append_another = || append(&node, numbers.next().unwrap());
-    assert_eq!(
-        (append(&node, 1).status, report(&node, 1).status),
-        (201, 200)
-    );
-    until_within(Duration::from_secs(240), "a minute is reserved", || {
-        (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    // On a busy machine, a node may get no response from etcd for a moment.
+    until_within(ASKED, "an event is appended", || {
+        (append_another().status == 201).then_some(())
     });
+    let wait_until_reported = || {
+        until_within(ASKED, "a conjunction is reported", || {
+            (report(&node, 1).status == 200).then_some(())
+        });
+    };
+    wait_until_reported();
+    wait_until_reserved(&node);
+    let minter = Minter::at(&node);
 
     let is_scarce_after = |at: &usize| {
         fill_more(&*client, *at);
@@ -103,22 +110,18 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
         node.metric("idmint_coordinator_used_bytes")
             >= 0.75 * node.metric("idmint_coordinator_quota_bytes")
     );
-    let refused = report(&node, 30);
-    assert!(
-        refused.status == 503 && refused.text().contains("storage-unavailable"),
-        "{}",
-        refused.text()
-    );
-    assert_eq!(
-        report(&node, 1).status,
-        200,
-        "a conjunction that is known needs no room"
-    );
-    let ready = node.get("/health/ready");
-    assert_eq!(
-        (ready.status, ready.json()["records"].as_str()),
-        (200, Some("storage-unavailable"))
-    );
+    until_within(ASKED, "a new conjunction is refused", || {
+        let refused = report(&node, 30);
+        assert!([503, 504].contains(&refused.status), "{}", refused.text());
+        (refused.status == 503 && refused.text().contains("storage-unavailable")).then_some(())
+    });
+    // A conjunction that is known needs no room.
+    wait_until_reported();
+    until_within(ASKED, "the node reports it", || {
+        let ready = node.get("/health/ready");
+        assert_eq!(ready.status, 200, "{}", ready.text());
+        (ready.json()["records"] == "storage-unavailable").then_some(())
+    });
     let renewed = || node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     let before = renewed();
     until_within(ASKED, "the slot is renewed as ever", || {
@@ -126,38 +129,27 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     });
 
     let full = (parts + 1..256)
-        .find_map(|at| fill(&*client, at).err())
+        .find_map(|at| answered(|| fill(&*client, at)).err())
         .expect("it is full at last");
     assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
     let begun = Instant::now();
-    while begun.elapsed() < FULL {
-        assert_eq!(
-            node.get("/health/ready").status,
-            200,
-            "after {:?}",
-            begun.elapsed()
-        );
-        thread::sleep(Duration::from_millis(200));
-    }
+    assert_stays_ready(&node, begun, FULL);
+    let minted = minter.stop();
+    assert_none_failed([&minted]);
+    // How long it takes to make room depends on the machine, so mints may be refused meanwhile.
     let revision = etcd.revision().to_string();
     etcd.etcdctl(&["compact", "--physical", &revision]);
     etcd.etcdctl(&["defrag"]);
     etcd.etcdctl(&["alarm", "disarm"]);
-    until_within(ASKED, "the slot is renewed", || {
-        (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
-    });
+    wait_until_reserved(&node);
+    let minter = Minter::at(&node);
     until_within(ASKED, "there is room for appends", || {
         (append_another().status == 201).then_some(())
     });
-    let minted = minter.stop();
-    assert!(
-        minted.refused.is_empty() && minted.cut == 0,
-        "{:?}, {} cut",
-        minted.refused.first(),
-        minted.cut
-    );
+    let after = minter.stop();
+    assert_none_failed([&after]);
     println!(
         "{} ids, none twice and none refused",
-        assert_all_different([minted])
+        assert_all_different([minted, after])
     );
 }

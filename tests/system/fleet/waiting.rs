@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::client::settings;
+use super::client::{answered, settings};
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::fence_restore;
 use super::nodes::{node, starting, until_within};
@@ -61,7 +61,7 @@ fn a_node_without_a_slot_writes_nothing_to_a_restored_etcd_that_others_have_carr
                 write: vec![Write::put("/other".to_owned(), Vec::new())],
                 ..Transaction::default()
             };
-            client.commit(&other).unwrap();
+            answered(|| client.commit(&other)).unwrap();
         }
         for nth in 0..30 {
             let count = acknowledged(&waiting, &ledger, &format!("late-{nth}"));
