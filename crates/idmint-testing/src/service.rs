@@ -18,6 +18,9 @@ use crate::program;
 /// A time limit that is much longer than any step takes, even on a slow machine.
 pub const LONG: Duration = Duration::from_secs(240);
 
+/// The time after which [`until`] looks less often.
+const OFTEN_FOR: Duration = Duration::from_millis(100);
+
 /// A header that asks for ids as plain text, one on each line.
 pub const PREFER_TEXT: &str = "accept: text/plain, */*;q=0.5\r\n";
 
@@ -323,7 +326,10 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             begun.elapsed() < LONG,
             "this should have happened long ago: {what}"
         );
-        std::thread::sleep(Duration::from_millis(1));
+        // Most conditions hold soon. If a condition takes long, the machine may be busy, and most
+        // looks send it another request.
+        let pause_ms = if begun.elapsed() < OFTEN_FOR { 1 } else { 20 };
+        std::thread::sleep(Duration::from_millis(pause_ms));
     }
 }
 
