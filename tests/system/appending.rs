@@ -2,7 +2,7 @@
 //! events, so that a test can compare these events with the store.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -19,6 +19,10 @@ use idmint_testing::service::{Home, LONG, Service, until};
 /// The maximum number of attempts in which an append requires the head (last event) that its caller
 /// knows.
 const EXPECTED_MAX: usize = 3;
+
+/// An address at which nobody listens. While a node is down, its callers use this address, because
+/// another process may get the port of the node.
+pub(crate) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 /// The current address of a service. The address changes with each start.
 pub(crate) struct Place(RwLock<SocketAddr>);
@@ -119,7 +123,7 @@ pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
         });
         assert!([200, 201].contains(&answer.status), "{}", answer.text());
         let id = text(&answer.json()["ledger"]).to_owned();
-        let told = service.get(&format!("/ledgers/{id}/ids")).json()["ids"][0].clone();
+        let told = chain(service, &id).remove(0);
         Begun {
             id,
             genesis: Kept {

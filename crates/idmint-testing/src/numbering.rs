@@ -11,11 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http1::{Answer, Client, post_json, request};
-use crate::service::{Service, StopOnDrop, until};
-
-/// The maximum time that a node may take to recover after its coordinator (etcd) is back. The time
-/// is enough on any slow machine.
-const REFUSED_AT_MOST: Duration = Duration::from_secs(60);
+use crate::service::{LONG, Service, StopOnDrop, until};
 
 /// The numbers that callers have received. The key is the name of a series and an idempotency key.
 /// The value is the first number and the count.
@@ -313,11 +309,7 @@ fn answered(client: &mut Client, request: &str) -> Answer {
         if answer.status != 503 {
             return answer;
         }
-        assert!(
-            begin.elapsed() < REFUSED_AT_MOST,
-            "still refused: {}",
-            answer.text()
-        );
+        assert!(begin.elapsed() < LONG, "still refused: {}", answer.text());
         thread::sleep(Duration::from_millis(50));
     }
 }

@@ -8,6 +8,7 @@ use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::lengths::short_or_whole;
 use super::nodes::{starting_at, until_within};
+use crate::appending::NOWHERE;
 use idmint_testing::numbering::{BLOCK_RULES, BlockCallers, Callers};
 use idmint_testing::service::{Home, Service, Signal};
 
@@ -88,6 +89,8 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
         for round in 0..rounds {
             go_on();
             let killed = round % 3;
+            callers.places.move_place(killed, NOWHERE);
+            for_blocks.places.move_place(killed, NOWHERE);
             nodes.remove(killed).kill();
             nodes.insert(killed, places[killed].start());
             callers.places.move_place(killed, nodes[killed].address());

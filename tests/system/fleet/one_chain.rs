@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::lengths::short_or_whole;
 use super::nodes::{starting_at, until_within};
-use crate::appending::{Appender, Begun, Order, Place, Seen, assert_all_is_kept, begin};
-use idmint_testing::service::{Home, Service};
+use crate::appending::{Appender, Begun, NOWHERE, Order, Place, Seen, assert_all_is_kept, begin};
+use idmint_testing::service::{Home, LONG, Service};
 
 /// The number of slots, which is more than nodes use up when they are killed over and over.
 const SLOTS: u32 = 32;
@@ -80,6 +80,7 @@ impl Fleet {
                 self.etcd.wait_until_healthy();
             }
             Mishap::Node(number) => {
+                places[number].move_to(NOWHERE);
                 self.nodes.remove(number).kill();
                 others_go_on();
                 self.nodes.insert(number, self.start_node(number));
@@ -175,7 +176,7 @@ fn appends_by_three_nodes_are_one_chain_while_members_are_killed() {
     let begun = Instant::now();
     let seen = append(&places, &ledgers, (requests, 1), |acknowledged| {
         let until_acknowledged = |count: u64| {
-            until_within(Duration::from_secs(120), "the callers go on", || {
+            until_within(LONG, "the callers go on", || {
                 (acknowledged.load(Ordering::Relaxed) >= count.min(requests)).then_some(())
             });
         };

@@ -1,7 +1,6 @@
 //! The fleet of the campaign: four nodes, each with its own clock and its own links to etcd. An
 //! operator follows docs/FLEET.md.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::{fs, thread};
 
 use super::guests::Guest;
 use super::schedule::{NODES, Slip};
-use crate::appending::Place;
+use crate::appending::{NOWHERE, Place};
 use crate::fleet::EtcdCluster;
 use crate::fleet::etcd_link::{EtcdLink, Weather};
 use crate::fleet::fencing::{
@@ -37,8 +36,6 @@ const AHEAD_S: [i64; NODES] = [0, 2, -1, 1];
 
 /// The number of series from which callers take numbers.
 pub(super) const SERIES: usize = 3;
-/// An address at which nobody listens.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 /// The pause of a caller between two numbers.
 const NUMBERS_PAUSE: Duration = Duration::from_millis(40);
