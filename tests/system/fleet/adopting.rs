@@ -14,7 +14,9 @@ use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::run_until_answered;
+use super::folders::wait_until_minted;
 use super::nodes::{Minted, Minter, assert_all_different, node};
+use super::restore::mint_when_ready;
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
@@ -161,6 +163,25 @@ fn killed_while_working(
     (minters.into_iter().map(Minter::stop).collect(), seen)
 }
 
+/// Starts an adoption, and kills it as soon as the fleet has a ledger. A thousand ledgers take much
+/// longer than that, because each ledger waits for a disk.
+///
+/// Returns the line that says that the floor is raised. Returns `None` if the command ended before
+/// it was killed, because etcd did not respond in time.
+fn kill_adoption(home: &Home, etcd: &EtcdCluster) -> Option<String> {
+    let mut adoption = adopt(home, etcd).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(adoption.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let raised = said.find(|line| line.contains("is used below"));
+    until("a ledger is adopted", || {
+        (ledgers_in(etcd) > 0 || adoption.try_wait().unwrap().is_some()).then_some(())
+    });
+    adoption.kill().unwrap();
+    let is_killed = adoption.wait().unwrap().code().is_none();
+    raised.filter(|_| is_killed)
+}
+
 #[test]
 fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_again() {
     let etcd = EtcdCluster::start(1);
@@ -181,18 +202,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
         .max()
         .expect("it has minted");
 
-    let mut first = adopt(&home, &etcd).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(first.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    let raised = said
-        .find(|line| line.contains("is used below"))
-        .expect("it says when the floor is raised");
-    // Wait much less than it takes to adopt a thousand ledgers, because each ledger waits for a
-    // disk.
-    std::thread::sleep(Duration::from_millis(300));
-    first.kill().unwrap();
-    first.wait().unwrap();
+    let raised = until("an adoption is killed", || kill_adoption(&home, &etcd));
     let there = ledgers_in(&etcd);
     assert!(
         (1..BYSTANDERS).contains(&there),
@@ -247,7 +257,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
         again.text()
     );
     assert_all_is_kept(&nodes[1], ledgers, seen);
-    std::thread::sleep(Duration::from_secs(1));
+    nodes.iter().for_each(wait_until_minted);
     let of_fleet: Vec<Minted> = minters.into_iter().map(Minter::stop).collect();
     let lowest = *of_fleet
         .iter()
@@ -262,7 +272,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     minted.extend(of_fleet);
     let last = payments.iter().max().expect("it has minted").clone();
     for node in &nodes {
-        let of_node = node.mint("payment?count=100");
+        let of_node = mint_when_ready(node, "payment?count=100");
         assert!(
             of_node.iter().all(|id| id[..6] > last[..6]),
             "{of_node:?} is not after {last}"

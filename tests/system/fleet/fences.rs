@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::{fence_restore, fence_until_answered};
-use super::nodes::{node, starting};
+use super::nodes::{node, slot_of, slot_when_ready, starting};
 use super::wrong_clocks::{append, create, number};
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, until};
@@ -20,7 +20,7 @@ fn a_fleet_that_renews_its_slots_is_fenced_only_with_its_configuration_and_once_
     let etcd = EtcdCluster::start(1);
     let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
     let first = node(&homes[0], &etcd, 4);
-    let (before, config) = (meta(&etcd), homes[0].path("idmint.toml"));
+    let (mut before, config) = (meta(&etcd), homes[0].path("idmint.toml"));
     drop(super::nodes::serve(&homes[1], &etcd.endpoints(), 8, ""));
     let other = fence_restore(&homes[1].path("idmint.toml"), []);
     other.assert(
@@ -30,7 +30,20 @@ fn a_fleet_that_renews_its_slots_is_fenced_only_with_its_configuration_and_once_
             "worker.slots = 4",
         ],
     );
-    let asked = fence_until_answered(&config, [], |_| {});
+    let asked = until("the fence sees that the node renews its slot", || {
+        let asked = fence_until_answered(&config, [], |_| {});
+        if asked.status.code() == Some(0) {
+            // The node was too slow to renew its slot during the watch of 7 s, so the command asked
+            // for no confirmation. Try again when the node mints in the fenced fleet.
+            until("it has seen the fence", || {
+                slot_of(&first).is_none().then_some(())
+            });
+            slot_when_ready(&first);
+            before = meta(&etcd);
+            return None;
+        }
+        Some(asked)
+    });
     asked.assert(1, &["renew their slots", "nothing was changed", "--yes"]);
     assert_eq!(meta(&etcd), before);
     assert_eq!(first.get("/health/ready").status, 200);
@@ -123,16 +136,20 @@ fn after_a_fence_without_journals_numbers_wait_until_they_are_resumed_or_brought
             (refused.json()["type"] == "/problems/numbers-held").then_some(())
         });
         if is_resumed {
-            let line = "POST /numbers/inv/resume?from=2";
-            let resumed = Client::connect(service.address()).exchange(request(line, "", ""));
-            assert_eq!(resumed.status, 200, "{}", resumed.text());
+            until("the numbers are resumed", || {
+                let line = "POST /numbers/inv/resume?from=2";
+                let resumed = Client::connect(service.address()).exchange(request(line, "", ""));
+                (resumed.status == 200).then_some(())
+            });
         } else {
             let fenced = fence_restore(&config, [("--journal", home.data_dir())]);
             fenced.assert(0, &[]);
         }
         let given = until("numbers go on", || {
             let given = take("after");
-            (given.status == 201).then(|| given.json()["number"].clone())
+            // The status is 200 if an earlier attempt took the number but got the status 504.
+            let is_given = [200, 201].contains(&given.status);
+            is_given.then(|| given.json()["number"].clone())
         });
         assert_eq!(given, "2");
     }

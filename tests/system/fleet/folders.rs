@@ -2,20 +2,28 @@
 //! fleet must not continue in a folder in which a single node has minted.
 
 use std::fs;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::adopting::{SLOTS, adopt, single_node};
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::run_until_answered;
-use super::nodes::{Minted, Minter, assert_all_different, node, serve, starting};
-use idmint_testing::service::{Home, Service, run};
+use super::nodes::{Minted, Minter, assert_all_different, minted_by, node, serve, starting};
+use idmint_testing::service::{Home, Service, run, until};
+
+/// Waits until the [`Minter`] at a node has received ids. When the node has minted two more batches
+/// of 2000 ids, the client has received the first one, because it requests one batch after another.
+pub(super) fn wait_until_minted(node: &Service) {
+    let before = minted_by(node);
+    until("a client mints", || {
+        (minted_by(node) >= before + 4_000.0).then_some(())
+    });
+}
 
 /// Mints for a while, and then ends the node.
 fn mint_and_end(node: Service) -> Minted {
     let minter = Minter::at(&node);
-    std::thread::sleep(Duration::from_secs(1));
+    wait_until_minted(&node);
     let minted = minter.stop();
     assert!(!minted.ids.is_empty(), "it mints");
     node.send(Signal::TERM);

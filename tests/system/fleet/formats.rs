@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::serve;
+use super::restore::mint_when_ready;
 use idmint_testing::service::{Home, Service, idmint, run};
 
 const SLOTS: u32 = 4;
@@ -37,7 +38,7 @@ fn a_node_that_writes_a_number_otherwise_is_refused_by_its_fleet() {
     }
     let ids: Vec<String> = nodes
         .iter()
-        .flat_map(|node| node.mint("invoice?count=1000"))
+        .flat_map(|node| mint_when_ready(node, "invoice?count=1000"))
         .collect();
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 2_000);
 

@@ -2,18 +2,20 @@
 //! fleet must mint above all ids that other nodes may mint. A single wrong clock must not determine
 //! this time forever.
 
+use std::collections::HashSet;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::{fence_restore, fence_trusting_the_clock};
+use super::folders::wait_until_minted;
 use super::nodes::{Minter, assert_all_different, node, serve, slot_of, starting, until_within};
 use crate::status::assert_status_says;
 use crate::wall_clock::WallClock;
-use idmint_testing::service::{Home, Service, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, PREFER_TEXT, Service, until};
 
 /// The number of slots. With one slot, nodes that do not know each other get the same worker
 /// numbers.
@@ -48,6 +50,26 @@ fn fence(home: &Home, high_waters: &[&Home]) -> idmint_testing::service::Ended {
     fence_trusting_the_clock(&home.path("idmint.toml"), high_waters.iter().map(file))
 }
 
+/// Sends requests to two nodes at the same moment, until both mint the same id. The callers at the
+/// nodes seldom mint within the same millisecond on a busy machine. Returns the ids of both nodes.
+fn mint_until_equal(nodes: [&Service; 2]) -> [Vec<u64>; 2] {
+    until("two nodes mint the same id", || {
+        let mut clients = nodes.map(|node| Client::connect(node.address()));
+        for client in &mut clients {
+            client.send(request("POST /ids/snowflake?count=2000", PREFER_TEXT, ""));
+        }
+        let minted = clients.map(|mut client| -> Vec<u64> {
+            let answer = client.receive();
+            let lines = answer.text();
+            let ids = lines.lines().filter(|_| answer.status == 200);
+            ids.map(|id| id.parse().unwrap()).collect()
+        });
+        let first: HashSet<u64> = minted[0].iter().copied().collect();
+        let has_met = minted[1].iter().any(|id| first.contains(id));
+        has_met.then_some(minted)
+    })
+}
+
 #[test]
 fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off() {
     let mut lost = EtcdCluster::start(1);
@@ -58,14 +80,15 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
         (old.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
     let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
-    // Kill this etcd, so that the node cannot ask it whether minting is still allowed.
-    lost.kill(0);
     // For comparison, the operator of the second etcd says that the fleet is new, although it is
-    // not.
-    let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
+    // not. This node mints the same ids as the old node, before and after the old node is cut off.
     let misled = starting(&homes[2], &wiped[1], SLOTS);
     misled.wait_until_ready();
     let misled_minter = Minter::at(&misled);
+    let met = mint_until_equal([&old, &misled]);
+    // Kill this etcd, so that the node cannot ask it whether minting is still allowed.
+    lost.kill(0);
+    let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
     until("it founds the fleet and says so", || {
         (founder.metric("idmint_horizon_cold_starts_total") == 1.0).then_some(())
     });
@@ -81,9 +104,12 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
     });
     until_within(LONG, "the founder mints", || slot_of(&founder));
     let founder_minter = Minter::at(&founder);
-    thread::sleep(Duration::from_secs(3));
-    let [old, misled, founder] = [minter, misled_minter, founder_minter].map(Minter::stop);
-    let before: std::collections::HashSet<u64> = old.ids.iter().copied().collect();
+    wait_until_minted(&founder);
+    let [mut old, mut misled, founder] = [minter, misled_minter, founder_minter].map(Minter::stop);
+    for (minted, met) in [&mut old, &mut misled].into_iter().zip(met) {
+        minted.ids.extend(met);
+    }
+    let before: HashSet<u64> = old.ids.iter().copied().collect();
     let equal = misled.ids.iter().filter(|id| before.contains(id)).count();
     assert!(equal > 0, "the control shows that they can meet");
     assert!(!founder.ids.is_empty());
@@ -120,8 +146,10 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let refused = right.post("/ids/snowflake");
     assert_eq!(refused.status, 503, "{}", refused.text());
     until("its ids are of its false year", || {
-        (ahead.mint("snowflake").len() == 1).then_some(())
+        let answer = ahead.post("/ids/snowflake");
+        (answer.status == 200 && answer.text().lines().count() == 1).then_some(())
     });
+    wait_until_minted(&ahead);
     let of_ahead = of_ahead.stop();
     ahead.send(Signal::TERM);
     ahead.wait();
@@ -149,7 +177,8 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let mended = wall.start(serve(&homes[0], &etcd.endpoints(), 4, ""));
     until_within(LONG, "it joins", || slot_of(&mended));
     let of_mended = Minter::at(&mended);
-    thread::sleep(Duration::from_secs(2));
+    wait_until_minted(&right);
+    wait_until_minted(&mended);
     let minted = [of_ahead, of_right.stop(), of_mended.stop()];
     assert!(minted.iter().all(|minted| !minted.ids.is_empty()));
     println!("{} ids, none twice", assert_all_different(minted));

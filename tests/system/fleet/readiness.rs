@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::client::settings;
 use super::etcd_cluster::EtcdCluster;
-use super::fencing::fence_restore;
+use super::fencing::{fence_restore, run_until_answered};
 use super::nodes::{node, serve, until_within};
 use super::quota::{COUNTED, QUOTA, append, fill_more, state_of};
 use super::reimport::wait_for_renewals;
+use super::wrong_clocks::create;
 use idmint_fleet::Space;
 use idmint_testing::service::{Home, Service, idmint, run, until};
 
@@ -86,7 +87,7 @@ fn between_a_restore_and_a_fence_and_while_numbers_are_held_each_answer_says_so(
     let home = Home::new();
     let nodes = [node(&home, &etcd, 4)];
     let node = &nodes[0];
-    assert_eq!(append(node, 1).status, 201);
+    create(node, "first");
     let snapshot = etcd.save();
     wait_for_renewals(&nodes);
     etcd.restore(&snapshot);
@@ -119,7 +120,7 @@ fn between_a_restore_and_a_fence_and_while_numbers_are_held_each_answer_says_so(
     fs::write(&last_numbers, "").unwrap();
     let last_numbers = last_numbers.to_str().unwrap();
     let resume = ["numbers", "resume", "--all", last_numbers, "--server"];
-    run(idmint(&[&resume[..], &[&node.url()]].concat())).assert(0, &[]);
+    run_until_answered(|| idmint(&[&resume[..], &[&node.url()]].concat())).assert(0, &[]);
     until_within(LONG, "numbers are resumed", || is_said(node, "ready"));
 }
 
@@ -130,7 +131,7 @@ fn while_etcd_is_at_its_quota_each_answer_says_so() {
     let home = Home::new();
     let node = Service::start(serve(&home, &etcd.endpoints(), 4, "etcd.quota = '16MiB'"));
     node.wait_until_ready();
-    assert_eq!(append(&node, 1).status, 201);
+    create(&node, "first");
     let is_scarce_after = |at: &usize| {
         fill_more(&*client, *at);
         std::thread::sleep(COUNTED);
@@ -180,7 +181,7 @@ fn while_etcd_refuses_the_password_each_answer_says_so() {
     let access = format!("etcd.user = 'idmint'\netcd.password_file = {password:?}");
     let node = Service::start(serve(&home, &etcd.endpoints(), 4, &access));
     node.wait_until_ready();
-    assert_eq!(append(&node, 1).status, 201);
+    create(&node, "first");
     as_root(&["user", "delete", "idmint"]);
     as_root(&["user", "add", "idmint:another"]);
     as_root(&["user", "grant-role", "idmint", "idmint"]);

@@ -55,6 +55,13 @@ pub(super) fn exchange(
     })
 }
 
+/// Reads a resource. Retries while etcd does not respond in time.
+fn read(service: &Service, target: &str) -> Answer {
+    until("it is answered", || {
+        Some(service.get(target)).filter(|answer| answer.status != 503)
+    })
+}
+
 /// Creates a ledger with one event.
 pub(super) fn create(service: &Service, key: &str) -> Answer {
     exchange(
@@ -302,7 +309,7 @@ fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_o
     });
     let target = format!("/ledgers/{ledger}/ids");
     // For comparison, check that the stranger's fleet does not contain the ledger.
-    assert_eq!(stranger.get(&target).status, 404);
+    assert_eq!(read(&stranger, &target).status, 404);
     for _ in 0..20 {
         for node in &nodes {
             let read = node.get(&target);
@@ -374,7 +381,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
          {lost}"
     );
     assert!(late.out.contains(&line), "{}", late.out);
-    let ids = node.get(&format!("/ledgers/{ledger}/ids")).json();
+    let ids = read(&node, &format!("/ledgers/{ledger}/ids")).json();
     assert_eq!(
         (&ids["ids"][1]["id"], ids["ids"].as_array().unwrap().len()),
         (&instead.json()["ids"][0], 2)
@@ -396,7 +403,7 @@ fn a_fence_with_a_damaged_journal_brings_back_the_other_records_and_ends_with_65
     let snapshot = etcd.save();
     for number in 0..6 {
         let created = create(&node, &format!("ledger-{number}"));
-        assert_eq!(created.status, 201, "{}", created.text());
+        assert!([200, 201].contains(&created.status), "{}", created.text());
     }
     node.send(Signal::TERM);
     node.wait();

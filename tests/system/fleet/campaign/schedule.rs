@@ -122,7 +122,7 @@ impl Mishap {
 impl Slip {
     pub(super) const ALL: [Slip; 5] = [
         Slip::None,
-        Slip::Behind(100),
+        Slip::Behind(600),
         Slip::Behind(3_600),
         // Use more than an hour, because a fence corrects a floor only if it is more than an hour
         // ahead.
