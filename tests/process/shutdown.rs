@@ -21,6 +21,7 @@ fn no_answer_is_lost(signal: Signal, farewell: &str) {
     service.wait_until_ready();
     let load = Load::fresh(service.address());
     std::thread::sleep(Duration::from_millis(700));
+    load.wait_until_each_has_ids();
     service.send(signal);
     let minted = load.join();
     service
@@ -40,6 +41,7 @@ fn no_answer_is_lost(signal: Signal, farewell: &str) {
     service.wait_until_ready();
     let load = Load::start(service.address(), into_received(minted));
     std::thread::sleep(Duration::from_millis(300));
+    load.wait_until_each_has_ids();
     assert_no_id_twice(into_received(load.stop()));
 }
 
@@ -150,6 +152,7 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     service.wait_until_ready();
     let load = Load::fresh(service.address());
     std::thread::sleep(Duration::from_millis(300));
+    load.wait_until_each_has_ids();
     // Limit the length of files, so that the second copy of the horizon cannot be written. The log
     // is a pipe, so it can still be written.
     let one_copy = Some(4096);
@@ -182,5 +185,6 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     service.wait_until_ready();
     let load = Load::start(service.address(), into_received(minted));
     std::thread::sleep(Duration::from_millis(300));
+    load.wait_until_each_has_ids();
     assert_no_id_twice(into_received(load.stop()));
 }

@@ -90,6 +90,7 @@ fn a_clock_set_before_1970_while_minting_is_answered_clock_jumped_and_repeats_no
     service.wait_until_ready();
     let load = Load::fresh(service.address());
     std::thread::sleep(A_WHILE);
+    load.wait_until_each_has_ids();
     wall.set(WallClock::before_1970());
     until("the step is seen", || {
         service
@@ -129,6 +130,7 @@ fn a_clock_set_before_1970_while_minting_is_answered_clock_jumped_and_repeats_no
 
     let again = Load::start(service.address(), into_received(minted));
     std::thread::sleep(A_WHILE);
+    again.wait_until_each_has_ids();
     let minted = again.stop();
     assert!(
         minted

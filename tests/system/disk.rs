@@ -31,10 +31,10 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
         let extended_before = extended();
         let load = Load::start(running.address(), callers);
         std::thread::sleep(LOAD / 3);
-        assert!(
-            extended() > extended_before,
-            "the horizon is raised on a full disk"
-        );
+        until("the horizon is raised on a full disk", || {
+            (extended() > extended_before).then_some(())
+        });
+        load.wait_until_each_has_ids();
         running.kill();
         let minted = load.join();
         assert_only_exhaustion_was_seen(&minted);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::http1::{Answer, Client, ReceiveError, request};
 use crate::ids::{PAYMENT, Received, SEQUENCED, SNOWFLAKE, assert_no_id_twice};
-use crate::service::{Home, PREFER_TEXT};
+use crate::service::{Home, PREFER_TEXT, until};
 
 pub const CLIENTS: usize = 8;
 
@@ -24,8 +24,14 @@ const PAYMENTS_MAX: u32 = 40;
 
 /// A group of callers that are running.
 pub struct Load {
-    callers: Vec<JoinHandle<Minted>>,
+    callers: Vec<Caller>,
     stop: Arc<AtomicBool>,
+}
+
+struct Caller {
+    thread: JoinHandle<Minted>,
+    /// `true` once the caller has received a complete response with ids.
+    has_ids: Arc<AtomicBool>,
 }
 
 /// The results of one caller on one connection.
@@ -59,8 +65,13 @@ impl Load {
     pub fn start(address: SocketAddr, received: Vec<Received>) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let caller = |(number, received)| {
-            let stop = Arc::clone(&stop);
-            std::thread::spawn(move || mint_until_it_ends(address, number, received, &stop))
+            let caller_has_ids = Arc::new(AtomicBool::new(false));
+            let (stop, has_ids) = (Arc::clone(&stop), Arc::clone(&caller_has_ids));
+            let mint = move || mint_until_it_ends(address, number, received, &stop, &has_ids);
+            Caller {
+                thread: std::thread::spawn(mint),
+                has_ids: caller_has_ids,
+            }
         };
         Load {
             callers: received.into_iter().enumerate().map(caller).collect(),
@@ -72,11 +83,26 @@ impl Load {
         Load::start(address, fresh_callers())
     }
 
+    /// Waits until every caller has received ids or has ended.
+    pub fn wait_until_each_has_ids(&self) {
+        until("each caller has received ids", || {
+            let is_done = |caller: &Caller| {
+                caller.has_ids.load(Ordering::Relaxed) || caller.thread.is_finished()
+            };
+            self.callers.iter().all(is_done).then_some(())
+        });
+    }
+
     /// Waits until the callers end because the service ends.
     pub fn join(self) -> Vec<Minted> {
         self.callers
             .into_iter()
-            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .map(|caller| {
+                caller
+                    .thread
+                    .join()
+                    .expect("the caller found nothing wrong")
+            })
             .collect()
     }
 
@@ -115,6 +141,7 @@ fn mint_until_it_ends(
     number: usize,
     received: Received,
     stop: &AtomicBool,
+    has_ids: &AtomicBool,
 ) -> Minted {
     let mut minted = Minted {
         received,
@@ -153,6 +180,7 @@ fn mint_until_it_ends(
             }
             Err(error) => panic!("{mint}: {error}"),
         }
+        has_ids.store(minted.granted > 0, Ordering::Relaxed);
         if minted.end != End::Stopped {
             break;
         }

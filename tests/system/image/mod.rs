@@ -275,6 +275,7 @@ fn assert_repeats_no_id(composed: &Composed) {
     for kill in 0..2 * KILLS {
         let load = Load::start(composed.ready("idmint"), callers);
         std::thread::sleep(UNDER_LOAD);
+        load.wait_until_each_has_ids();
         let container = composed.container("idmint");
         if kill % 2 == 0 {
             // Start the container again, because Docker does not restart a container after `docker
