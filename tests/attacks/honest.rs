@@ -7,14 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::door::{AnyClient, Door};
+use super::outcome::IS_OPTIMISED;
 use idmint_testing::http1::request;
 use idmint_testing::service::until;
 
 const CONNECTIONS: u32 = 5;
 const PER_SECOND: u32 = 50;
 
-/// The time after which an honest caller gives up on a response.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time after which an honest caller gives up on a response. An unoptimized build may run on a
+/// busy machine, and its response times are not judged.
+const PATIENCE: Duration = Duration::from_secs(if IS_OPTIMISED { 5 } else { 60 });
 
 /// The interval between two newcomers. A newcomer opens a new connection and mints a single id.
 const NEWCOMER_EVERY: Duration = Duration::from_millis(100);

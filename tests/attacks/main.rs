@@ -141,7 +141,7 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
     door.get("/health/ready");
     attack.node.prepare(&door);
     let mut rounds = Vec::new();
-    while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
+    while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_good) {
         // The attackers use TLS only if the control responds. A control that never responds
         // discards encrypted bytes like any other bytes.
         let encryption = attack.control.and_then(|_| door.encryption(attack.alpn()));

@@ -63,6 +63,12 @@ impl Round {
         !IS_OPTIMISED || self.attacked.p99() <= self.p99_max()
     }
 
+    /// `true` if the attack need not be repeated. In an unoptimized build, a round in which too
+    /// many requests failed is also repeated, because the machine may have been busy.
+    pub(crate) fn is_good(&self) -> bool {
+        self.is_fast_enough() && (IS_OPTIMISED || !self.lost_too_many())
+    }
+
     fn p99_max(&self) -> Duration {
         self.bounds
             .p99_floor
@@ -102,7 +108,12 @@ impl Outcome {
             self.rounds.iter().any(|round| !round.is_attack),
             "too little was done, or nobody noticed".to_owned(),
         );
-        for round in self.rounds.iter().filter(|round| round.lost_too_many()) {
+        let judged = match IS_OPTIMISED {
+            true => &self.rounds[..],
+            // An earlier round was repeated because it lost too many requests.
+            false => &self.rounds[self.rounds.len() - 1..],
+        };
+        for round in judged.iter().filter(|round| round.lost_too_many()) {
             let refusals: Vec<_> = round.attacked.refusals().iter().take(5).collect();
             object(
                 true,

@@ -151,14 +151,17 @@ impl Offer {
     }
 
     /// Sends `per_second` requests per second for `time`. Each request is sent when it is due, even
-    /// if earlier ones have no response yet.
+    /// if earlier ones have no response yet. A request that is late is sent at once, even after
+    /// `time`.
     async fn offer(self: &Arc<Self>, per_second: f64, time: Duration) -> Answers {
         let (begun, mut asked, mut asking) = (Instant::now(), 0_u32, JoinSet::new());
         let mut ticks = interval(Duration::from_millis(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        while begun.elapsed() < time {
+        let all = (per_second * time.as_secs_f64()).ceil();
+        while f64::from(asked) < all {
             ticks.tick().await;
-            while f64::from(asked) < begun.elapsed().as_secs_f64() * per_second {
+            let due = all.min(begun.elapsed().as_secs_f64() * per_second);
+            while f64::from(asked) < due {
                 let (offer, number) = (Arc::clone(self), asked);
                 asking.spawn(async move { offer.ask(number as usize).await });
                 asked += 1;
