@@ -343,8 +343,9 @@ async fn a_newcomer_has_the_place_of_the_one_idle_longest() {
 
 #[tokio::test]
 async fn a_connection_that_is_old_is_closed_with_its_next_answer() {
+    const AGE_MAX: Duration = Duration::from_secs(2);
     let server = Running::start(Limits {
-        connection_age_max: Some(SHORT),
+        connection_age_max: Some(AGE_MAX),
         ..WIDE
     })
     .await;
@@ -356,7 +357,7 @@ async fn a_connection_that_is_old_is_closed_with_its_next_answer() {
             .header("connection"),
         None
     );
-    tokio::time::sleep(2 * SHORT).await;
+    tokio::time::sleep(2 * AGE_MAX).await;
     assert_eq!(
         client
             .exchange(&get_request("/hello"))

@@ -197,7 +197,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 
 #[tokio::test]
 async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
-    const IDLE: Duration = Duration::from_secs(1);
+    const IDLE: Duration = Duration::from_secs(3);
     let server = Running::start(Limits {
         idle_timeout: IDLE,
         ..WIDE

@@ -145,7 +145,7 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
 
 #[tokio::test]
 async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
-    let service = Service::start("http.memory_max = '32MiB'\nhttp.body_timeout = '3s'").await;
+    let service = Service::start("http.memory_max = '32MiB'\nhttp.body_timeout = '1h'").await;
     let used = "idmint_memory_budget_used_bytes";
     let before = service.metric(used).await;
     let half = format!("[{}", "\"175928847299117063\",".repeat(150_000));

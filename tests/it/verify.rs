@@ -303,7 +303,7 @@ async fn wrong_requests_are_refused_and_their_example_works() {
 
 #[tokio::test]
 async fn a_body_is_read_as_long_as_more_of_it_arrives() {
-    let service = Service::start("http.body_timeout = \"1s\"").await;
+    let service = Service::start("http.body_timeout = \"4s\"").await;
     let Chain {
         ledger,
         lines,
@@ -315,23 +315,26 @@ async fn a_body_is_read_as_long_as_more_of_it_arrives() {
     );
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
 
+    // This client sends only the first event. It gets its response after the timeout.
+    let mut stalled = service.connect().await;
+    stalled.send(format!("{head}{}", chunk(&lines[0]))).await;
+
+    // The pauses of this client together are longer than the timeout.
     let mut client = service.connect().await;
     client.send(&head).await;
     for line in &lines {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(350)).await;
         client.send(chunk(&format!("{line}\n"))).await;
     }
     client.send("0\r\n\r\n").await;
     assert_eq!(client.receive().await.json()["head"], outcome.unwrap());
 
-    let mut client = service.connect().await;
-    client.send(head + &chunk(&lines[0])).await;
-    let answer = client.receive().await;
+    let answer = stalled.receive().await;
     assert_eq!(answer.status, 408, "{answer:?}");
     assert!(
         answer
             .text()
-            .contains("nothing more of the body arrived within 1s"),
+            .contains("nothing more of the body arrived within 4s"),
         "{answer:?}"
     );
 }
