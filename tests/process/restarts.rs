@@ -21,7 +21,8 @@ use idmint_testing::service::{Home, LONG, PREFER_TEXT, Service, Signal, run, run
 struct Callers {
     target: Arc<Mutex<SocketAddr>>,
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Tally>>,
+    tallies: Arc<[Mutex<Tally>; 4]>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// The results of all requests of one caller.
@@ -34,48 +35,70 @@ struct Tally {
 }
 
 impl Callers {
+    /// Starts four callers, and waits until each of them has an id.
     fn four(target: SocketAddr) -> Callers {
         let (target, stop) = (
             Arc::new(Mutex::new(target)),
             Arc::new(AtomicBool::new(false)),
         );
-        let threads = (0..4).map(|_| {
+        let tallies = Arc::<[Mutex<Tally>; 4]>::default();
+        let threads = (0..tallies.len()).map(|number| {
             let (target, stop) = (Arc::clone(&target), Arc::clone(&stop));
-            thread::spawn(move || call_until(&stop, &target))
+            let tallies = Arc::clone(&tallies);
+            thread::spawn(move || call_until(&stop, &target, &tallies[number]))
         });
-        Callers {
+        let callers = Callers {
             threads: threads.collect(),
             target,
             stop,
-        }
+            tallies,
+        };
+        callers.wait_until_each(|tally| !tally.ids.is_empty());
+        callers
+    }
+
+    fn wait_until_each(&self, claim: impl Fn(&Tally) -> bool) {
+        until("each caller has gone on", || {
+            let is_true = |tally: &Mutex<Tally>| claim(&tally.lock().unwrap());
+            self.tallies.iter().all(is_true).then_some(())
+        });
     }
 
     fn turn_to(&self, target: SocketAddr) {
         *self.target.lock().unwrap() = target;
     }
 
+    /// Waits until each caller has connected again, and stops the callers.
     fn stop(self) -> Vec<Tally> {
+        self.wait_until_each(|tally| tally.connects > 1);
         self.stop.store(true, Ordering::Relaxed);
-        self.threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        self.tallies
+            .iter()
+            .map(|tally| std::mem::take(&mut *tally.lock().unwrap()))
             .collect()
     }
 }
 
-fn call_until(stop: &AtomicBool, target: &Mutex<SocketAddr>) -> Tally {
-    let (mut tally, mut open) = (Tally::default(), None);
+fn call_until(stop: &AtomicBool, target: &Mutex<SocketAddr>, tally: &Mutex<Tally>) {
+    let mut open = None;
     while !stop.load(Ordering::Relaxed) {
         let Some(client) = &mut open else {
-            tally.connects += 1;
             let address = *target.lock().unwrap();
-            match Client::try_connect(address) {
+            let connected = Client::try_connect(address);
+            let mut tally = tally.lock().unwrap();
+            tally.connects += 1;
+            match connected {
                 Ok(client) => open = Some(client),
                 Err(error) => tally.refused.push(error.to_string()),
             }
             continue;
         };
-        match client.try_exchange(request("POST /ids/snowflake", PREFER_TEXT, "")) {
+        let answer = client.try_exchange(request("POST /ids/snowflake", PREFER_TEXT, ""));
+        let mut tally = tally.lock().unwrap();
+        match answer {
             Ok(answer) => {
                 let closes = answer.header("connection") == Some("close");
                 match answer.status {
@@ -94,9 +117,9 @@ fn call_until(stop: &AtomicBool, target: &Mutex<SocketAddr>) -> Tally {
                 open = None;
             }
         }
+        drop(tally);
         thread::sleep(Duration::from_millis(1));
     }
-    tally
 }
 
 fn assert_nothing_was_lost(tallies: Vec<Tally>) {
@@ -164,7 +187,7 @@ fn a_restart_on_an_inherited_socket_refuses_no_connect_and_loses_no_answer() {
 fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
     let node = |home: &Home, slot: u32| {
         let settings = format!(
-            "worker = {{ slots = 2, slot = {slot}, exclusive = true }}\nhttp = {{ drain_delay = '5s' }}\n\
+            "worker = {{ slots = 2, slot = {slot}, exclusive = true }}\nhttp = {{ drain_delay = '8s' }}\n\
                  mint = {{ wait_max = '60s' }}\n"
         );
         let service = Service::start(home.serve_with(&settings));

@@ -290,7 +290,7 @@ async fn a_token_or_a_certificate_is_enough_where_both_are_accepted() {
 #[tokio::test]
 async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
     let secured = Secured::new();
-    let settings = secured.settings() + "http.header_timeout = '500ms'\n";
+    let settings = secured.settings() + "http.header_timeout = '5s'\n";
     let service = secured.start(&settings).await;
     let mut plain = TcpStream::connect(service.address()).unwrap();
     plain.set_read_timeout(Some(LONG)).unwrap();
