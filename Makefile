@@ -36,13 +36,13 @@ test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what
 # Only the test programs that `make test` leaves out: running both runs everything once. Those of a fleet mostly wait, for leases
 # and elections, so more of them run at once than there are cores, and what the others need is installed meanwhile; of the others
 # one is busy with an image most of the time. Attacks are short here, and their times only printed, since no test depends on how
-# fast a machine is.
+# fast a machine is. pip does not repeat a download that breaks off, so `make tools` is tried up to three times.
 test-all: export ATTACK_SECONDS ?= 1
 test-all: export ATTACK_WAYS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
 	mkdir -p target/tools
-	nice -n 3 make tools >target/tools/log 2>&1 & installing=$$!; \
+	nice -n 3 sh -c 'for attempt in 1 2 3; do make tools >target/tools/log 2>&1 && exit; sleep 10; done; exit 1' & installing=$$!; \
 	  $(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 6 fleet::; tested=$$?; \
 	  wait $$installing || { cat target/tools/log >&2; exit 1; }; exit $$tested
 	$(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 4 --skip fleet::
