@@ -289,14 +289,16 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Sends an append once, and returns the status. The append is refused if the caller does not
-    /// know the current head.
+    /// Sends an append, and returns the status. The append is refused if the caller does not know
+    /// the current head. Only a lost response makes the caller repeat the request.
     pub(crate) fn try_append(&mut self, turn: usize, order: &Order) -> u16 {
         let events = self.events(turn, order.count);
         let expected = order.expects.then(|| self.heads[order.ledger].clone());
         let body = self.body(order.ledger, &events, expected.as_deref());
-        let answer = self.exchange(&format!("{}-{turn}", self.number), &body, &mut false);
+        let mut was_lost = false;
+        let answer = self.exchange(&format!("{}-{turn}", self.number), &body, &mut was_lost);
         match answer.status {
+            200 if was_lost => self.keep(order.ledger, events, &answer),
             201 => self.keep(order.ledger, events, &answer),
             409 => self.heads[order.ledger] = text(&answer.json()["head"]).to_owned(),
             _ => panic!("{}\n{}", answer.head, answer.text()),

@@ -134,7 +134,7 @@ fn a_ledger_with_64_appenders_grows_by_what_was_granted() {
                     expects: (number + turn).is_multiple_of(3),
                 };
                 let granted = (0..ATTEMPTS)
-                    .filter(|turn| caller.try_append(*turn, &order(*turn)) == 201)
+                    .filter(|turn| caller.try_append(*turn, &order(*turn)) != 409)
                     .count();
                 (granted, caller.seen)
             })
@@ -152,10 +152,11 @@ fn a_ledger_with_64_appenders_grows_by_what_was_granted() {
             .filter_map(|seen| seen.answers.get(&status))
             .sum::<u64>()
     };
+    // The status 200 is possible only after a lost response.
     assert_eq!(
-        of(201) + of(409),
+        of(200) + of(201) + of(409),
         u64::try_from(CALLERS * ATTEMPTS).unwrap(),
-        "201 and 409 only"
+        "each attempt is granted or refused"
     );
     assert!(of(409) > 0 && of(201) > u64::try_from(CALLERS * ATTEMPTS / 2).unwrap());
     let info = service.get(&format!("/ledgers/{}", ledgers[0].id)).json();
