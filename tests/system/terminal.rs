@@ -1,27 +1,50 @@
 //! Checks the output of the program on a terminal.
 
-use std::fs;
-use std::process::Command;
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tools::output_of;
-use idmint_testing::service::{Home, idmint, run};
+use idmint_testing::service::{Home, idmint, run, until};
 
 /// Starts a service on a terminal that the program `script` provides, with this value of
-/// `NO_COLOR`. Returns the log.
+/// `NO_COLOR`. Returns the log up to the line about the beginning of minting.
 fn logged(no_color: &str) -> String {
     let home = Home::new();
     let serve = format!("{:?}", home.serve()).replace('"', "'");
+    let terminal = home.path("terminal");
     let mut command = Command::new("script");
     command.args([
         "--quiet",
         "--return",
+        "--flush",
         "--command",
-        &format!("timeout 3 {serve}"),
+        // The time limit ends the service if this test fails.
+        &format!("exec timeout 600 {serve}"),
         "/dev/null",
     ]);
-    let output = output_of(command.env("NO_COLOR", no_color));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("ids of siq are for development"), "{said}");
+    let mut script = command
+        .env("NO_COLOR", no_color)
+        .stdin(Stdio::null())
+        .stdout(File::create(&terminal).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("script runs");
+    let said = until(
+        "the service logs a warning and the start of minting",
+        || {
+            let said = String::from_utf8_lossy(&fs::read(&terminal).unwrap()).into_owned();
+            let has_ended = script.try_wait().unwrap().is_some();
+            assert!(!has_ended, "the service ended: {said}");
+            let is_complete =
+                said.contains("ids of siq are for development") && said.contains("INFO");
+            is_complete.then_some(said)
+        },
+    );
+    // `script` passes the signal on to the service.
+    kill_process(Pid::from_child(&script), Signal::TERM).unwrap();
+    script.wait().unwrap();
     said
 }
 

@@ -66,6 +66,12 @@ fn stand_ins(action: &str) -> Command {
     command
 }
 
+/// Starts the Docker Engine if none runs.
+#[track_caller]
+pub(super) fn start_engine() {
+    succeed(&mut stand_ins("engine"));
+}
+
 /// The services of both Compose files. Dropping this value removes their containers, volumes and
 /// images.
 pub(super) struct Composed {

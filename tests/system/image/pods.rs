@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::composed::{docker, docker_succeeds};
+use super::composed::{docker, docker_succeeds, start_engine};
 use crate::kubernetes::{
     configuration_text, container, documents, of_kind, pod, probes, write_secrets,
 };
@@ -28,6 +28,7 @@ pub(super) struct PackedImage {
 impl PackedImage {
     /// Packs the image and loads it as `idmint-TEST-PID:packed`.
     pub(super) fn load(test: &str) -> PackedImage {
+        start_engine();
         let (home, name) = (Home::new(), format!("idmint-{test}-{}", std::process::id()));
         let mut pack = Command::new(".ci/pack-image");
         pack.args([env!("CARGO_BIN_EXE_idmint"), &format!("{name}:packed")])

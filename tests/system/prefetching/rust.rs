@@ -163,7 +163,7 @@ fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
         &[tls],
         "snowflake",
         IdsOptions {
-            timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(60),
             ..IdsOptions::default()
         },
     );

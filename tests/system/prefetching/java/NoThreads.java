@@ -12,8 +12,9 @@ class NoThreads {
             long last = ids.next();
             var ended = new CountDownLatch(1);
             var threads = new ArrayList<Thread>();
-            try {
-                while (true) {
+            // A thread of Java itself may end later. Fill up again until several attempts in a row have failed.
+            for (int failures = 0; failures < 20; ) {
+                try {
                     var thread = new Thread(() -> {
                         try {
                             ended.await();
@@ -23,9 +24,11 @@ class NoThreads {
                     });
                     thread.start();
                     threads.add(thread);
+                    failures = 0;
+                } catch (OutOfMemoryError none) {
+                    failures++;
+                    Thread.sleep(50);
                 }
-            } catch (OutOfMemoryError none) {
-                // All threads that this process may have are running.
             }
             try {
                 // Each request fetches a single id, so the second call needs a thread at the latest.

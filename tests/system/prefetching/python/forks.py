@@ -25,9 +25,9 @@ plain, secured, ca_file = os.environ["SERVICES"].split()
 CHILDREN, IDS = int(os.environ["CHILDREN"]), 5
 # Small stocks of texts, so that most of the time is spent in exchanges.
 clients = [
-    Ids(plain, "uuid4", prefetch_count=10_000),
-    Ids(plain, "snowflake", prefetch_count=1, prefetch_count_max=1),
-    Ids(secured, "uuid4", prefetch_count=2_000, ca_file=ca_file),
+    Ids(plain, "uuid4", prefetch_count=10_000, timeout=120),
+    Ids(plain, "snowflake", prefetch_count=1, prefetch_count_max=1, timeout=120),
+    Ids(secured, "uuid4", prefetch_count=2_000, ca_file=ca_file, timeout=120),
 ]
 ended = threading.Event()
 
@@ -64,7 +64,7 @@ def finish(child):
     """Waits for a child, which must not hang."""
     pidfd = os.pidfd_open(child)
     try:
-        assert select.select([pidfd], [], [], 30)[0], "a child hangs"
+        assert select.select([pidfd], [], [], 240)[0], "a child hangs"
     except AssertionError:
         os.kill(child, signal.SIGUSR1)
         time.sleep(1)
@@ -128,7 +128,7 @@ def by_gunicorn():
         path = f"{folder}/socket"
         arguments = ["--preload", "--workers", "8", "--max-requests", "1", "--bind", f"unix:{path}", "--worker-tmp-dir", folder]
         # A worker that gets SIGTERM before it handles signals is killed after this time.
-        arguments += ["--graceful-timeout", "5"]
+        arguments += ["--graceful-timeout", "60", "--timeout", "600"]
         command = ["/usr/bin/gunicorn", *arguments, "forks:app"]
         server = subprocess.Popen(command, cwd=os.path.dirname(os.path.abspath(__file__)), stderr=log)
         try:
@@ -137,7 +137,7 @@ def by_gunicorn():
                 assert server.poll() is None, "gunicorn has ended"
                 connection = http.client.HTTPConnection("localhost")
                 connection.sock = socket.socket(socket.AF_UNIX)
-                connection.sock.settimeout(60)
+                connection.sock.settimeout(240)
                 try:
                     connection.sock.connect(path)
                 except (FileNotFoundError, ConnectionRefusedError):
@@ -155,7 +155,7 @@ def by_gunicorn():
                 yield from texts
         finally:
             server.terminate()
-            server.wait(60)
+            server.wait(240)
             log.seek(0)
             said = log.read()
         # gunicorn aborts and kills a worker that hangs. For a worker that ended too early, gunicorn logs only a TIMEOUT.

@@ -9,7 +9,8 @@ use super::rounds::assert_program_mints_while_services_are_killed;
 use super::secured::Secured;
 use super::speed::print_nanos_of_next;
 use crate::tools::succeed;
-use idmint_testing::service::{Home, Service};
+use idmint_testing::loopback::address_of_its_own;
+use idmint_testing::service::{Home, Service, idmint};
 
 fn python(script: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -78,7 +79,11 @@ fn children_of_a_filled_stock_share_no_id_and_would_without_the_guard() {
 #[test]
 fn no_id_is_older_than_its_validity_and_an_outage_is_bridged_until_then() {
     let home = Home::new();
-    let service = home.start();
+    // The script kills the service. Then nobody else may listen at its address.
+    let address = address_of_its_own().to_string();
+    let mut serve = idmint(&["serve", "--listen", &address, "--data-dir"]);
+    serve.arg(home.data_dir());
+    let service = Service::start(serve);
     service.wait_until_ready();
     let said = succeed(python("validity.py").args([service.url(), service.pid().to_string()]));
     assert_eq!(said, "done\n");
