@@ -62,7 +62,7 @@ struct InspectNote {
 struct Workers {
     /// The number of different worker numbers. If `more` is `true`, this is only a lower bound.
     count: usize,
-    /// `true` if there may be more worker numbers than `count`.
+    /// `true` if the column has more worker numbers than `count`.
     more: bool,
     /// The smallest worker numbers.
     numbers: Vec<String>,
