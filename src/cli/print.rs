@@ -23,12 +23,12 @@ pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
 /// read. A shorter file is read so quickly that a progress bar would not help.
 pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
-/// The time limit for writing an error message to standard error. A write blocks if nobody reads
-/// standard error.
+/// The time limit for writing an error message to standard error. A write blocks if no process
+/// reads standard error.
 const COMPLAINT_MAX: Duration = Duration::from_secs(1);
 
-/// Writes an error message to standard error. If nobody reads standard error, only the exit code
-/// reports the error.
+/// Writes an error message to standard error. If no process reads standard error, only the exit
+/// code reports the error.
 pub(super) fn complain(failure: &Failure) {
     let complaint = format!("idmint: {failure}\n");
     let (written, is_written) = mpsc::channel();
@@ -119,7 +119,7 @@ impl Lines {
         }
     }
 
-    /// Returns `true` as long as the reader of standard output has not closed the pipe.
+    /// Returns `true` until the reader of standard output closes the pipe.
     pub(super) fn are_read(&self) -> bool {
         self.are_read
     }

@@ -96,7 +96,7 @@ pub(super) async fn watch<S: Future<Output = ()>>(
 /// revocation list is outdated (`nextUpdate`). In both cases this is the second time in the encoded
 /// value (RFC 5280, sections 4.1 and 5.1).
 ///
-/// The TLS library reads these times, but none of its functions returns them.
+/// The TLS library reads these times, but has no function that returns them.
 fn end_of(der: &[u8]) -> Option<UnixTime> {
     let signed = elements(der).next()?.1;
     let fields = elements(signed).next()?.1;

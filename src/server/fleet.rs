@@ -81,7 +81,7 @@ impl Fleet {
 
     /// Waits until the clock is plausible, then starts to look for a free slot. From then on, the
     /// node mints sequenced ids while it holds a slot. Returns when this node's formats and series
-    /// agree with those of the fleet, so that the fleet's records are served.
+    /// agree with the fleet's, so that the fleet's records are served.
     ///
     /// # Errors
     /// Returns [`StartError`] if this node may not mint in this fleet.
@@ -215,7 +215,7 @@ fn watch_room(
     }
 }
 
-/// Waits until this node must end. The reason is that its formats differ from those of the fleet,
+/// Waits until this node must end. The reason is that its formats differ from the fleet's formats,
 /// or that the records can no longer be used. Returns the reason.
 pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use idmint_http::{AnswerBody, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate};
 use idmint_net::{ConnectedCaller, ConnectionObserver, RequestObserver, ResponseObserver};
 
-/// Returns an observer of connections, which attaches a [`Caller`] to each request. If there is an
-/// auditor, which writes the audit trail, the observer also reports each response to it.
+/// Returns an observer of connections, which attaches a [`Caller`] to each request. If `auditor` is
+/// given, the observer also reports each response to it, for the audit trail.
 pub(super) fn named_callers(auditor: Option<Auditor>) -> ConnectionObserver<AnswerBody> {
     Arc::new(move |connected| observe_requests(connected, auditor.clone()))
 }

@@ -14,7 +14,7 @@ use idmint_core::time::{UnixNanos, UnixTime, format_duration};
 use idmint_service::Service;
 
 /// The reason why a start could not make sure that the ids of another id generator are not minted
-/// again. Nothing was minted.
+/// again. No id was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
     /// The time in the setting `start_after` is further ahead of the clock than a start is willing

@@ -20,9 +20,9 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Reads all files again that may change while the node runs. A file that is invalid changes
-    /// nothing. The reload is first recorded in the audit trail. If recording fails, no file is
-    /// read.
+    /// Reads all files again that may change while the node runs. An invalid file leaves the
+    /// running settings unchanged. The reload is first recorded in the audit trail. If recording
+    /// fails, no file is read.
     pub(super) fn read_again(&mut self, read: impl Fn() -> Result<Config, ConfigError>) {
         if let Err(error) = self.audit.as_deref().map_or(Ok(()), announce) {
             return error!("SIGHUP: nothing is reloaded: {}", WithCauses(&error));
@@ -48,7 +48,7 @@ fn announce(audit: &Audit) -> Result<(), AuditError> {
 }
 
 /// Reads the configuration again, and applies its rules that map the names of objects to object
-/// numbers. An invalid configuration changes nothing.
+/// numbers. An invalid configuration leaves the rules unchanged.
 fn read_object_rules(
     service: &Service,
     read: impl Fn() -> Result<Config, ConfigError>,

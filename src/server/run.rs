@@ -334,7 +334,7 @@ impl Running {
             }
             service.drain();
             // Load balancers get time to notice the shutdown. If the service ends because of a
-            // failure, there is no delay.
+            // failure, it ends without this delay.
             if outcome.is_ok() && !config.http.drain_delay.is_zero() {
                 tokio::select! {
                     () = sleep(config.http.drain_delay) => {}

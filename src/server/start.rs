@@ -47,7 +47,7 @@ pub struct RunOptions {
     /// `true` to serve requests from other machines although callers need neither a token nor a
     /// certificate.
     pub insecure_public: bool,
-    /// `true` if the operator states that nobody has ever minted in this etcd namespace. Used only
+    /// `true` if the operator states that no id was ever minted in this etcd namespace. Used only
     /// if the namespace has no fleet yet.
     pub new_fleet: bool,
     /// The settings of a test service, in which repeated requests return the same ids in every run.
@@ -214,7 +214,7 @@ pub async fn begin(
     Ok(writer)
 }
 
-/// Compares the configuration with the data of this node, as the next start will do. Nothing is
+/// Compares the configuration with the data of this node, as the next start will do. No file is
 /// written, and the node may be running. Returns the result as text, and a line for each change in
 /// how numbers of series are written. The result is `None` if this node has no data directory of
 /// its own.
@@ -299,7 +299,7 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     let clock = service.clock();
     let mut said = None;
     loop {
-        // Set the clock estimate to the wall clock, even if it moves backwards, because nothing was
+        // Set the clock estimate to the wall clock, even if it moves backwards, because no id was
         // minted yet.
         clock.anchor_to_wall();
         let Some(refusal) = obstacle(clock, &rule, found) else {

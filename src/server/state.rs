@@ -55,7 +55,7 @@ impl State {
     /// state unchanged.
     ///
     /// # Errors
-    /// Returns [`AssemblyError::Setting`] if nothing was minted yet and a format has too few worker
+    /// Returns [`AssemblyError::Setting`] if no id was minted yet and a format has too few worker
     /// numbers, or if the data directory is new and two formats can write the same text.
     pub(super) fn before_first_mint(
         self,

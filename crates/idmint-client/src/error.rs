@@ -14,7 +14,7 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request and would refuse it again, and nothing was done. Or the
+    /// The service refused the request, which had no effect, and would refuse it again. Or the
     /// service failed with the status 500, and the request may have taken effect.
     #[error("{0}")]
     Refused(ProblemDetails),
@@ -31,8 +31,8 @@ pub enum ClientError {
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
-    /// The certificate of the service is not valid, or no trusted authority has signed it. Nothing
-    /// was sent.
+    /// The certificate of the service is not valid, or no trusted authority has signed it. No
+    /// request was sent.
     #[error("the certificate of {url} is not trusted")]
     Untrusted {
         /// The URL of the request.
@@ -65,7 +65,7 @@ pub enum ClientError {
     /// its key.
     #[error("the certificate cannot be used: it is invalid, or does not match the private key")]
     Tls(#[source] rustls::Error),
-    /// The text is not the address of a service. Nothing was sent.
+    /// The text is not the address of a service. No request was sent.
     #[error(
         "`{0}` is not a service address such as http://127.0.0.1:8080 or https://ids.example.com"
     )]
@@ -189,7 +189,7 @@ pub struct ProblemDetails {
     /// program, such as a proxy.
     pub is_explained: bool,
     retry_after: Option<Duration>,
-    /// The whole document, or null if there is none.
+    /// The whole document, or null if the body is not JSON.
     problem: Value,
 }
 

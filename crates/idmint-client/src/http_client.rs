@@ -24,7 +24,7 @@ impl Client {
     /// Creates a client of the service at `url`, such as `http://127.0.0.1:8080`.
     ///
     /// The scheme may be omitted: `127.0.0.1:8080` means the same URL. For `https`, the client
-    /// trusts the certificate authorities of the system. This function sends nothing.
+    /// trusts the certificate authorities of the system. This function sends no request.
     ///
     /// # Errors
     /// Returns [`ClientError::NotAnAddress`] if `url` is not the address of a service.

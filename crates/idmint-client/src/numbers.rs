@@ -33,8 +33,9 @@ impl Client {
 
     /// Continues a series whose numbers another program has issued until now. `first` is the last
     /// number that the other program issued, so the service issues the number after it next.
-    /// Repeating the request changes nothing. To correct the number of an earlier call, pass the
-    /// wrong number as `instead_of`. The wrong number must still be the only number of the series.
+    /// Repeating the request has no further effect. To correct the number of an earlier call, pass
+    /// the wrong number as `instead_of`. The wrong number must still be the only number of the
+    /// series.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -56,8 +57,8 @@ impl Client {
 
     /// Resumes series that are on hold since the service was restored from a backup. `series` is
     /// the name of one series and the number that it issues next. `None` resumes all series that
-    /// are on hold, each at its stored number. Repeating the request changes nothing, but fails for
-    /// a single series that has issued more numbers meanwhile.
+    /// are on hold, each at its stored number. Repeating the request has no further effect, but
+    /// fails for a single series that has issued more numbers meanwhile.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -75,7 +76,7 @@ impl Client {
     }
 
     /// Marks a number as void and records the reason. Repeating the request with the same reason
-    /// changes nothing.
+    /// has no further effect.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails, for example because the number is already void
@@ -96,7 +97,8 @@ impl Client {
         request.body("application/json", body).send().await?.json()
     }
 
-    /// Closes a series, which then issues no more numbers. Repeating the request changes nothing.
+    /// Closes a series, which then issues no more numbers. Repeating the request has no further
+    /// effect.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

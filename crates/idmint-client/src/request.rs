@@ -242,7 +242,7 @@ impl Answer<Vec<u8>> {
 ///
 /// URL parsers remove the segments `.` and `..`, even if the dots are written as `%2E`, so a
 /// request for an id `..` would reach another resource. The dots are therefore encoded twice, and
-/// the service responds that there is no such resource.
+/// the service responds that no such resource exists.
 pub(super) fn segment(text: &str) -> Cow<'_, str> {
     match text {
         "." => "%252E".into(),

@@ -1,5 +1,5 @@
 //! Mints ids in the caller's own process, without a service or a disk. See [`InProcess`] for the
-//! guarantees, which are weaker than those of a service.
+//! guarantees, which are weaker than the guarantees of a service.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -45,7 +45,7 @@ enum WorkerState {
 /// are created one after another, and if the clock is changed. While an object exists, creating a
 /// second one with the same format name and worker number fails. Share the first object instead.
 ///
-/// Nothing is stored on disk. To avoid duplicates between processes, the caller must ensure two
+/// No state is stored on disk. To avoid duplicates between processes, the caller must ensure two
 /// conditions:
 ///
 /// * **No other process uses the worker number at the same time.** Two such processes would mint
@@ -143,7 +143,7 @@ pub enum InProcessError {
         /// The time that the clock shows.
         shown: UnixTime,
     },
-    /// The first tick in which the object may mint is too far in the future. There are three
+    /// The first tick in which the object may mint is too far in the future. This error has three
     /// possible causes: the clock was set back to a time before ids of this process, the format has
     /// long ticks, or the epoch of the format is in the future.
     #[error("worker {worker} of format `{format}` can mint only from {start} on, in {}", format_seconds(*.wait))]
@@ -368,7 +368,7 @@ fn lanes(format: &Format, worker: u32) -> Result<Lanes, InProcessError> {
 }
 
 /// Raises the session's horizon, which is the time up to which it may mint, to the end of the
-/// clock's range. Nothing is written, because minting in process does not use a disk.
+/// clock's range. The horizon is not written, because minting in process does not use a disk.
 fn reserve_for_good(session: &Session, now: UnixNanos) {
     let plan = session.plan_extension(now, UnixNanos::new(u64::MAX));
     let Ok(kept) = Durable::write(plan, |_| Ok::<(), Infallible>(()));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     /// Each round simulates a new process, which does not know the worker numbers that earlier
-    /// processes used. Only the clock then separates the ids of a process from those of the
+    /// processes used. Only the clock then separates the ids of a process from the ids of the
     /// previous one.
     #[test]
     fn processes_that_follow_each_other_at_once_mint_ids_that_ascend() {

@@ -150,7 +150,7 @@ impl OwnLayout {
 /// Compares the configured slots with the slots of the fleet.
 ///
 /// # Errors
-/// Returns [`FormatsError`] if the configured slots differ from those of the fleet.
+/// Returns [`FormatsError`] if the configured slots differ from the fleet's slots.
 pub(super) fn compare_share(share: SlotShare, meta: &FleetMeta) -> Result<(), FormatsError> {
     let slots = share.slots();
     if meta.slots != slots {

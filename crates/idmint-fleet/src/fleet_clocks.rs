@@ -19,8 +19,8 @@
 //! From the records, a node computes a lower and an upper bound for the current reading of every
 //! other node's clock. The bounds show either that the node's own clock certainly differs from the
 //! median of all clocks, or that its clock may be right. If one clock of three is wrong, the other
-//! two are the majority, so the wrong clock cannot stop the other nodes. With fewer than three
-//! clocks there is no majority.
+//! two are the majority, so the wrong clock cannot stop the other nodes. Fewer than three clocks
+//! have no majority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -148,7 +148,7 @@ impl FleetClocks {
     }
 
     /// Returns the skew of a clock that shows `clock`. The skew is measured against the median of
-    /// that clock and the clocks of all slot holders. Returns `None` if there are fewer than three
+    /// that clock and the clocks of all slot holders. Returns `None` if these are fewer than three
     /// clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
@@ -451,7 +451,7 @@ mod tests {
             &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
         );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
-        // A read that returns older records than an earlier read changes nothing.
+        // A read that returns older records than an earlier read has no effect.
         show(
             &mut clocks,
             at(46),

@@ -57,7 +57,7 @@ pub(super) struct HeldSlot {
 /// The change that the last reply caused.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Nothing to report.
+    /// No event to report.
     None,
     /// This node founded a fleet, which mints from this instant on.
     Founded(UnixNanos),
@@ -97,9 +97,9 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns what the thread has to do next: send a request, wait or end. `now` is the current
-    /// time. `needed` is the time up to which callers need to mint. It has no effect if the slot
-    /// already has that much reserved time.
+    /// Returns the next step of the thread: send a request, wait or end. `now` is the current time.
+    /// `needed` is the time up to which callers need to mint. It has no effect if the slot already
+    /// has that much reserved time.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -141,7 +141,7 @@ impl LeasedSlots {
         }
     }
 
-    /// Handles the reply to the last request, and returns what the reply changed.
+    /// Handles the reply to the last request, and returns the resulting event.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
         let event = self.take_in(now, reply);
         let clock = self.mint.clock();
@@ -341,7 +341,7 @@ impl LeasedSlots {
         self.wait_for_start(now);
     }
 
-    /// Ends the session and returns the number of its slot, or `None` if there was no slot. The
+    /// Ends the session and returns the number of its slot, or `None` if this node had no slot. The
     /// time that was reserved for the slot remains valid, so a request for ids that is in progress
     /// may finish.
     fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
@@ -371,7 +371,7 @@ impl HeldSlot {
     }
 
     /// Returns the next instant at which minting in this slot may have to be paused or started, or
-    /// `None` if nothing is planned.
+    /// `None` if no such instant is ahead.
     fn wakes_at(&self, now: UnixNanos) -> Option<UnixNanos> {
         match self.is_minting {
             true => Some(self.overdue_at()),

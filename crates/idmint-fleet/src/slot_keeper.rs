@@ -26,7 +26,7 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// If the fleet's floor (the time from which it mints) is further ahead of the clock than this, the
-/// thread logs a warning. With a correct clock, nobody founds or fences a fleet so far ahead.
+/// thread logs a warning. With a correct clock, no fleet is founded or fenced so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period
@@ -151,7 +151,7 @@ impl Reserver for SlotKeeper {
 
     /// Waits until the slot's horizon reaches `needed`, or until this node cannot mint at the
     /// moment. Always returns `true`, which means "try again", because the mint itself refuses
-    /// requests while there is no slot.
+    /// requests while the node has no slot.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));

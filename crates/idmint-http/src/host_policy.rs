@@ -31,9 +31,9 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// configured hosts. A page whose author points another domain at this machine is therefore
 /// refused. Health and metrics are served under any host.
 ///
-/// Requests that change nothing (GET, HEAD, OPTIONS) are accepted from any page, because the
-/// browser keeps the page from reading the response. Other requests are accepted only from pages of
-/// this service and of the configured origins. A caller that is not a browser names no page, and is
+/// Requests with a safe method (GET, HEAD, OPTIONS) are accepted from any page, because the browser
+/// keeps the page from reading the response. Other requests are accepted only from pages of this
+/// service and of the configured origins. A caller that is not a browser names no page, and is
 /// accepted.
 #[derive(Debug, Default)]
 pub struct HostPolicy {
@@ -415,7 +415,7 @@ impl<'a> Origin<'a> {
 ///
 /// An origin has the scheme `http` or `https`, a lower-case host and an optional port. It has no
 /// path, not even a final slash, and no default port, such as 443 for `https`. Browsers send
-/// neither, so an origin with a path or a default port would match nothing.
+/// neither, so an origin with a path or a default port would never match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorsOrigin(HeaderValue);
 

@@ -14,7 +14,7 @@
 //! page/          the web page for decoding and minting in a browser
 //! ```
 //!
-//! Nothing in this crate opens a socket. Start reading at [`Edge`], then at `routes/mint.rs`.
+//! This crate opens no sockets. Start reading at [`Edge`], then at `routes/mint.rs`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

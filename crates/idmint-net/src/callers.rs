@@ -82,7 +82,7 @@ impl Callers {
     /// that is set aside for new connections.
     ///
     /// # Errors
-    /// Returns [`Shed::Memory`] if there is too little memory. Nothing is reserved then.
+    /// Returns [`Shed::Memory`] if too little memory is free. No memory is reserved then.
     pub(super) fn pay_for_connection(
         &self,
         peer: IpAddr,

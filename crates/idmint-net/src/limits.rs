@@ -16,8 +16,8 @@ pub(crate) const CONNECTION_LEN: usize = 8 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The maximum number of open connections. A further connection replaces the one that has been
-    /// idle longest, or is refused if none is idle. Keep this value well below the file descriptor
-    /// limit.
+    /// idle longest, or is refused if no connection is idle. Keep this value well below the file
+    /// descriptor limit.
     pub connections_max: usize,
     /// The maximum number of open connections of one peer. Loopback addresses and trusted proxies
     /// are exempt.

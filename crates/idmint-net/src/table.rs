@@ -15,8 +15,8 @@ use super::limits::Limits;
 use super::stream::{Activity, State, idle_for};
 use idmint_service::{Shed, network_of};
 
-/// The maximum number of evicted connections that are still closing. While there are this many, no
-/// further connection is evicted.
+/// The maximum number of evicted connections that are still closing. While this many are closing,
+/// no further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
 /// A scan of the table remembers up to this many of the longest-idle connections, so that a full
@@ -190,8 +190,8 @@ impl Table {
     }
 
     /// Removes connections from `idle_longest`, starting with the one that has been idle longest.
-    /// Returns the first connection that has been idle ever since the scan, or `None` if there is
-    /// none.
+    /// Returns the first connection that has been idle ever since the scan, or `None` if no such
+    /// connection is left.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

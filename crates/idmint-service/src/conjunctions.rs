@@ -405,7 +405,7 @@ impl Service {
     }
 
     /// Returns the stored conjunction of this pair of objects whose first report (anchor) has the
-    /// time `tca`. Returns `None` if there is no such conjunction.
+    /// time `tca`. Returns `None` if no such conjunction is stored.
     fn stored_at(
         &self,
         minter: &GroupedMinter,

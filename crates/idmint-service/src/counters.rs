@@ -33,9 +33,9 @@ pub enum DecodeOutcome {
     Matched,
     /// The text is not an id of any format.
     NoMatch,
-    /// Nothing was decoded, because the request is invalid.
+    /// No text was decoded, because the request is invalid.
     Invalid,
-    /// Nothing was decoded, because the service is overloaded or failed.
+    /// No text was decoded, because the service is overloaded or failed.
     Refused,
 }
 

@@ -156,7 +156,7 @@ impl Service {
     }
 
     /// Returns the id of any existing ledger, to show as an example. If `among` is given, only
-    /// ledgers in that set are considered. Returns `None` if there is no such ledger, or if the
+    /// ledgers in that set are considered. Returns `None` if no such ledger exists, or if the
     /// records are stored on another machine.
     pub fn any_ledger(&self, among: Option<&BTreeSet<LedgerId>>) -> Option<LedgerId> {
         let records = self.records().ok().filter(|records| !records.is_remote())?;

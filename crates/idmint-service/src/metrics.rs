@@ -1,7 +1,7 @@
 //! Collects all metrics with their current values.
 //!
-//! The counters of minted ids are read only when metrics are scraped, so counting adds almost
-//! nothing to the cost of a mint.
+//! The counters of minted ids are read only when metrics are scraped, so counting hardly adds to
+//! the cost of a mint.
 
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 

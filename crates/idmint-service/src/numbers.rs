@@ -69,9 +69,9 @@ impl Service {
     /// the first number.
     ///
     /// If the process ends, at most `reserve` numbers are lost, or `count` numbers if `count` is
-    /// larger. The lost numbers include those of this request if its response does not arrive.
-    /// Numbers contain no time, so the request waits neither for the clock nor for a slot. Without
-    /// a minting session, exactly `count` numbers are reserved.
+    /// larger. The lost numbers include the numbers of this request if its response does not
+    /// arrive. Numbers contain no time, so the request waits neither for the clock nor for a slot.
+    /// Without a minting session, exactly `count` numbers are reserved.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no numbers were issued.
@@ -179,8 +179,8 @@ impl Service {
                     .any(|pattern| pattern.matches(summary.series.as_str()))
             })
         };
-        // If there are patterns, read whole pages even if `limit` is small. Most series may not
-        // match a pattern, so a small read would find few matches or none.
+        // If `among` is given, read whole pages even if `limit` is small. Most series may not match
+        // a pattern, so a small read would find few matches or none.
         let count_max = among.map_or(limit, |_| PAGE_LEN) + 1;
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
@@ -646,7 +646,7 @@ mod tests {
             }
         }
         assert_eq!(bench.take(0, &session, 1).await, 2..3, "its reserve stays");
-        // A new session drops the reserved numbers of the previous one, so there is room for
+        // A new session drops the reserved numbers of the previous one, which makes room for
         // another series.
         let other = bench.session();
         assert_eq!(bench.take_of("more-0", 0, Some(&other), 1).await, 9..10);

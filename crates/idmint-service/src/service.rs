@@ -248,7 +248,7 @@ impl Service {
     /// Returns the current minting session, in which ids that contain the time are minted.
     ///
     /// # Errors
-    /// Returns the [`Refusal`] that explains why there is no minting session.
+    /// Returns the [`Refusal`] that explains why no minting session is active.
     pub fn session(&self) -> Result<Arc<Session>, Refusal> {
         self.parts.mint.session()
     }

@@ -23,7 +23,7 @@ pub enum OwnEngine {
 /// An operator's assertion that no id was ever issued for a time at or above an instant, the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
-    /// Nothing is asserted.
+    /// The operator asserts no floor.
     None,
     /// The assertion holds for this start (`--floor`). It is used if the stored state does not
     /// reliably show up to which time ids were issued. For example, the horizon may be damaged or
@@ -46,7 +46,7 @@ impl OwnEngine {
     /// store in memory ignores `slot` and `floor`.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store cannot be opened, or needs a floor and none is stated.
+    /// Returns [`StoreError`] if the store cannot be opened, or needs a floor that was not stated.
     /// [`StoreError::failure_kind`] tells the operator what to do.
     pub fn open(&self, slot: u32, floor: impl Into<StatedFloor>) -> Result<Opened, StoreError> {
         match self {

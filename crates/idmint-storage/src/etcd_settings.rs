@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The settings for an etcd cluster, and the namespace in it that belongs to this fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtcdSettings {
-    /// The endpoints of the cluster's members. There is at least one.
+    /// The endpoints of the cluster's members. Never empty.
     pub endpoints: Vec<EtcdEndpoint>,
     /// The namespace of the fleet.
     pub namespace: Namespace,

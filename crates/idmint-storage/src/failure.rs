@@ -32,7 +32,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub fn failure_kind(&self) -> FailureKind {
         self.obstacle.kind
     }
@@ -44,8 +44,8 @@ impl StoreError {
     }
 }
 
-/// The reason why a store serves no requests, or serves only requests that write nothing. The text
-/// says what to do, and may be shown to callers.
+/// The reason why a store serves no requests, or serves only reads. The text says what to do, and
+/// may be shown to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Obstacle {
     kind: FailureKind,
@@ -58,7 +58,7 @@ impl Obstacle {
         Obstacle { kind, text }
     }
 
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub fn failure_kind(self) -> FailureKind {
         self.kind
     }
@@ -108,7 +108,7 @@ impl Error for StoreError {
     }
 }
 
-/// The kind of a failure. The kind determines what the operator has to do, and the exit code of the
+/// The kind of a failure. The kind determines the operator's next step and the exit code of the
 /// process (see `sysexits.h`).
 ///
 /// Every error of a store has a method `failure_kind()`.

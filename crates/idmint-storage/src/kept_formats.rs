@@ -93,16 +93,16 @@ impl fmt::Display for Difference {
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
     /// The definition of a format has changed, so that it could repeat ids that were minted by the
-    /// stored definition. Nothing was written.
+    /// stored definition. No data was written.
     #[error("{}", changed(.name, .differences))]
     Changed {
         /// The name under which the format is stored.
         name: String,
-        /// The differences, sorted by property. There is at least one.
+        /// The differences, sorted by property. Never empty.
         differences: Vec<Difference>,
     },
     /// The configured number of slots differs from the stored one. With another number of slots,
-    /// the nodes would get other worker numbers. Nothing was written.
+    /// the nodes would get other worker numbers. No data was written.
     #[error(
         "worker.slots is {now}, but earlier ids were minted with {kept}; set worker.slots = {kept}; \
          docs/OPERATIONS.md says how to change it"
@@ -113,8 +113,8 @@ pub enum FormatsError {
         /// The configured number of slots.
         now: u32,
     },
-    /// This etcd hands out a different range of slots than this node's configuration expects.
-    /// Nothing was written.
+    /// This etcd hands out a different range of slots than this node's configuration expects. No
+    /// data was written.
     #[error(
         "cluster.slots is \"{now}\", but the nodes of this etcd share the slots {kept}; set cluster.slots = \
          \"{kept}\", or name the etcd of the other region in etcd.endpoints"
@@ -131,7 +131,7 @@ pub enum FormatsError {
 }
 
 impl FormatsError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
             Self::Changed { .. } | Self::SlotsChanged { .. } | Self::ShareChanged { .. } => {

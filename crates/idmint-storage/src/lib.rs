@@ -12,10 +12,10 @@
 //! conformance/                  the checks for every store; each store runs them as tests
 //! ```
 //!
-//! Nothing outside this crate uses redb directly. Start reading at [`RecordStore`], the interface
-//! between the code that decides and the code that stores, and at [`Opened`], where a start begins.
-//! The settings of a fleet are also here, because every build parses them, with or without fleet
-//! support.
+//! Outside of tests, no other crate uses redb directly. Start reading at [`RecordStore`], the
+//! interface between the code that decides and the code that stores, and at [`Opened`], where a
+//! start begins. The settings of a fleet are also here, because every build parses them, with or
+//! without fleet support.
 
 #![cfg_attr(
     not(test),

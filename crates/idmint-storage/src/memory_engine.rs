@@ -31,7 +31,7 @@ impl MemoryEngine {
     /// Creates an empty store.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if there is not enough memory.
+    /// Returns [`StoreError`] if not enough memory is available.
     pub fn new() -> Result<MemoryEngine, StoreError> {
         Ok(MemoryEngine {
             horizon: Arc::default(),

@@ -60,9 +60,9 @@ pub struct ReserverCounts {
 /// The outcome of a request to the coordinator of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// The coordinator has done what was requested.
+    /// The coordinator has carried out the request.
     Done,
-    /// The coordinator changed nothing, because a key had changed since this node read it.
+    /// The coordinator refused the request, because a key had changed since this node read it.
     Outdated,
     /// No response arrived in time.
     NoAnswer,

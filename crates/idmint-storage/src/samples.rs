@@ -329,7 +329,7 @@ pub fn assert_only_whole<T: PartialEq + std::fmt::Debug>(
 /// Returns an empty record store in memory.
 ///
 /// # Errors
-/// Returns [`StoreError`] if there is not enough memory.
+/// Returns [`StoreError`] if not enough memory is available.
 pub fn memory_records() -> Result<Records, StoreError> {
     Ok(Arc::new(memory_tables()?))
 }

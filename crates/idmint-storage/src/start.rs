@@ -12,7 +12,7 @@
 //!                  raise_horizon, records           (records are available before that, too)
 //! ```
 //!
-//! A first start writes the horizon before everything else. So if there is a database without a
+//! A first start writes the horizon before everything else. So if a database exists without a
 //! horizon, the horizon was lost. A restart compares the formats first, so that a changed format is
 //! refused before the horizon is raised.
 
@@ -150,8 +150,8 @@ impl Restart {
     /// Compares `slots` and `formats` with the stored ones, and stores new formats.
     ///
     /// # Errors
-    /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written.
-    /// Nothing was written if the error is [`Changed`](FormatsError::Changed) or
+    /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written. No
+    /// data was written if the error is [`Changed`](FormatsError::Changed) or
     /// [`SlotsChanged`](FormatsError::SlotsChanged).
     pub fn agree_on_formats(
         self,
@@ -216,7 +216,7 @@ impl Store {
     }
 }
 
-/// An engine that has stored nothing yet.
+/// An engine that has not stored any data yet.
 pub(super) trait EmptyEngine: Send {
     /// Writes the first horizon and the floor of the store. Both are durable when this method
     /// returns.

@@ -44,8 +44,8 @@ impl Authority {
         }
     }
 
-    /// Signs a certificate for these names, which are DNS names, IP addresses or URIs. If there are
-    /// names, the first one is also the common name.
+    /// Signs a certificate for these names, which are DNS names, IP addresses or URIs. The first
+    /// name, if any, is also the common name.
     pub fn sign(&self, names: &[&str]) -> Identity {
         self.sign_until(names, 2100)
     }

@@ -314,7 +314,7 @@ fn valid_of(
 }
 
 /// Returns the texts of the id in a row, each with the name of its encoding. `renamed` maps the
-/// names of encodings in the vector file to those of idmint.
+/// names of encodings in the vector file to the names in idmint.
 fn encodings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
     let name = |codec: &str| {
         let renamed = renamed.iter().find(|(theirs, _)| *theirs == codec);

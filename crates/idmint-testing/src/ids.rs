@@ -109,7 +109,7 @@ impl Sequenced {
     }
 }
 
-/// A range of ids without gaps. Batches are long, so there are few ranges, and all of them fit into
+/// A range of ids without gaps. Batches are long, so the ranges are few, and all of them fit into
 /// memory.
 #[derive(Debug, Clone, Copy)]
 struct Run {

@@ -70,8 +70,8 @@ impl<'de> Deserialize<'de> for AnalysedObject {
     }
 }
 
-/// Reads an id as text. A number keeps its digits as they are written, because two ids could become
-/// equal as floating-point numbers. Values of other types count as absent.
+/// Reads an id as text. A number keeps its digits as written, because two ids could become equal as
+/// floating-point numbers. Values of other types count as absent.
 fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let json = <&RawValue>::deserialize(deserializer)?.get();
     match json.as_bytes().first() {
@@ -150,7 +150,8 @@ pub struct ReportDetail {
     /// this conjunction. Absent if empty, or if the report is not the first one of its conjunction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
-    /// A warning for the sender about how the report was read. Absent if there is none.
+    /// A warning for the sender about how the report was read. Absent if the report causes no
+    /// warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }

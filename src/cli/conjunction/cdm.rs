@@ -56,9 +56,8 @@ pub(in crate::cli) struct Cdm {
 }
 
 impl Cdm {
-    /// Prints all documents, or replaces the files of all documents. If there is an error in a
-    /// document, no document is printed or replaced. Some files may be replaced if another file
-    /// cannot be.
+    /// Prints all documents, or replaces the files of all documents. If any document has an error,
+    /// no document is printed or replaced. Some files may be replaced if another file cannot be.
     ///
     /// Returns exit code 65 with file and line if a document is malformed or contains another id,
     /// 64 if the format or encoding is unknown, 74 if a file cannot be read or written, and 78 if

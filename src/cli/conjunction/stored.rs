@@ -155,7 +155,7 @@ impl Import {
     /// report was once sent with `noted=keep`. The service then treats the second conjunction as a
     /// report of the first one, so this method sends the second one again with `noted=keep`. This
     /// happens before the next rank is sent, because the conjunctions of a rank must be stored
-    /// before those of higher ranks.
+    /// before the conjunctions of higher ranks.
     fn send(
         &self,
         batch: &[ConjunctionInfo],

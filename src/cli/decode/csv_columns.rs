@@ -211,8 +211,7 @@ fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&
     shown.is_some()
 }
 
-/// Returns the text of the column `note` for a row. The text is empty if there is nothing to report
-/// about the row.
+/// Returns the text of the column `note` for a row. The text is empty if the row needs no note.
 fn note_on(
     reading: &BriefReading<'_>,
     shown: Option<&MatchReading<'_>>,

@@ -313,7 +313,7 @@ struct BoundedRead<R> {
     separator: u8,
     /// The place of the next byte.
     place: Place,
-    /// The line number of the next byte, and that of the last quote that opened a field.
+    /// The line number of the next byte, and of the last quote that opened a field.
     line: u64,
     quote_line: u64,
     is_after_cr: bool,

@@ -53,8 +53,8 @@ impl Inspect {
     /// unknown.
     ///
     /// # Errors
-    /// Returns exit code 1 if there is no verdict, 64 if a format or column is unknown, 65 if the
-    /// input is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
+    /// Returns exit code 1 if no verdict is possible, 64 if a format or column is unknown, 65 if
+    /// the input is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load_without_slot()?;
         let decoding = server::decoding(&config)?;

@@ -129,8 +129,8 @@ impl Serve {
         Ok(outcome?)
     }
 
-    /// Returns the clock and the seed of a test service (`--test`), and changes the configuration
-    /// to that of a test service.
+    /// Returns the clock and the seed of a test service (`--test`), and changes `config` to the
+    /// configuration of a test service.
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
         let refuse = |problem: &str| Failure::config(format!("--test: {problem}"));
         if config.http.is_public() {

@@ -189,7 +189,8 @@ impl Import {
     /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        // The idempotency key depends only on the number, so repeating the command changes nothing.
+        // The idempotency key depends only on the number, so repeating the command has no further
+        // effect.
         let key = format!("import-{}", self.number);
         let asking = client.begin_series(&self.series, self.number, self.instead_of, &key);
         let begun = block_on(async { Ok(asking.await?) })?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// The reason why a configuration is refused. In this case nothing was started, and the exit code
-/// is 78 (`EX_CONFIG`).
+/// The reason why a configuration is refused. In this case no service was started, and the exit
+/// code is 78 (`EX_CONFIG`).
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is missing or cannot be read.
@@ -88,7 +88,7 @@ impl fmt::Display for Origin {
 pub struct KeyOrigins(BTreeMap<String, Origin>);
 
 impl KeyOrigins {
-    /// Returns the place that sets a key, such as a line of the file. If nothing sets the key,
+    /// Returns the place that sets a key, such as a line of the file. If no place sets the key,
     /// returns the place of the table or list item to which the key belongs.
     pub fn of(&self, key: &str) -> Option<&Origin> {
         let mut above = key;

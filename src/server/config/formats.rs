@@ -169,7 +169,7 @@ pub struct ConjunctionConfig {
     /// they are two different pairs.
     pub pair_order: PairOrder,
     /// The maximum difference in time at which an analysis (a report with an `event_id`) joins the
-    /// conjunction that its `event_id` names: 0 to 1 day. The times are those of closest approach.
+    /// conjunction that its `event_id` names: 0 to 1 day. Both times are times of closest approach.
     /// A conjunction of the pair within a second takes precedence. 0 turns this off. Default: 10
     /// min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
@@ -256,8 +256,8 @@ pub enum ConjunctionMode {
     /// A report joins a stored conjunction of the same pair of objects if their times of closest
     /// approach are within a second of each other. Otherwise the report creates a new conjunction.
     Grouped,
-    /// The id of a report is computed from the report's own time of closest approach. Nothing is
-    /// stored, and independent systems mint the same id for the same report.
+    /// The id of a report is computed from the report's own time of closest approach. The report is
+    /// not stored, and independent systems mint the same id for the same report.
     Pure,
 }
 

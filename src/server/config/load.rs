@@ -20,7 +20,7 @@ impl Config {
     ///
     /// # Errors
     /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value
-    /// is out of bounds (even if a later layer replaces it), or settings conflict. Nothing was
+    /// is out of bounds (even if a later layer replaces it), or settings conflict. No service was
     /// started, and the exit code is 78.
     pub fn load(
         file: Option<&Path>,

@@ -132,7 +132,7 @@ pub(in crate::server) struct BackupSocket {
     /// A lock that is held while a copy is sent. Only one copy is sent at a time, because each copy
     /// needs space in the data folder.
     sending: Arc<Mutex<()>>,
-    /// The audit trail, if there is one. A backup is recorded in it before anything is copied.
+    /// The audit trail, if one is configured. A backup is recorded in it before anything is copied.
     audit: Option<Arc<Audit>>,
 }
 

@@ -40,7 +40,7 @@ impl InheritedSocket {
     /// environment variables while they are removed.
     ///
     /// # Errors
-    /// Returns [`InheritedError`] if there are several sockets, or the socket is not a TCP
+    /// Returns [`InheritedError`] if several sockets were passed, or the socket is not a TCP
     /// listener.
     pub fn take() -> Result<Option<Self>, InheritedError> {
         let mut handed_over = ListenFd::from_env();

@@ -25,7 +25,7 @@ pub fn fit_connections(http: &mut HttpConfig) -> Option<String> {
 }
 
 /// Raises the soft limit to the hard limit, which needs no privilege. Returns the new limit, or
-/// `None` if there is no limit.
+/// `None` if it is unlimited.
 fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

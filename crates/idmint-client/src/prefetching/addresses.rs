@@ -208,8 +208,8 @@ impl Addresses {
             .max(Duration::from_millis(50))
     }
 
-    /// Returns the time until this call may send a request to at least one address. The pauses in
-    /// `own` are those of this call, and replace the shared pause of the same address.
+    /// Returns the time until this call may send a request to at least one address. A pause in
+    /// `own` applies only to this call, and replaces the shared pause of the same address.
     fn until_one_may_be_asked(&self, own: &HashMap<usize, Pause>) -> Duration {
         let pauses = self.addresses.iter().enumerate();
         let pauses = pauses.map(|(at, address)| own.get(&at).unwrap_or(&address.pause));
@@ -220,7 +220,7 @@ impl Addresses {
 impl Pause {
     /// Returns `None` if the caller may send one request to this address now, with the timeout
     /// `share`. Otherwise returns the last error of the address. After a failure, only one caller
-    /// tries the address again, and other callers send nothing to it for the time `share`.
+    /// tries the address again, and other callers do not use it for the time `share`.
     fn begin(&self, share: Duration) -> Option<IdsError> {
         let mut health = self.health();
         let (end, error) = health.put_off.as_mut()?;

@@ -138,7 +138,7 @@ impl Asking {
     }
 }
 
-/// Returns the texts of a response if it has exactly `count` texts and none of them is empty.
+/// Returns the texts of a response if it has exactly `count` texts, each of them not empty.
 fn texts(answer: MintAnswer, count: usize) -> Option<Vec<String>> {
     let are_whole = answer.ids.len() == count && answer.ids.iter().all(|text| !text.is_empty());
     are_whole.then_some(answer.ids)

@@ -10,7 +10,8 @@ use crate::error::ClientError;
 /// error.
 #[derive(Debug, Clone)]
 pub enum IdsError {
-    /// The options contradict each other, or there is no address. Nothing was sent.
+    /// An option or an idempotency key is invalid, or the list of addresses is empty. No request
+    /// was sent.
     Options(&'static str),
     /// The refill thread cannot be started or has ended.
     NotStarted(Arc<std::io::Error>),

@@ -65,7 +65,7 @@ impl fmt::Debug for Ids {
 
 impl Ids {
     /// Creates a source of ids of one format, from the service at these addresses. After an error,
-    /// a request is sent to another address. This function sends nothing.
+    /// a request is sent to another address. This function sends no request.
     ///
     /// # Errors
     /// Returns [`IdsError`] if the options or addresses are invalid, or the refill thread cannot be

@@ -51,7 +51,7 @@ impl IdBlock<'_> {
         }
     }
 
-    /// `true` if there are no ids in the block.
+    /// `true` if the block contains no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -48,7 +48,7 @@ impl HorizonPlan {
     }
 
     /// Returns the floor of the node, or `None` if the node began without one. The floor is a time
-    /// below which nobody mints. It must be stored together with the first horizon.
+    /// below which no node mints. It must be stored together with the first horizon.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
@@ -65,8 +65,8 @@ impl HorizonPlan {
         }
     }
 
-    /// Returns a plan for a node that begins at a floor (a time below which nobody mints). The plan
-    /// was not made by a session. Tests of stores use this function.
+    /// Returns a plan for a node that begins at a floor (a time below which no node mints). The
+    /// plan was not made by a session. Tests of stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
         HorizonPlan {

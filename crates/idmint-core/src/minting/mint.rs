@@ -83,7 +83,7 @@ impl Mint {
     }
 
     /// Adds a sequenced format with permanent worker numbers, and returns its minter. The minter
-    /// mints nothing until a session begins.
+    /// mints no ids until a session begins.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }

@@ -322,7 +322,7 @@ fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_th
  {
     const SESSIONS: u32 = 100;
     /// A limit far above the number of checks that minting 50 ids needs, so that the test ends even
-    /// if nothing is minted.
+    /// if no id is minted.
     const LOOKS_MAX: u64 = 10_000_000;
     const APART: Duration = Duration::from_millis(200);
     let hand = ManualClock::at(START);

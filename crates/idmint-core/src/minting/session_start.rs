@@ -1,9 +1,9 @@
 //! The instant at which a session may begin to mint, and the floor of the node, which is a time
-//! below which nobody mints.
+//! below which no node mints.
 
 use crate::time::UnixNanos;
 
-/// The instant at which a session begins, and the floor (a time below which nobody mints) of the
+/// The instant at which a session begins, and the floor (a time below which no node mints) of the
 /// node.
 ///
 /// A horizon is exact: stamps before it may have been handed out, but no stamp at or after it has
@@ -29,8 +29,8 @@ impl SessionStart {
         }
     }
 
-    /// Sets the floor of the node (a time below which nobody mints), which was stored when the node
-    /// was first started. `None` if the node has no floor.
+    /// Sets the floor of the node (a time below which no node mints), which was stored when the
+    /// node was first started. `None` if the node has no floor.
     #[must_use]
     pub fn above_floor(self, floor: Option<UnixNanos>) -> SessionStart {
         SessionStart { floor, ..self }

@@ -1,5 +1,5 @@
-//! The state that all minters of a process share: the active session, or the reason why there is
-//! none.
+//! The state that all minters of a process share: the active session, or the reason why no session
+//! is active.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -61,8 +61,8 @@ impl SessionState {
         self.is_clock_wrong.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the active session, if there is one. A request in progress may still use the stamps
-    /// that it has reserved. Later requests are refused with `reason`.
+    /// Ends the active session, if any. A request in progress may still use the stamps that it has
+    /// reserved. Later requests are refused with `reason`.
     pub(super) fn end(&self, reason: Refusal) {
         let mut state = self.locked();
         self.set_reason(&mut state, reason);

@@ -4,8 +4,8 @@
 //!
 //! The reader is the spawned thread. If it were the writer instead, the checker would miss the case
 //! that the reader sees the new line at its first attempt. The boot time of a model is a counter:
-//! each read is later than all earlier ones. Because these reads are Relaxed, they order nothing
-//! else.
+//! each read is later than all earlier ones. Because these reads are Relaxed, they order no other
+//! memory accesses.
 
 use std::cell::Cell;
 

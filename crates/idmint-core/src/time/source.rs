@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The two clocks of a machine: the time since boot, which nobody can set, and the wall clock,
-/// which an operator or a time server can set.
+/// The two clocks of a machine: the time since boot, which cannot be set, and the wall clock, which
+/// an operator or a time server can set.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     System,
@@ -13,7 +13,7 @@ pub(super) enum Source {
 }
 
 /// Returns the time since this machine booted. The result includes the time for which the machine
-/// was suspended, and nobody can set this clock.
+/// was suspended, and this clock cannot be set.
 pub fn since_boot() -> Duration {
     Duration::from_nanos(Source::System.boot_nanos())
 }

@@ -107,8 +107,8 @@ fn number(text: &str, digits: usize) -> Option<i16> {
     is_plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Splits a text at the separators, and returns the parts between them. Returns `None` if there are
-/// not exactly `N` parts.
+/// Splits a text at the separators, and returns the parts between them. Returns `None` if the text
+/// does not have exactly `N` parts.
 fn parts<const N: usize>(text: &str, separator: char) -> Option<[&str; N]> {
     let mut rest = text.split(separator);
     let mut found = [""; N];

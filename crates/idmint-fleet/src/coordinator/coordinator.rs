@@ -12,8 +12,7 @@ use idmint_core::time::since_boot;
 /// second at most.
 pub trait Coordinator: Debug + Send + Sync {
     /// Checks the comparisons of a transaction and does its writes in one atomic step. If a
-    /// comparison fails, nothing is written, and the ranges in `otherwise` are read in the same
-    /// step.
+    /// comparison fails, does no writes, and reads the ranges in `otherwise` in the same step.
     ///
     /// # Errors
     /// Returns [`CoordinatorError`] if the transaction was not done, or if its outcome is unknown.
@@ -22,14 +21,14 @@ pub trait Coordinator: Debug + Send + Sync {
     /// Reads several ranges at a single revision.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if there is no response.
+    /// Returns [`CoordinatorError`] if no response arrives.
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError>;
 
     /// Creates a lease that expires unless it is kept alive within the duration `lasts`. When the
     /// lease expires, the keys under it are deleted.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if there is no response. The coordinator may still have created
+    /// Returns [`CoordinatorError`] if no response arrives. The coordinator may still have created
     /// the lease. That lease expires by itself, because no node keeps it alive.
     fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError>;
 
@@ -37,7 +36,7 @@ pub trait Coordinator: Debug + Send + Sync {
     /// longer exists.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if there is no response.
+    /// Returns [`CoordinatorError`] if no response arrives.
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError>;
 
     /// Waits for `pause` before the caller retries a request. A simulated coordinator does not

@@ -150,7 +150,7 @@ pub struct Transaction {
     pub write: Vec<Write>,
     /// The ranges to read after the writes, if all conditions hold.
     pub then_read: Vec<Range>,
-    /// The ranges to read if a condition does not hold. Nothing is written in that case.
+    /// The ranges to read if a condition does not hold. In that case, no write is done.
     pub otherwise: Vec<Range>,
 }
 
@@ -171,8 +171,8 @@ pub enum Outcome {
     /// The transaction was committed. The snapshot has the new revision and the entries in the
     /// ranges `then_read`.
     Committed(Snapshot),
-    /// A comparison of the transaction failed, and nothing was written. The snapshot has the
-    /// entries in the ranges `otherwise`.
+    /// A comparison of the transaction failed, so no write was done. The snapshot has the entries
+    /// in the ranges `otherwise`.
     Refused(Snapshot),
 }
 

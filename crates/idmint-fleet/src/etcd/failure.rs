@@ -94,7 +94,7 @@ fn with_root_cause(message: &str, error: &(dyn std::error::Error + 'static)) -> 
     }
 }
 
-/// `true` if the request failed because there was no connection.
+/// `true` if the request failed because no connection was established.
 fn has_not_connected(status: &Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {

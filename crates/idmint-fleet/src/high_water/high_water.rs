@@ -521,8 +521,8 @@ mod tests {
         for fine in [
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
-            // After a fence the fleet has another name and a floor above all minted ids, so nothing
-            // else in the store matters.
+            // After a fence the fleet has another name and a floor above all minted ids, so the
+            // rest of the store does not matter.
             fenced(3, Nonce::new(5), 201, None),
             // The floor may be below some minted ids if the stored horizon of their slot covers
             // them.
@@ -552,7 +552,8 @@ mod tests {
             horizon: at(200),
             revision: 9,
         };
-        // Other nodes have written since the loss, so a high revision of the store proves nothing.
+        // Other nodes have written since the loss, so a high revision of the store does not
+        // disprove the loss.
         let mut rewritten = found(99, FLEET, 100, Some(200));
         rewritten.ranges[1][0].modified = Revision(8);
         for (loss, snapshot) in [

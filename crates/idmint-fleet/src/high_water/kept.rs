@@ -47,7 +47,7 @@ impl KeptHighWater {
         }
     }
 
-    /// Sets the lock of the folder, which is held for as long as the file may be written.
+    /// Sets the lock of the folder, which is held while the file may be written.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
         KeptHighWater {
@@ -62,7 +62,7 @@ impl KeptHighWater {
     }
 
     /// Reads the stored high water, the highest values seen from the coordinator. Returns an empty
-    /// high water if there is no file.
+    /// high water if no file exists.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the file cannot be read. Its kind is [`FailureKind::Disagrees`] if

@@ -14,7 +14,7 @@ use idmint_storage::KeptFormat;
 /// The status of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetStatus {
-    /// The settings that the fleet's nodes share, or `None` if there is no fleet or its settings
+    /// The settings that the fleet's nodes share, or `None` if no fleet exists or its settings
     /// cannot be read.
     pub fleet: Option<AgreedFleet>,
     /// All slots, in ascending order of their numbers.
@@ -350,7 +350,7 @@ mod tests {
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
-        // A second read that returns the same record proves nothing new, because the node may have
+        // A second read that returns the same record adds no evidence, because the node may have
         // read its clock long before the first read.
         see(&mut watch, &store, after(4));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "one has not");

@@ -224,7 +224,7 @@ mod tests {
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // A read that returns an older record than an earlier read changes nothing.
+        // A read that returns an older record than an earlier read has no effect.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

@@ -81,7 +81,7 @@ pub struct RestoreFence {
     /// had no horizon.
     pub highest: Option<UnixNanos>,
     /// A slot that was used by a node whose clock was far ahead, and the instant from which the
-    /// slot can be used again. `None` if there is no such slot.
+    /// slot can be used again. `None` if no such slot exists.
     pub far: Option<(u32, UnixNanos)>,
     /// `true` if records are missing, so that nodes refuse records until the next fence.
     pub lacks_records: bool,
@@ -190,7 +190,7 @@ pub fn names_of_restored(
 /// that the node has seen. Each later write raises the store's revision. Once the revision reaches
 /// the one that the node has seen, the node can no longer detect the restore. So this function
 /// always writes `meta`, even if the floor is already high enough. The new revision of `meta`
-/// distinguishes the restored store from one that has lost nothing.
+/// distinguishes the restored store from one that has lost no data.
 ///
 /// Returns the new revision of `meta`, or [`Revision::ABSENT`] if the store no longer has a fleet.
 /// In that case nodes detect the loss because the fleet is missing.
@@ -284,8 +284,8 @@ struct Found {
     /// A horizon at or above this instant cannot come from a node with a correct clock. A floor at
     /// or above this instant was set with a wrong clock.
     far_from: UnixNanos,
-    /// The slots whose horizon is so far ahead that a wrong clock must have reserved it. There is
-    /// at most one.
+    /// The slots whose horizon is so far ahead that a wrong clock must have reserved it. At most
+    /// one slot, because the fence fails if it finds several.
     far: BTreeMap<u32, Far>,
     /// The names of the fleet that nodes have stored in their high-water files.
     known_as: Vec<Nonce>,

@@ -184,7 +184,7 @@ impl ConjunctionStore for FleetRecords {
             });
             for part in parts {
                 let transaction = self.forgetting(part)?;
-                // If another node changed one of these rows first, none of these anchors is removed
+                // If another node changed one of these rows first, all of these anchors stay for
                 // now. The next run of the cleanup tries again.
                 self.store.write_what_may_be_lost(transaction)?;
             }

@@ -80,8 +80,8 @@ impl FleetRecords {
     /// rely on.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal
-    /// nothing is checked, because no row could be recovered anyway.
+    /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal, the
+    /// check is skipped, because no row could be recovered anyway.
     fn keep_in_time<'a>(
         &self,
         asked: Asked,

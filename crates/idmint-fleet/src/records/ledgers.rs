@@ -113,7 +113,7 @@ impl LedgerStore for FleetRecords {
 
 impl FleetRecords {
     /// Returns the row that contains the event `id`. If the event is not stored, returns a later
-    /// row of its ledger, or `None` if there is none.
+    /// row of its ledger, or `None` if the ledger has no later row.
     fn row_at(&self, id: EventId) -> Result<Option<KeyValue>, StoreError> {
         let range = Range {
             count_max: 1,

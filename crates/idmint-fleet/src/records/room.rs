@@ -25,7 +25,7 @@ impl Room {
 
     /// Updates the flag from the state of etcd's members, and returns the used space and the quota
     /// of the fullest member. `configured` is the quota of members that report none. If no member
-    /// responded, returns `None` and changes nothing.
+    /// responded, returns `None` and keeps the flag.
     pub fn see(&self, members: &[Member], configured: u64) -> Option<Space> {
         let spaces = members
             .iter()

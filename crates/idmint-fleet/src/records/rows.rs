@@ -28,7 +28,7 @@ const CRC_LEN: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attempt(pub(super) u128);
 
-/// The appends that one transaction made to one ledger. There is at least one append.
+/// The appends that one transaction made to one ledger. A commit has at least one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
     /// The transaction that wrote the row.

@@ -92,7 +92,7 @@ pub(super) struct HoldSeen {
     /// The fleet's era in which the hold was read. Only a fence (an operator's command after a
     /// restore) sets a hold, and each fence begins a new era.
     pub(super) era: FleetEra,
-    /// `true` if there was a hold on numbers that no operator had ended for all series at once.
+    /// `true` if the store had a hold on numbers that no operator had ended for all series at once.
     pub(super) is_held: bool,
     /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
@@ -115,7 +115,7 @@ pub(super) enum Written {
     /// The transaction was committed. The value is the time at which the request was sent whose
     /// response proved the commit.
     Committed(Asked),
-    /// A comparison failed, so nothing was written.
+    /// A comparison failed, so no write was done.
     Stale,
 }
 
@@ -254,7 +254,7 @@ impl SharedStore {
 
     /// Commits a transaction if its comparisons hold and the fleet's agreement has not changed.
     ///
-    /// If there is no response, the same transaction is sent again. If a later attempt is refused,
+    /// If no response arrives, the same transaction is sent again. If a later attempt is refused,
     /// an earlier attempt may have been committed. `is_ours` decides whether it was, from the
     /// entries that the refused attempt found.
     ///

@@ -30,7 +30,7 @@ const PAIR_LEN: usize = 12_000;
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at
-/// least 1, unless there are no plans.
+/// least 1, unless `plans` is empty.
 pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
     let mut need = Need::default();
     let fits = plans.iter().take_while(|plan| {
@@ -224,7 +224,7 @@ impl<'a> TransactionDraft<'a> {
     }
 
     /// Adds a plan to the transaction. Returns `false` if the plan is based on other rows than the
-    /// stored ones. In that case nothing of the draft may be committed.
+    /// stored ones. In that case the draft must not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {

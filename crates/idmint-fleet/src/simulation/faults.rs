@@ -42,7 +42,7 @@ pub(super) enum Weather {
     Calm,
     /// Requests and responses are delayed, lost or duplicated, and reads return old states.
     Rough,
-    /// There is no leader, so no request gets a response.
+    /// The coordinator has no leader, so no request gets a response.
     Leaderless,
     /// No space is left, so writes are refused.
     Full,

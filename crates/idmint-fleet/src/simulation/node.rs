@@ -104,7 +104,7 @@ impl Node {
         let (mint, minter) = mint(&clock, share.slots());
         let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK, founding);
         let known = Arc::<KnownFleet>::default();
-        // Nothing may be read or written before the fleet is known.
+        // No record may be read or written before the fleet is known.
         known.withdraw();
         let records = records_on(store, &known, mistake, dice);
         let slots = LeasedSlots::new(mint, rule, high_water, known, entropy(dice));

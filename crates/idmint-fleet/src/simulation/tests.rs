@@ -20,7 +20,7 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().expect("a number"))
 }
 
-/// Returns the first seed whose run violates a property, with a description. If there is none,
+/// Returns the first seed whose run violates a property, with a description. If no run does,
 /// returns the total counts of all runs.
 fn search(
     seeds: Range<u64>,

@@ -339,7 +339,7 @@ impl World {
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
             // A node that started after the wipe of the coordinator uses the new fleet, whose
-            // ledgers are different, so this node appends nothing here.
+            // ledgers are different, so this node does not append here.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),

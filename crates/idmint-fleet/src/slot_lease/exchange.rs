@@ -91,9 +91,9 @@ pub(crate) struct Want {
 /// The effect of a reply on the mint.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// Nothing changes.
+    /// No change.
     None,
-    /// There was no fleet, and this node has created one. The value is the instant from which the
+    /// No fleet existed, and this node has created one. The value is the instant from which the
     /// fleet mints.
     Founded(UnixNanos),
     /// This node still has no slot, for this reason.

@@ -83,7 +83,7 @@ impl Holding {
     }
 
     /// Returns the key of the slot's horizon with the revision of the last acknowledged horizon,
-    /// and with the value that an unanswered renewal writes, if there is one.
+    /// and with the value that an unanswered renewal writes, if any.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -113,7 +113,7 @@ impl Holding {
         self.renew_at.min(self.keep_alive_at)
     }
 
-    /// Returns the next request, or `None` if none is due.
+    /// Returns the next request, or `None` if no request is due.
     pub(super) fn next(
         &mut self,
         now: UnixNanos,
@@ -255,7 +255,7 @@ impl Holding {
     }
 
     /// Handles a renewal that was refused because a comparison failed. This copy of the transaction
-    /// wrote nothing, but an earlier copy may have been committed. `snapshot` has the values of the
+    /// had no effect, but an earlier copy may have been committed. `snapshot` has the values of the
     /// compared keys.
     fn refused(
         &mut self,

@@ -24,12 +24,12 @@ pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// nodes that want to do the same.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum number of times that this node sends the release of its slot if there is no
-/// response. After that, the slot becomes free when its lease expires.
+/// The maximum number of times that this node sends the release of its slot if no response arrives.
+/// After that, the slot becomes free when its lease expires.
 const RELEASES_MAX: u32 = 3;
 
 /// The state machine of a slot's lease. `next` takes the time and returns the next request.
-/// `answer` takes the reply and returns what the reply changes for the mint.
+/// `answer` takes the reply and returns the effect of the reply on the mint.
 ///
 /// At most one request is in flight.
 #[derive(Debug, Clone)]
@@ -67,8 +67,8 @@ pub(crate) struct SlotLease {
 pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
-    /// This node announces its clock reading to other nodes that want to found the fleet. There was
-    /// no fleet at `missing_at`.
+    /// This node announces its clock reading to other nodes that want to found the fleet. No fleet
+    /// existed at `missing_at`.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
@@ -241,7 +241,7 @@ impl SlotLease {
         Step::Send(request)
     }
 
-    /// Handles the reply to the last request, and returns what the reply changes for the mint.
+    /// Handles the reply to the last request, and returns the effect of the reply on the mint.
     ///
     /// # Panics
     /// Panics if no request is in flight, or if the reply does not match the kind of the request.

@@ -1,4 +1,4 @@
-//! The agreement of a fleet's nodes, as it is stored.
+//! The stored agreement of a fleet's nodes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! The holder of a slot, as it is stored.
+//! The stored record of a slot's holder.
 
 use serde::{Deserialize, Serialize};
 

@@ -24,7 +24,7 @@ type Work<B> = Pin<Box<dyn Future<Output = Answer<B>> + Send>>;
 /// If the caller disconnects before the work completes, this value is dropped. A separate task then
 /// completes the work and audits its outcome. If the work completes first, it is audited together
 /// with its response. A handler must not wait for anything between the end of this work and its
-/// response. If the caller disconnected during that wait, nobody would audit the work.
+/// response. If the caller disconnected during that wait, the work would not be audited.
 pub(crate) struct DurableWork<B: Send + 'static> {
     /// `None` once the work has completed.
     work: Option<Work<B>>,

@@ -187,7 +187,7 @@ impl Permit {
     /// Checks that the bearer may use at least one of the formats in `event_formats`.
     ///
     /// # Errors
-    /// Returns 403 `forbidden` if none of the permitted formats is one of `event_formats`.
+    /// Returns 403 `forbidden` if no permitted format is one of `event_formats`.
     pub(super) fn check_events(&self, event_formats: &[String]) -> Result<(), Problem> {
         let has_one =
             self.formats.is_none() || event_formats.iter().any(|name| self.has_format(name));

@@ -154,7 +154,7 @@ enum Content {
         /// The ids. Ids take at least one byte, so an empty text means that the frame has been
         /// sent.
         text: Bytes,
-        /// The memory that is reserved for the ids, or `None` if there are only a few ids.
+        /// The memory that is reserved for the ids, or `None` for only a few ids.
         reserved: Option<Box<MemoryReservation>>,
     },
     /// Ids that are encoded while the body is sent, one chunk per frame.
@@ -637,8 +637,8 @@ impl Pieces for IdPieces {
         self.pass.as_mut()
     }
 
-    // If there are more long requests than cores, write the chunks on another thread. On the
-    // connection's thread, they would delay requests for a single id by milliseconds.
+    // If long requests outnumber the cores, write the chunks on another thread. On the connection's
+    // thread, they would delay requests for a single id by milliseconds.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
         aside.map_or(PieceThread::OfConnection, |bulk| {

@@ -221,7 +221,7 @@ pub(crate) fn too_long(slug: Slug, instead: &str) -> Problem {
 }
 
 /// Returns the header that RFC 9110 requires for this problem's status (sections 11.6.1 and
-/// 15.5.16), if there is one.
+/// 15.5.16), if any.
 fn header_named_by(slug: Slug, accepts: &[&'static str]) -> Option<(HeaderName, HeaderValue)> {
     match slug {
         Slug::Unauthorized => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),

@@ -55,7 +55,7 @@ impl PaidBody {
 /// `parse_percent` percent of the body's length is reserved for parsing.
 ///
 /// # Errors
-/// Returns the errors of [`read_body`], and 503 `overloaded` if there is too little memory.
+/// Returns the errors of [`read_body`], and 503 `overloaded` if too little memory is free.
 pub(crate) async fn read_reserved_body(
     body: Body,
     len_max: usize,
@@ -132,15 +132,15 @@ async fn collect(
 }
 
 /// Reserves memory for a response of about `len` bytes. Call this function before the request has
-/// an effect, so that a refusal for lack of memory means that nothing was done. Pass the
+/// an effect, so that a refusal for lack of memory means that the request had no effect. Pass the
 /// reservation to [`paid_with`] with the response.
 ///
-/// `of_body` is the reservation for the request's body. If there is one, the response reuses it and
+/// `of_body` is the reservation for the request's body. If it is given, the response reuses it and
 /// this function never waits. Requests that held memory while they waited for more could block each
 /// other.
 ///
 /// # Errors
-/// Returns [`Shed::Memory`] if nothing was reserved.
+/// Returns [`Shed::Memory`] if no memory was reserved.
 pub(crate) async fn reserve_answer(
     owner: &BudgetOwner,
     of_body: Option<MemoryReservation>,
@@ -158,9 +158,9 @@ pub(crate) async fn reserve_answer(
     }
 }
 
-/// Attaches the memory that was [reserved](reserve_answer) for a response, and releases what the
-/// response does not need. The connection layer then reserves no memory for the response. Otherwise
-/// it could refuse the response although the request has taken effect.
+/// Attaches the memory that was [reserved](reserve_answer) for a response, and releases the part
+/// that the response does not need. The connection layer then reserves no memory for the response.
+/// Otherwise it could refuse the response although the request has taken effect.
 pub(crate) fn paid_with<B: HttpBody>(
     mut response: Response<B>,
     reservation: Option<MemoryReservation>,
@@ -206,7 +206,7 @@ pub(crate) async fn work_on<T: Send + 'static>(
 }
 
 /// Returns the sender whose quota a request uses: the token or certificate of `permit`, or the
-/// address of `owner` if there is no permit.
+/// address of `owner` if `permit` is `None`.
 pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {
     match permit {
         Some(permit) => Sender::Named(permit.shown_by().to_owned()),

@@ -173,7 +173,7 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
     Problem::new(Slug::InvalidParameter, detail).reason("unknown_parameter")
 }
 
-/// Decodes `%41` to `A`. Borrows the text if there is nothing to decode.
+/// Decodes `%41` to `A`. Borrows the text if it contains no escapes.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if a percent sign is not followed by two hexadecimal digits, or

@@ -13,8 +13,8 @@ const LEN_MAX: usize = 255;
 /// Returns the idempotency key of a request, or `None` if the header is missing.
 ///
 /// # Errors
-/// Returns 400 `malformed-request` if there are two keys, or if the key is empty, too long, or not
-/// visible ASCII.
+/// Returns 400 `malformed-request` if the request has two keys, or if the key is empty, too long,
+/// or not visible ASCII.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let refuse =
         |detail: String| Problem::new(Slug::MalformedRequest, detail).reason("idempotency_key");

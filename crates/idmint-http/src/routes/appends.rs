@@ -33,7 +33,7 @@ use idmint_wire::{
 /// Appends all events in the body, or none of them. The path or the body names the ledger.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, nothing
+/// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, no event
 /// was appended.
 pub(crate) async fn append_events(
     service: &Arc<Service>,

@@ -28,8 +28,8 @@ const READING_LEN: usize = 12 * 1024;
 /// names a format or encoding. Uses no minter, so it works even while the service cannot mint.
 ///
 /// # Errors
-/// Returns 404 `no-format-matches`, with a reason for each format, if there is no reading. Returns
-/// another [`Problem`] if the format, the media type or a parameter is refused.
+/// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
+/// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
     // The example lists the formats, because the caller's text may not be an id at all.
     let answer =
@@ -151,8 +151,8 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
     problem
 }
 
-/// Returns the id with these field values, in every encoding. Encoding mints and reserves nothing,
-/// so the id may have been minted before, or may be minted later.
+/// Returns the id with these field values, in every encoding. Encoding neither mints nor reserves
+/// the id, so it may have been minted before, or may be minted later.
 ///
 /// # Errors
 /// Returns 404 `unknown-format` if the format does not exist, and 406 if the request is not

@@ -314,7 +314,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of a filter. `extensions` are those of the request.
+    /// Returns an owned copy of a filter. `extensions` are the extensions of the request.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
@@ -448,7 +448,7 @@ impl Answers {
     /// the rest is admitted as long work.
     ///
     /// # Errors
-    /// Returns 503 `overloaded` if there is too much long work.
+    /// Returns 503 `overloaded` if the service has too much long work.
     async fn into_body(mut self, bulk: PeerBulk, texts_max: usize) -> Result<Body, Problem> {
         if self.aside.is_some() {
             return Ok(Body::new(LongBody::new(self, None, None)));

@@ -31,7 +31,7 @@ pub(super) fn time_to_judge(lines_max: usize) -> Duration {
 /// The number of lines that are read before the task yields to other tasks.
 const PIECE_LINES: usize = 512;
 
-/// Returns one verdict on the format of all texts together. Inspection mints nothing, so it works
+/// Returns one verdict on the format of all texts together. Inspection mints no ids, so it works
 /// even while the service cannot mint.
 ///
 /// # Errors

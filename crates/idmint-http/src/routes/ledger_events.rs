@@ -20,7 +20,7 @@ const FORMAT: &str = "evently";
 /// Appends the events in the body, like `POST /ids/evently`.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, nothing
+/// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, no event
 /// was appended.
 pub(crate) async fn append(State(service): State<Arc<Service>>, request: Request) -> Answer {
     let permit = request.extensions().get::<Arc<Permit>>().cloned();

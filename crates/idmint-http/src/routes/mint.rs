@@ -223,7 +223,7 @@ fn mint_many(
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
         // Let the requests that have already arrived run first. Short requests among them are
-        // served. If there is too much work, long ones are refused.
+        // served. If the service has too much work, long requests are refused.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {

@@ -2,8 +2,8 @@
 //! and returns one id for each report, or the messages with their ids.
 //!
 //! A conjunction is a close approach of two objects. A report joins a stored conjunction or starts
-//! a new one. In mode `pure` nothing is stored, and the node responds even if it cannot mint ids of
-//! other formats.
+//! a new one. In mode `pure` no conjunction is stored, and the node responds even if it cannot mint
+//! ids of other formats.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -353,8 +353,7 @@ impl Grouping {
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
-        // Grouping refuses none of these reports, because `look_at_each` has checked every one of
-        // them.
+        // Grouping accepts all of these reports, because `look_at_each` has checked them.
         let found = self
             .group(&sent_reports, &externals, are_analyses)
             .await

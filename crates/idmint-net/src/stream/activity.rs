@@ -35,8 +35,8 @@ pub(crate) enum State {
     /// Reading a request head, whose first bytes have arrived. This state exists in HTTP/1 only,
     /// because this module cannot distinguish an HTTP/2 head from other frames.
     ReadingHead,
-    /// Waiting for the handler of a request that has arrived completely. The caller has nothing to
-    /// do, so this state has no timeout. The handler limits its own time.
+    /// Waiting for the handler of a request that has arrived completely. The caller can only wait,
+    /// so this state has no timeout. The handler limits its own time.
     Handling,
     /// Working on at least one request, up to the last byte of its response.
     Answering,
@@ -97,8 +97,8 @@ pub(crate) struct Activity {
     given_up: AtomicBool,
 }
 
-/// The minimum number of bytes that the caller must take within an idle timeout while there is data
-/// to send.
+/// The minimum number of bytes that the caller must take within an idle timeout while data waits to
+/// be sent.
 pub(crate) const PROGRESS_LEN: usize = 1024;
 
 impl Activity {

@@ -1,5 +1,5 @@
-//! Coalesces writes. Short responses are sent in one system call when the connection has nothing
-//! else to do.
+//! Coalesces writes. Short responses are sent in one system call when the connection has no other
+//! work.
 //!
 //! For a short response, the system call costs more than all other work. A caller that pipelines
 //! requests gets all its responses with one call. hyper has `pipeline_flush` for this purpose. In
@@ -33,7 +33,7 @@ const UNREAD_LEN: usize = 32 * 1024;
 /// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
-/// limit, the kernel would accept megabytes for a caller that reads nothing, while other tasks of
+/// limit, the kernel would accept megabytes for a caller that does not read, while other tasks of
 /// this thread wait.
 const LEN_AT_ONCE_MAX: usize = 128 * 1024;
 
@@ -232,7 +232,7 @@ impl<S: Socket> Contents<S> {
     }
 }
 
-/// Returns slices of the first `len` bytes of `bufs`, or of all bytes if there are fewer.
+/// Returns slices of the first `len` bytes of `bufs`, or of all bytes if `bufs` has fewer.
 fn beginning_of<'a>(bufs: &'a [IoSlice<'_>], mut len: usize) -> Vec<IoSlice<'a>> {
     let beginning = |buf: &'a IoSlice<'_>| {
         let taken = &buf[..buf.len().min(len)];
@@ -283,7 +283,7 @@ impl<S: Socket> AsyncWrite for CoalescingStream<S> {
     }
 
     /// Returns `Ready` at once, because [`FlushWhenPending`] sends the bytes when the connection
-    /// has nothing else to do.
+    /// has no other work.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -296,8 +296,8 @@ impl<S: Socket> AsyncWrite for CoalescingStream<S> {
 }
 
 pin_project! {
-    /// A connection over a [`CoalescingStream`]. Whenever the connection has nothing else to do,
-    /// the bytes in its outbox are sent.
+    /// A connection over a [`CoalescingStream`]. Whenever the connection has no other work, the
+    /// bytes in its outbox are sent.
     pub(crate) struct FlushWhenPending<C, S> {
         #[pin]
         pub(crate) connection: C,

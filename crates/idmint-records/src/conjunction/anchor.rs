@@ -45,8 +45,8 @@ pub struct Anchor {
 
 /// A plan to store a new anchor, the first report of a conjunction.
 ///
-/// The plan stays valid as long as the two objects have no anchor at a time in `free`, and the rank
-/// of the new anchor is still one above the greatest rank within two seconds.
+/// The plan stays valid while the two objects have no anchor at a time in `free`, and the rank of
+/// the new anchor is still one above the greatest rank within two seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
     /// The name of the format.

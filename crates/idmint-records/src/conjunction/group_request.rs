@@ -130,7 +130,7 @@ impl Keyed {
     }
 
     /// Returns the range of times that give the attached id of this report and are at most `reach`
-    /// before or after the time of the report. Returns `None` if there are no such times, or if the
+    /// before or after the time of the report. Returns `None` if no such time exists, or if the
     /// report has no attached id.
     fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
         let noted = self.noted?;
@@ -334,8 +334,8 @@ impl GroupRequest {
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within one second. So the plan must not require that there is no other
-                    // anchor.
+                    // is within one second. So the plan must not require that no other anchor
+                    // exists.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

@@ -31,8 +31,8 @@ pub struct ObjectRules {
     accepts_all: bool,
 }
 
-/// The reason why there is no number for a designator. In an error message, the text of the reason
-/// follows the name of the invalid value.
+/// The reason why a designator has no number. In an error message, the text of the reason follows
+/// the name of the invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectFault {
     /// The designators of this catalogue are not used as numbers.
@@ -85,7 +85,7 @@ impl ObjectRules {
     /// any.
     ///
     /// # Errors
-    /// Returns the reason why there is no number for the designator, as a text for people.
+    /// Returns the reason why the designator has no number, as a text for people.
     pub fn number_of(&self, designator: &str, catalog: Option<&str>) -> Result<u64, String> {
         self.resolve(designator, catalog, None)
             .map_err(|fault| match fault {
@@ -96,7 +96,7 @@ impl ObjectRules {
     }
 
     /// Returns the number for a designator. `listed` is the catalogue number that the message has
-    /// beside the designator. It is used if the designator is not a number of an accepted
+    /// next to the designator. It is used if the designator is not a number of an accepted
     /// catalogue.
     pub(super) fn resolve(
         &self,

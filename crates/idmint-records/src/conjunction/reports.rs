@@ -11,8 +11,7 @@ use super::report::{Report, ReportError, Role};
 use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted, read_own};
 use idmint_core::id::Encoding;
 
-/// The reports of one text. There is at least one report, unless all reports were invalid and were
-/// left out.
+/// The reports of one text. Empty only if all reports were invalid and were left out.
 ///
 /// `B` is the type of the bytes of a document with messages. The bytes are not copied.
 #[derive(Debug)]
@@ -178,7 +177,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// Returns [`ReportsError::Message`] if a message is invalid, and [`ReportsError::Count`] if
-    /// there are too few or too many messages.
+    /// the document has too few or too many messages.
     pub fn read_messages(
         form: CdmForm,
         source: B,
@@ -193,7 +192,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// why it does not have the required form. The reason begins with the index of the report.
     ///
     /// # Errors
-    /// Returns [`ReportsError::Count`] if there are too few or too many reports, which is checked
+    /// Returns [`ReportsError::Count`] if `given` has too few or too many reports, which is checked
     /// first. Otherwise returns the error of the first invalid report. If `is_partial` is `true`,
     /// invalid reports are left out instead.
     pub fn read_plain<'a>(

@@ -18,8 +18,8 @@ use idmint_core::id::Rejection;
 /// The checker accepts two forms of events: those that idmint appends, and those with an `entity`
 /// and a `key`, which Evently recorded until 2022.
 ///
-/// It detects events that were changed, lost or reordered. It does not prove that nobody has
-/// tampered with the chain, because anyone can compute these checksums.
+/// It detects events that were changed, lost or reordered. It does not protect against deliberate
+/// tampering, because anyone can compute these checksums.
 ///
 /// ```
 /// use idmint_records::ledger::ChainChecker;
@@ -219,8 +219,8 @@ impl ChainError {
     }
 }
 
-/// Returns the error in the `eventId` of a malformed event, if there is one. This error takes
-/// precedence over other errors of the event.
+/// Returns the error in the `eventId` of a malformed event, if any. This error takes precedence
+/// over other errors of the event.
 #[cold]
 fn id_error(line: &[u8]) -> Option<EventError> {
     #[derive(Deserialize)]

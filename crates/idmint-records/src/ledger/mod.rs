@@ -8,8 +8,7 @@
 //!
 //! This module does no I/O and reads no clock. A caller plans an append after the head (the last
 //! event) of a ledger. The caller then stores the plan, unless the head has changed in the
-//! meantime. The plan also says what the new head is. Anyone who has the events can check the
-//! chain.
+//! meantime. The plan also contains the new head. Anyone who has the events can check the chain.
 //!
 //! ```
 //! use idmint_records::ledger::{AppendPlan, ChainChecker, Event, EventTime, LedgerRequest, KeyHash, RequestMark, digest_of};

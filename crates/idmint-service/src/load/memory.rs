@@ -226,7 +226,7 @@ impl BudgetOwner {
     /// maximum.
     ///
     /// # Errors
-    /// Returns [`Shed::Memory`] if nothing was reserved.
+    /// Returns [`Shed::Memory`] if no memory was reserved.
     pub async fn reserve(&self, bytes: usize) -> Result<MemoryReservation, Shed> {
         self.reserve_within_wait(bytes)
             .await
@@ -234,8 +234,8 @@ impl BudgetOwner {
     }
 
     /// Reserves `bytes` of memory like [`reserve`](Self::reserve), for a response that is being
-    /// sent. Returns `None` if nothing was reserved. A failed attempt is not counted as a refusal,
-    /// because the caller tries again.
+    /// sent. Returns `None` if no memory was reserved. A failed attempt is not counted as a
+    /// refusal, because the caller tries again.
     pub async fn reserve_within_wait(&self, bytes: usize) -> Option<MemoryReservation> {
         let paying = async {
             let units = units_of(bytes, self.share.rest_units());
@@ -267,7 +267,7 @@ impl BudgetOwner {
     /// Reserves `bytes` of memory without waiting.
     ///
     /// # Errors
-    /// Returns [`Shed::Memory`] if nothing was reserved.
+    /// Returns [`Shed::Memory`] if no memory was reserved.
     pub fn reserve_now(&self, bytes: usize) -> Result<MemoryReservation, Shed> {
         self.try_reserve(bytes)
             .ok_or_else(|| self.budget.counts.count(Shed::Memory))

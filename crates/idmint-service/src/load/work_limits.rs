@@ -350,8 +350,8 @@ impl BulkPass {
     }
 
     /// Returns a handle with which the work can run on a thread for long work. Returns `None`
-    /// unless there are more long requests than cores, because the work can then stay on the
-    /// threads that serve requests.
+    /// unless long requests outnumber the cores, because the work can then stay on the threads that
+    /// serve requests.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;
         (requests.bulk().admitted > requests.cores).then_some(&self.of)

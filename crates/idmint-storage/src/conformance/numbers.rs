@@ -476,8 +476,8 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     let agree = |text: &str| records.agree_on_rules(&rules(text));
     let first = |text: &str| agree(text).expect("it is new").first.form(&acme).text(7);
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
-    // As long as no series has numbers, the template of their texts may change freely, because no
-    // text was written yet.
+    // While no series has numbers, the template of their texts may change freely, because no text
+    // was written yet.
     assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
     give(records, &acme, 20, "a");
@@ -602,7 +602,7 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     write("tills", 9, &checked);
     refused(&plain, ["numbers.order.text", "of tills and number"]);
 
-    // The text of a number with two check digits can be that of a number with one.
+    // The text of a number with two check digits can equal the text of a number with one.
     agree(&rules("tills", "T{n}", None));
     let two = rules("tills", "{n}", mod97);
     agree(&two);
@@ -626,8 +626,8 @@ pub fn a_higher_start_does_not_hide_texts_that_a_begun_series_repeats(records: &
         NumberRules::new(vec![rule]).expect("one rule")
     };
     // The first numbers have a check digit. The rule without one has a higher start, but the series
-    // continues with its next number. So the text of number 1 would also be that of a later number,
-    // which is below that start.
+    // continues with its next number. So the text of number 1 would also be the text of a later
+    // number, which is below that start.
     for (name, text) in [
         ("tills", "{n}"),
         ("desks", "A{n}"),

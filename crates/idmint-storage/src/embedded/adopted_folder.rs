@@ -83,9 +83,8 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // A node whose series are on hold is refused only if there is no adoption note yet. Once
-        // there is a note, no start can set a hold, so an adoption that has already begun may
-        // continue.
+        // A node whose series are on hold is refused only before the adoption note exists. Once the
+        // note exists, no start can set a hold, so an adoption that has already begun may continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -108,7 +107,7 @@ impl AdoptedFolder {
         self.horizon.horizon()
     }
 
-    /// Returns the slot whose worker numbers are those of this node, in a fleet with `slots` slots.
+    /// Returns the slot that has the worker numbers of this node, in a fleet with `slots` slots.
     /// Returns `None` if the node was configured with another number of slots, because several
     /// slots of the fleet may then share its worker numbers.
     pub fn slot_of(&self, slots: u32) -> Option<u32> {

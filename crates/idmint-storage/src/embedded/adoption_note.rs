@@ -67,7 +67,7 @@ pub(crate) struct NoteUnreadable {
 }
 
 impl NoteUnreadable {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self.cause.kind() {
             io::ErrorKind::InvalidData => FailureKind::Damaged,
@@ -115,8 +115,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Reads the note at `path`. Returns `None` if there is no note, which means that no fleet is
-    /// adopting the node.
+    /// Reads the note at `path`. Returns `None` if the file does not exist, which means that no
+    /// fleet is adopting the node.
     ///
     /// # Errors
     /// Returns [`NoteUnreadable`] if the file cannot be read or parsed, or has a later version.

@@ -35,7 +35,7 @@ pub(crate) enum FoundFiles {
 /// The error of a folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataDirError {
-    /// Another process holds the lock on the folder. Nothing was changed.
+    /// Another process holds the lock on the folder. The folder was not changed.
     #[error(transparent)]
     Locked(FolderLockError),
     /// The folder cannot be created, read, locked or written.
@@ -52,7 +52,7 @@ pub(crate) enum DataDirError {
 }
 
 impl DataDirError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::Locked(_) => FailureKind::Locked,

@@ -11,7 +11,7 @@ use rustix::path::Arg;
 use crate::failure::{FailureKind, StoreError};
 
 /// The path and the inode of an open file. If the file is removed or replaced, writes to the open
-/// file still succeed, but the next start of the program would not find what was written.
+/// file still succeed, but the next start of the program would not find the written data.
 #[derive(Debug)]
 pub(crate) struct FilePlace {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl FilePlace {
     /// Checks that the file is still at its path.
     ///
     /// # Errors
-    /// Returns [`Displaced`] if there is another file at the path, or if the path cannot be read.
+    /// Returns [`Displaced`] if another file is at the path, or if the path cannot be read.
     pub(crate) fn check(&self) -> Result<(), Displaced> {
         let displaced = |cause| Displaced {
             path: self.path.clone(),

@@ -71,8 +71,8 @@ impl FleetFolder {
         self.lock.clone()
     }
 
-    /// Returns the single node that minted ids in this folder, or `None` if there was no such node.
-    /// A returned node was adopted by the fleet of this namespace.
+    /// Returns the single node that minted ids in this folder, or `None` if no such node exists. A
+    /// returned node was adopted by the fleet of this namespace.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }
@@ -100,8 +100,8 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Returns the single node that used the folder, if there was one. Returns an error if the fleet of
-/// this namespace has not adopted that node.
+/// Returns the single node that used the folder, if any. Returns an error if the fleet of this
+/// namespace has not adopted that node.
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));

@@ -87,7 +87,7 @@ pub(crate) enum OpenError {
         path: PathBuf,
     },
     /// A fleet is adopting the node, or has adopted it. The fleet now mints with the node's worker
-    /// numbers, so nothing may be minted in this folder any more.
+    /// numbers, so no id may be minted in this folder any more.
     #[error("{}", adopted(.path, .note.as_deref()))]
     Adopted {
         /// The path of the data folder.
@@ -110,7 +110,7 @@ pub(crate) enum OpenError {
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
     /// The state of a restore does not allow this start. For example, a backup was restored to the
-    /// folder, but the start was given no floor (time below which nothing is minted).
+    /// folder, but the start was given no floor (time below which no id is minted).
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
     /// The database cannot be used.
@@ -146,7 +146,7 @@ fn adopted(path: &Path, note: Option<&AdoptionNote>) -> String {
 }
 
 impl OpenError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::Folder(error) => error.failure_kind(),
@@ -180,7 +180,7 @@ impl Folder {
     ///
     /// # Errors
     /// Returns [`OpenError`] if the folder cannot be opened. Its
-    /// [`failure_kind`](OpenError::failure_kind) says what the operator has to do.
+    /// [`failure_kind`](OpenError::failure_kind) determines the operator's next step.
     pub(crate) fn open(
         dir: &Path,
         slot: u32,

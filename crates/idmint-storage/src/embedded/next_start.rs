@@ -37,8 +37,8 @@ pub enum NextStart {
 }
 
 impl NextStart {
-    /// Compares a configuration with the data in the folder `dir`, as the next start will do.
-    /// Nothing is locked or written, so a node may be running on the folder.
+    /// Compares a configuration with the data in the folder `dir`, as the next start will do. No
+    /// file is locked or written, so a node may be running on the folder.
     ///
     /// # Errors
     /// Returns the [`FormatsError`] with which the next start would fail if no floor is stated.

@@ -111,7 +111,7 @@ pub(crate) enum RestoreError {
 }
 
 impl RestoreError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::NotEmpty { .. }
@@ -187,7 +187,7 @@ fn put_database(
     Ok(rename_durably(&MachineFiles, unfinished, path).map_err(ArchiveError::NotWritten)?)
 }
 
-/// Checks that the folder is missing or has no files, except for those of an interrupted restore.
+/// Checks that the folder is missing or has no files, except for files of an interrupted restore.
 fn check_empty(dir: &Path) -> Result<(), RestoreError> {
     let unusable = |cause| DataDirError::NotUsable {
         path: dir.to_owned(),
@@ -217,7 +217,7 @@ fn check_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// The note that a restore leaves in the data folder. It has the floor (time below which nothing is
+/// The note that a restore leaves in the data folder. It has the floor (time below which no id is
 /// minted) that the next start needs.
 pub(super) struct RestoreNote {
     folder: PathBuf,
@@ -291,7 +291,7 @@ impl RestoreNote {
         }
     }
 
-    /// Removes the note of the restore. If there is no note, nothing changes.
+    /// Removes the note of the restore, if it exists.
     ///
     /// # Errors
     /// Returns [`RestoreError::Note`] if the file system refuses.

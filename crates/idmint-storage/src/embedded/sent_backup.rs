@@ -11,7 +11,7 @@ use crate::records::{BackedUp, RecordStore};
 /// The name of a temporary folder within the data folder. The copy of the database is made in it.
 const FOLDER: &str = "backup.new";
 
-/// A copy of the database that exists only as long as this value.
+/// A copy of the database that exists until this value is dropped.
 ///
 /// The copy is made in the data folder, because a container may have no other folder that is
 /// writable. The file is unlinked while it is open, so the operating system frees its space when

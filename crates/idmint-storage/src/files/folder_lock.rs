@@ -18,7 +18,7 @@ pub struct FolderLock {
 /// The error of a folder that cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderLockError {
-    /// Another process holds the lock. Nothing was changed.
+    /// Another process holds the lock. The folder was not changed.
     #[error(
         "{} is in use by {}; stop that process, or give this one another storage.data_dir",
         .folder.display(), .holder.as_deref().map_or("another process".to_owned(), |pid| format!("process {pid}"))

@@ -68,7 +68,7 @@ pub struct LedgerSummary {
     pub head: Head,
 }
 
-/// The events of one append, as they are stored.
+/// The stored events of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAppend {
     /// The position of the first event in this append, counted from 1 at the first event of the
@@ -80,7 +80,7 @@ pub struct StoredAppend {
     pub mark: Option<RequestMark>,
     /// `true` if the append is one part of an imported ledger and more parts will follow.
     pub is_importing: bool,
-    /// The events. There is at least one.
+    /// The events. Never empty.
     pub entries: Vec<Entry>,
 }
 

@@ -223,7 +223,7 @@ pub trait NumberStore {
     /// written for another number.
     ///
     /// # Errors
-    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if there is such a text, and another
+    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if such a text exists, and another
     /// kind of error if the store cannot be read.
     fn check_former(
         &self,
@@ -302,7 +302,8 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // Read the stored forms only if there is a conflict, because reading takes longer.
+                // Read the stored forms only after a conflict was found, because reading takes
+                // longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;

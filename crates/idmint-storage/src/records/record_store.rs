@@ -30,8 +30,8 @@ pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
     /// Returns the number of plans, counted from the first plan in `plans`, that fit into one
-    /// write. A plan is a decision to write a record. The result is at least one, unless there are
-    /// no plans.
+    /// write. A plan is a decision to write a record. The result is at least one, unless `plans` is
+    /// empty.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }
@@ -78,8 +78,8 @@ pub trait RecordStore:
     /// Returns [`StoreError`] if the copy failed. In that case the folder must not be used.
     fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError>;
 
-    /// Returns the reason why nothing can be written until [`reopen`](Self::reopen) succeeds. If
-    /// the reason is a full disk, the store can still be read. Returns `None` if no obstacle to
+    /// Returns the reason why the store cannot be written until [`reopen`](Self::reopen) succeeds.
+    /// If the reason is a full disk, the store can still be read. Returns `None` if no obstacle to
     /// writing is known.
     fn obstacle(&self) -> Option<Obstacle>;
 

@@ -45,7 +45,7 @@ pub struct StoredPair {
     pub format: String,
     /// The two objects of the anchors.
     pub pair: Pair,
-    /// The anchors, sorted by time. There is at least one.
+    /// The anchors, sorted by time. Never empty.
     pub anchors: Vec<StoredAnchor>,
 }
 
@@ -97,8 +97,7 @@ impl ListRange {
         },
     );
 
-    /// Returns the first and the last list position in this range, or `None` if there is nothing to
-    /// list.
+    /// Returns the first and the last list position in this range, or `None` if the range is empty.
     pub fn places(&self) -> Option<(ListPlace, ListPlace)> {
         let (mut from, mut to) = (
             (*self.times.start(), ListRange::FIRST.1),

@@ -147,7 +147,7 @@ impl AnchorSweep {
     }
 
     /// Returns the time before which anchors are old enough to be removed. Returns `None`, so that
-    /// nothing is removed, if the sweeps have found records of fewer than three days.
+    /// no anchor is removed, if the sweeps have found records of fewer than three days.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =

@@ -31,7 +31,7 @@ pub enum WriterState {
     /// The horizon at this instant is durable.
     Durable(UnixNanos),
     /// The disk failed while the horizon was written. No later horizon is written, because a retry
-    /// could report success although nothing was written.
+    /// could report success although no data was written.
     Failed,
 }
 

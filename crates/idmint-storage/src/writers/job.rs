@@ -86,7 +86,7 @@ pub(super) trait Work: Debug + Send {
     /// Sends the outcome of the last decision on the request to the caller.
     ///
     /// # Panics
-    /// Panics if there was no decision on the request.
+    /// Panics if the request was not decided.
     fn send(self: Box<Self>);
 
     /// Drops the outcome of the last decision, and sends `error` to the caller instead.

@@ -29,17 +29,17 @@ pub enum RecordError {
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
-    /// The node's clock is certainly wrong, so nothing was written. Appended events would keep the
-    /// wrong time forever.
+    /// The node's clock is certainly wrong, so no record was written. Appended events would keep
+    /// the wrong time forever.
     #[error("records cannot be written now: {0}")]
     Clock(Refusal),
     /// The queue of the writer thread is full.
     #[error("the queue for writes is full: {WAITING_MAX} requests are waiting; retry")]
     Busy,
-    /// The store that all nodes of the fleet share does not respond. Nothing was written.
+    /// The store that all nodes of the fleet share does not respond. No record was written.
     #[error("{0}")]
     Unreachable(Obstacle),
-    /// The store cannot be read or written. Nothing was written.
+    /// The store cannot be read or written. No record was written.
     #[error("{0}")]
     Unavailable(Obstacle),
     /// The outcome is unknown, because the request may have been written.

@@ -47,8 +47,8 @@ pub struct RecordWriterHandle {
     report_counts: Arc<ReportTallies>,
     /// The queue of jobs for the writer thread, or `None` once this handle is being dropped.
     jobs: Option<SyncSender<AnyJob>>,
-    /// The kind of the failure after which no more records are written, or `None` if there was no
-    /// such failure.
+    /// The kind of the failure after which no more records are written, or `None` before such a
+    /// failure.
     failed: watch::Receiver<Option<FailureKind>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -154,8 +154,8 @@ impl RecordWriterHandle {
     /// Returns a ledger to which this caller has just appended.
     ///
     /// # Errors
-    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. All other errors mean that
-    /// nothing was written, which would be wrong because the events are durable.
+    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. All other errors mean that no
+    /// record was written, which would be wrong because the events are durable.
     pub async fn read_appended(
         &self,
         ledger: LedgerId,
@@ -181,8 +181,8 @@ impl RecordWriterHandle {
 
     /// Resumes a series that is on hold since a restore. The series continues with the number in
     /// the request. Returns the numbers that were skipped, or `None` if no number was skipped. The
-    /// change is durable when this method returns. Repeating the request changes nothing, but fails
-    /// once the series has issued more numbers.
+    /// change is durable when this method returns. Repeating the request has no further effect, but
+    /// fails once the series has issued more numbers.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the series was possibly not resumed. The error is
@@ -194,7 +194,7 @@ impl RecordWriterHandle {
         let series = request.series.clone();
         let skipped = self.send(request).await?;
         let ended = self.end_hold(Some(series)).await;
-        // The skipped numbers are already durable, so an error that says "nothing was written"
+        // The skipped numbers are already durable, so an error that means "no record was written"
         // would be wrong.
         ended.map_err(|_| RecordError::Unknown)?;
         Ok(skipped)
@@ -226,7 +226,7 @@ impl RecordWriterHandle {
     }
 
     /// Closes a series. The change is durable when this method returns, and from then on no request
-    /// gets a number of the series. Repeating the request changes nothing.
+    /// gets a number of the series. Repeating the request has no further effect.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the series was not closed, or if the outcome is unknown.
@@ -313,8 +313,8 @@ impl RecordWriterHandle {
         &self.report_counts
     }
 
-    /// Looks up the stored anchors near the reports of a request. If there are many reports, or if
-    /// the records are on another machine, the lookup runs on a thread for blocking work.
+    /// Looks up the stored anchors near the reports of a request. For many reports, or for records
+    /// on another machine, the lookup runs on a thread for blocking work.
     async fn with_neighbours(
         &self,
         request: GroupRequest,

@@ -47,8 +47,8 @@ struct Gathered {
 
 impl ReportTallies {
     /// Counts one report that was assigned to a stored conjunction. `anchor` is the time of the
-    /// conjunction's anchor (first report). Returns `false`, and counts nothing, if too many other
-    /// conjunctions have counts in memory.
+    /// conjunction's anchor (first report). Returns `false`, without counting the report, if too
+    /// many other conjunctions have counts in memory.
     pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) -> bool {
         let Gathered {
             waiting, writing, ..
@@ -116,7 +116,7 @@ impl ReportTallies {
         }
     }
 
-    /// Writes the report counts that were collected in memory with `store`, unless there are none.
+    /// Writes the report counts that were collected in memory with `store`, if any.
     ///
     /// # Errors
     /// Returns [`StoreError`] if `store` failed. The counts stay in memory for the next write.

@@ -23,7 +23,7 @@ use idmint_records::ledger::{
 /// The events that a ledger request has appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
-    /// `true` if the same request was done before. In that case nothing was appended this time.
+    /// `true` if the same request was done before. In that case, no event was appended this time.
     pub is_replayed: bool,
     /// The events, each with the id of the event before it in the ledger.
     pub links: Vec<Link>,
@@ -32,7 +32,7 @@ pub struct Appended {
 /// The outcome of a request about numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered<T> {
-    /// `true` if the same request was done before. In that case nothing was written this time.
+    /// `true` if the same request was done before. In that case, no record was written this time.
     pub is_replayed: bool,
     /// The stored result of the request: the issued numbers, the void number, or the closed series.
     pub stored: T,
@@ -81,8 +81,8 @@ pub(super) fn decide(
     }
 }
 
-/// Replies to jobs while nothing can be written. A job that needs a write is refused. All others
-/// get their outcome, for example the response to an earlier request with the same key.
+/// Replies to jobs while the store cannot be written. A job that needs a write is refused. All
+/// others get their outcome, for example the response to an earlier request with the same key.
 ///
 /// If the refusal is [`RecordError::Unknown`], these jobs may already have been written. A job
 /// could then be refused only because of its own earlier write. So only granted jobs get their
@@ -174,8 +174,8 @@ pub(super) struct Round<'a> {
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for requests that need a write, if nothing can be written at the moment. `None` if
-    /// the plans of this round will be written.
+    /// The error for requests that need a write, if the store cannot be written at the moment.
+    /// `None` if the plans of this round will be written.
     refusal: Option<RecordError>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests that the sweeps remove old records, but remove nothing because of a wrong clock.
+//! Tests that the sweeps remove old records, and that a wrong clock makes them remove no others.
 
 use std::sync::mpsc::{self, SyncSender};
 

@@ -17,7 +17,7 @@ pub enum ReceiveError {
     /// its head is incomplete.
     #[error("the connection ended before the answer did")]
     Closed(Option<Answer>),
-    /// Nothing arrived in time. The rest may still arrive if the caller receives again.
+    /// No further bytes arrived in time. The rest may still arrive if the caller receives again.
     #[error("nothing more came in time")]
     TimedOut,
     #[error("no HTTP/1.1 answer: {0}")]

@@ -24,7 +24,7 @@ impl AsyncClient {
     /// Connects to a server.
     ///
     /// # Panics
-    /// Panics if nothing listens on `address`.
+    /// Panics if no server listens on `address`.
     pub async fn connect(address: SocketAddr) -> Self {
         Self::over(
             TcpStream::connect(address)

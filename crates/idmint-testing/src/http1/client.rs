@@ -45,7 +45,7 @@ impl Client {
     /// Connects to a server.
     ///
     /// # Panics
-    /// Panics if nothing listens on `address`.
+    /// Panics if no server listens on `address`.
     pub fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address)
             .unwrap_or_else(|error| panic!("{address} does not accept connections: {error}"))
@@ -54,7 +54,7 @@ impl Client {
     /// Connects to a server.
     ///
     /// # Errors
-    /// Returns an error if nothing listens on `address`.
+    /// Returns an error if no server listens on `address`.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         Self::over(TcpStream::connect(address)?)
     }
@@ -122,7 +122,7 @@ impl<W: Wire> Client<W> {
     }
 
     /// Receives a response as [`Client::try_receive`] does, but returns [`ReceiveError::TimedOut`]
-    /// if nothing arrives for `timeout`.
+    /// if no bytes arrive for `timeout`.
     pub fn try_receive_within(&mut self, timeout: Duration) -> Result<Answer, ReceiveError> {
         self.wire
             .socket()

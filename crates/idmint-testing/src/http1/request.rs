@@ -5,7 +5,7 @@ use std::io::BufRead;
 /// Returns a request. The method and the target are one text (`GET /path`), and `headers` consists
 /// of complete lines.
 ///
-/// If there is a body, a Content-Length is added. A Content-Type for JSON is also added, unless
+/// If `body` is not empty, a Content-Length is added. A Content-Type for JSON is also added, unless
 /// `headers` has one.
 pub fn request(method_and_target: &str, headers: &str, body: &str) -> String {
     let len = if body.is_empty() {

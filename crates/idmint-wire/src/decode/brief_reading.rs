@@ -61,7 +61,7 @@ pub enum RowReading<'a> {
 /// two texts may differ.
 struct BestMatch<'a> {
     /// The match, and `true` if the text is ambiguous because another match is nearly as likely.
-    /// `None` if there is no match.
+    /// `None` if the text has no match.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -194,12 +194,12 @@ impl<'a> BriefReading<'a> {
         self.is_as_given
     }
 
-    /// Returns the match that the reading describes, or `None` if there is no reading.
+    /// Returns the match that the reading describes, or `None` if the text has no reading.
     pub fn found(&self) -> Option<Match<'a>> {
         self.reading.as_ref().map(|reading| reading.found)
     }
 
-    /// Returns the canonical text of the id, or `None` if there is no reading.
+    /// Returns the canonical text of the id, or `None` if the text has no reading.
     fn canonical(&self) -> Option<String> {
         self.reading.as_ref().map(MatchReading::canonical)
     }

@@ -15,7 +15,7 @@ pub struct MatchReading<'a> {
     pub found: Match<'a>,
     /// The values of the fields.
     pub parts: Parts<'a>,
-    /// The prefix in front of the encoded text. Empty if there is none.
+    /// The prefix in front of the encoded text. Empty if the text has no prefix.
     prefix: String,
     known: &'a AnswerParts,
 }

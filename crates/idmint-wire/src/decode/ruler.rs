@@ -7,8 +7,8 @@ use super::match_reading::MatchReading;
 use super::style::{BOLD, DIM, INDENT, Style, line, paragraph};
 use idmint_core::id::{FieldKind, Width};
 
-/// Draws the best reading in detail, and every other reading in one line. If there is no reading,
-/// shows the reason why each format rejects the text.
+/// Draws the best reading in detail, and every other reading in one line. If the text has no
+/// reading, shows the reason why each format rejects the text.
 ///
 /// Lines end in a line feed. Rows of digits have at most 100 columns, but tables are as wide as
 /// their content.

@@ -369,9 +369,9 @@ impl<'a> Decoded<'a> {
     /// Returns the rivals of `found`: the matches that make `found` ambiguous.
     ///
     /// A rival is another id, or the same number in another format. Its evidence is at most 4 bits
-    /// less than that of `found`. If both readings are plausible, the limit is 17 bits instead of
-    /// 4, unless only `found` is in the usual encoding of its format. Two encodings of one id are
-    /// not rivals.
+    /// less than the evidence of `found`. If both readings are plausible, the limit is 17 bits
+    /// instead of 4, unless only `found` is in the usual encoding of its format. Two encodings of
+    /// one id are not rivals.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
         self.matches.iter().filter(|other| other.is_rival_of(found))
     }

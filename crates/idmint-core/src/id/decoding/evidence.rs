@@ -1,8 +1,9 @@
 //! Evidence measures how well a reading explains a text. It ranks the readings of one text.
 //!
 //! The evidence compares two counts: the number of texts with the same length and alphabet as the
-//! given text, and the number of ids that the format could have minted. The fewer ids there are
-//! compared with texts, the stronger the evidence that the text is an id. The unit is bits:
+//! given text, and the number of ids that the format could have minted. The smaller the number of
+//! ids is compared with the number of texts, the stronger the evidence that the text is an id. The
+//! unit is bits:
 //!
 //! ```text
 //! evidence = log2(texts of this length over these letters)

@@ -98,7 +98,7 @@ impl<'a> DecoderAt<'a> {
     /// Returns the match of [`best`](DecoderAt::best), and a flag that is `true` if the match [is
     /// ambiguous](crate::id::Decoded::is_ambiguous).
     ///
-    /// Returns `None` if there is no reading. Also returns `None` if every reading [is
+    /// Returns `None` if the text has no reading. Also returns `None` if every reading [is
     /// unlikely](Match::is_unlikely) and the caller named neither the format nor the encoding.
     pub fn best_and_doubt(
         &self,
@@ -110,7 +110,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the best match, with flags that say whether the match is ambiguous and whether it
-    /// may be reported. Returns `None` if there is no reading.
+    /// may be reported. Returns `None` if the text has no reading.
     pub(super) fn first_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<FirstMatch<'a>> {
         let text = GivenText::new(text, filter);
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);

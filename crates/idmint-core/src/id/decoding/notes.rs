@@ -49,7 +49,8 @@ named! {
 
 impl DecoderAt<'_> {
     /// Returns notes about probable damage to a text. Quotes, brackets and commas around the text
-    /// are ignored. `first` is the best reading of the text as an id, if there is one.
+    /// are ignored. `first` is the best reading of the text as an id, or `None` if the text has no
+    /// reading.
     pub fn notes(&self, text: &str, first: Option<&Match<'_>>) -> Vec<Note> {
         let text = without_wrapping(text);
         let digits_lost = rounded(text)

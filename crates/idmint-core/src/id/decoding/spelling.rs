@@ -28,8 +28,7 @@ const BITS_OF_TIME_VERSION: f64 = 28.0;
 /// reading.
 const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 
-/// The beginning of 2021 in milliseconds since 1970. There are no UUIDs of version 7 from earlier
-/// years.
+/// The beginning of 2021 in milliseconds since 1970. No UUID of version 7 is older.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
 /// The minimum evidence, in bits, with which a text is clearly not random, if it is read in a
@@ -85,7 +84,7 @@ impl Spelling {
     }
 
     /// `true` for a common encoding, and for an encoding that writes ids in UUID notation although
-    /// they are not UUIDs. UUID notation alone says nothing about the format.
+    /// they are not UUIDs. UUID notation alone does not identify a format.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }

@@ -17,11 +17,10 @@ const SEPARATORS: &str = "cfhistuCFHISTU";
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a
 /// minimum length, and may be split into hyphenated groups.
 ///
-/// The first letter of a text selects a shuffled alphabet. There is one such alphabet for each
-/// possible first letter. The number's digits in that alphabet follow. If the text would be too
-/// short, a guard letter is added in front, then another one at the end, and then padding outside
-/// the guards. Source: <https://hashids.org>, the reference implementation in JavaScript, which
-/// stops at 2^53.
+/// The first letter of a text selects a shuffled alphabet, and each possible first letter has its
+/// own. The number's digits in that alphabet follow. If the text would be too short, a guard letter
+/// is added in front, then another one at the end, and then padding outside the guards. Source:
+/// <https://hashids.org>, the reference implementation in JavaScript, which stops at 2^53.
 #[derive(Debug, Clone)]
 pub(super) struct Hashids {
     alphabet: Alphabet,
@@ -365,8 +364,8 @@ fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
         .filter(|letter| !separators.contains(letter))
         .collect();
     shuffle(&mut separators, salt);
-    // The Hashids project wants at most 3.5 digit letters for each separator. If there are too few
-    // separators, turn digit letters into separators.
+    // The Hashids project wants at most 3.5 digit letters for each separator. If the alphabet has
+    // too few separators, turn digit letters into separators.
     let wanted = (2 * digits.len()).div_ceil(7);
     if wanted > separators.len() {
         separators.extend(digits.drain(..wanted - separators.len()));

@@ -77,11 +77,11 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts that an id of this format can have. There is one layout for each word of the
-    /// suffix code, or a single layout if there is no code.
+    /// The layouts that an id of this format can have. The format has one layout for each word of
+    /// the suffix code, or a single layout without a code.
     pub variants: Vec<Variant>,
     /// The suffix code, whose word in the last bits of an id selects the layout of the id. `None`
-    /// if there is only one layout.
+    /// if the format has only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -135,7 +135,7 @@ pub struct Format {
 /// after this tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartAfter {
-    /// The id as it is written in the definition of the format.
+    /// The id, as written in the definition of the format.
     pub id: String,
     /// The tick (time unit) in which the id was minted. If several encodings can read the text as
     /// ids of different ticks, this is the latest of these ticks.
@@ -181,7 +181,8 @@ pub struct Parts<'a> {
     pub layout: &'a Layout,
     /// The value of each field of `layout`, in the order of its fields.
     pub values: Vec<u128>,
-    /// The instant at which the tick in the time field begins, or `None` if there is no time field.
+    /// The instant at which the tick in the time field begins, or `None` if the layout has no time
+    /// field.
     pub time: Option<UnixTime>,
 }
 

@@ -22,7 +22,7 @@ const PREFIX: &str = "prefix";
 pub struct IdOfFields {
     /// The number of the id.
     pub id: u128,
-    /// The prefix of the id's canonical text, which is empty if there is none.
+    /// The prefix of the id's canonical text. Empty if the text has no prefix.
     pub prefix: String,
 }
 
@@ -110,7 +110,7 @@ pub enum FieldsError {
         given: String,
         /// The length of a tick.
         tick: String,
-        /// The start of the tick that contains the instant, and that of the next tick. The last tick
+        /// The start of the tick that contains the instant, and of the next tick. The last tick
         /// of the format, and the last one of the year 9999, have no next tick.
         nearest: Vec<String>,
     },

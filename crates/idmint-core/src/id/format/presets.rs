@@ -40,7 +40,7 @@ impl Format {
 /// Returns the built-in format called `name`. For tests only.
 ///
 /// # Panics
-/// Panics if there is no built-in format with this name.
+/// Panics if no built-in format has this name.
 #[cfg(any(test, feature = "testing"))]
 pub fn preset(name: &str) -> Format {
     Format::built_in(name).expect("a built-in format")

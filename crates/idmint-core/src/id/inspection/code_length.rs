@@ -1,5 +1,5 @@
 //! Computes the code length of numbers and texts, which is the number of bits that it takes to
-//! write them down. If there are several ways to write them, the shortest one counts.
+//! write them down. If several ways to write them are possible, the shortest one counts.
 //!
 //! Values that take fewer bits than random values have a pattern. The number of bits that they save
 //! is the evidence for the pattern.

@@ -1,8 +1,8 @@
 //! Explains a sample of texts in two ways: as ids of a format, and as texts that no known format
 //! produced.
 //!
-//! If the texts are ids of the format, its fields have patterns: the times are close together,
-//! there are few workers, and counters start at zero. Writing down these fields then takes fewer
+//! If the texts are ids of the format, its fields have patterns: the times are close together, the
+//! worker numbers are few, and counters start at zero. Writing down these fields then takes fewer
 //! bits than writing down texts without a pattern. This file also computes the bits for these rival
 //! explanations:
 //!

@@ -337,11 +337,11 @@ impl IdColumn {
 
     /// Returns a finding if nearly every line, read by itself, is clearly an id.
     ///
-    /// If there is a `best`, which is the format that explains the sample in the fewest bits, the
+    /// `best` is the format that explains the sample in the fewest bits. If `best` is given, the
     /// finding is that format with the evidence of all lines. The result is `None` if a rival
     /// explains all lines together much better. For ids of up to 64 bits, the result is `None` if a
     /// rival is better at all, because random texts with the same first letter look like such short
-    /// ids. If there is no `best`, the finding may be that the lines belong to several formats.
+    /// ids. If `best` is `None`, the finding may be that the lines belong to several formats.
     fn find_clear<'a>(
         &self,
         best: Option<&Explained<'a>>,

@@ -73,7 +73,7 @@ impl Layout {
     /// field.
     ///
     /// # Panics
-    /// Panics if `values` has fewer items than there are fields.
+    /// Panics if `values` has fewer items than the layout has fields.
     pub fn sum_of(&self, kind: FieldKind, values: &[u128]) -> Option<u128> {
         assert!(values.len() >= self.fields.len(), "a value for each field");
         let fields = self.fields.iter().zip(values);

@@ -19,10 +19,10 @@ pub struct StorageAdvice<'a> {
 impl Format {
     /// Returns the recommended ways to store ids of this format.
     ///
-    /// There are two ways for each database: the most compact column that sorts like the ids, and a
-    /// readable column that sorts if possible. A grouped format has a third way if its canonical
-    /// text does not sort: a column for that text, which is the short id for people. The advice
-    /// depends on the greatest id and the encodings of the format.
+    /// Each database has two ways to store ids: the most compact column that sorts like the ids,
+    /// and a readable column that sorts if possible. A grouped format has a third way if its
+    /// canonical text does not sort: a column for that text, which is the short id for people. The
+    /// advice depends on the greatest id and the encodings of the format.
     ///
     /// ```
     /// use idmint_core::id::{Database, Format};

@@ -28,8 +28,7 @@ pub(super) struct Gate {
     pub(super) barrier: u64,
 }
 
-/// A run of consecutive stamps (tick and sequence in one integer), none of which has an excluded
-/// tick.
+/// A run of consecutive stamps (tick and sequence in one integer) without excluded ticks.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.

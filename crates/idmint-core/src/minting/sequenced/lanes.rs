@@ -90,7 +90,7 @@ impl Lanes {
     /// # Errors
     /// Returns a [`LaneError`] if the first worker number or the shard number does not fit the
     /// format, if an exact number of lanes is set and not all of them fit, or if the format has no
-    /// worker field although there are several slots.
+    /// worker field although `rule` has several slots.
     pub fn of(format: &Format, rule: &LaneRule) -> Result<Lanes, LaneError> {
         let layout = &format.variants[0].layout;
         if let Some(field) = layout

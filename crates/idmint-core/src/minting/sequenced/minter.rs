@@ -114,7 +114,7 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter for one session. It mints nothing until its horizon is raised.
+    /// Creates a minter for one session. It mints no ids until its horizon is raised.
     ///
     /// # Panics
     /// Panics if the session starts before the instant from which `excluded` has ticks.
@@ -299,8 +299,8 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
-    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If there
-    /// is no such lane, the error contains the earliest instant at which a lane has enough ids.
+    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If no
+    /// such lane exists, the error contains the earliest instant at which a lane has enough ids.
     #[inline]
     fn reserve_at_once(
         &self,

@@ -151,7 +151,7 @@ fn batches_at_once_waste_no_id_of_any_tick() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 800_000, "no id twice");
-    // The refused request reserved nothing, so this request begins with the first tick. With 32 768
+    // The refused request reserved no ids, so this request begins with the first tick. With 32 768
     // ids for each tick, 800 000 ids take 24.4 ticks. The 25th tick begins 24 ticks after the
     // first, and its ids are due five ticks (the lead) earlier.
     assert_eq!(last_due.since(START), Duration::from_millis(24 - 5));

@@ -423,7 +423,7 @@ impl Sequencer {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the instant of the first stamp if a floor (a time below which nobody mints) or a
+    /// Returns the instant of the first stamp if a floor (a time below which no node mints) or a
     /// `start_after` makes this instant later than the start of the session. Otherwise returns
     /// `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
@@ -483,9 +483,9 @@ impl Sequencer {
     /// is the tick that contains `moment.now`.
     ///
     /// As soon as the clock reaches a tick, all stamps of that tick and of the lead after the tick
-    /// are free. Before the clock reaches the start, no stamps are free. There is one exception:
-    /// while a session that began ahead of its clock is catching up, stamps become free one by one.
-    /// They are free up to the instant that the session has reached plus the lead.
+    /// are free. Before the clock reaches the start, no stamps are free. As an exception, while a
+    /// session that began ahead of its clock is catching up, stamps become free one by one. They
+    /// are free up to the instant that the session has reached plus the lead.
     #[inline]
     fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
         let by_clock = if moment.now < self.line.base() {

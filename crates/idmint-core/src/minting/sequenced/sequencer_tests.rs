@@ -180,7 +180,7 @@ fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
 #[test]
 fn where_stamps_end_nothing_is_skipped_into_those_of_others() {
     // Checks that the sequencer reports its end instead of wrapping around to stamps that it has
-    // already handed out. The end is that of the 64-bit range, which no process reaches in
+    // already handed out. The end is the end of the 64-bit range, which no process reaches in
     // practice.
     let line = StampLine::new(
         "1ns".parse().expect("a tick"),

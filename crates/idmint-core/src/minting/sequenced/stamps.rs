@@ -141,7 +141,7 @@ impl StampLine {
             return self.base;
         };
         // Stamp `last` is below the horizon `h` if last x nanos < scaled(h) x per_tick. This
-        // comparison rounds nothing.
+        // comparison does not round.
         let scaled =
             (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))

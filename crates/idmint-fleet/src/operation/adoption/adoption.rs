@@ -82,7 +82,7 @@ pub enum Adopted {
         /// The adopted records.
         records: AdoptedRecords,
     },
-    /// An earlier run had already adopted the whole folder. This run changed nothing.
+    /// An earlier run had already adopted the whole folder. This run made no changes.
     Before,
 }
 

@@ -27,8 +27,8 @@ pub enum AdoptionError {
         name: String,
         /// The source of the other definition: the fleet or the configuration.
         place: &'static str,
-        /// The differences, sorted by key. There is at least one. In each difference, `now` is the
-        /// value in the folder.
+        /// The differences, sorted by key. Never empty. In each difference, `now` is the value in
+        /// the folder.
         differences: Vec<Difference>,
     },
     /// The horizon of the folder's node (the end of its reserved time) is far ahead of the clock.

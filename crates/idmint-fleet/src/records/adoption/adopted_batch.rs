@@ -63,8 +63,8 @@ impl<'a> AdoptedBatch<'a> {
     }
 
     /// Compares the rows of a record with the rows in the fleet's store. Returns the first key
-    /// whose row differs, or `None` if there is no difference. A row that the store lacks is added
-    /// to the batch if `is_new` is `true`, and counts as a difference otherwise.
+    /// whose row differs, or `None` if no row differs. A row that the store lacks is added to the
+    /// batch if `is_new` is `true`, and counts as a difference otherwise.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`], and [`StoreError`] if the fleet cannot be
@@ -125,8 +125,8 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Writes all rows of the batch to the fleet's store and empties the batch. In a dry run,
-    /// nothing is written.
+    /// Writes all rows of the batch to the fleet's store and empties the batch. In a dry run, no
+    /// row is written.
     ///
     /// # Errors
     /// Returns [`StoreError`] if it is not certain that the rows were written. The next run of the

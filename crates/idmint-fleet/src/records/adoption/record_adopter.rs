@@ -130,7 +130,7 @@ impl RecordAdopter {
         }
     }
 
-    /// Returns an adopter that writes nothing and only reports differences.
+    /// Returns an adopter that only reports differences and does not write.
     #[must_use]
     pub(crate) fn on_trial(self) -> RecordAdopter {
         RecordAdopter {

@@ -94,7 +94,7 @@ impl AppendJournal {
         journal
     }
 
-    /// Sets the lock of the data folder, which is held for as long as the journal may be written.
+    /// Sets the lock of the data folder, which is held while the journal may be written.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> AppendJournal {
         AppendJournal {
@@ -121,8 +121,8 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends those of the given rows that the journal may lack, in one write. `era` is the
-    /// fleet's era in which the rows were committed. A fence after a restore begins a new era.
+    /// Appends the given rows that the journal may lack, in one write. `era` is the fleet's era in
+    /// which the rows were committed. A fence after a restore begins a new era.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);

@@ -459,7 +459,7 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     }
     let within = segments::folder_of(path, namespace);
     let segments = segments::list(if within.is_dir() { &within } else { path })?;
-    // A node that has appended nothing has an empty journal folder.
+    // A node that has not appended any row has an empty journal folder.
     let is_journal = within.is_dir() || path.file_name() == within.file_name();
     if segments.is_empty() && !is_journal {
         return Err(io::Error::new(

@@ -73,7 +73,7 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import into this coordinator. The import writes only as long as the row with the
+    /// Creates an import into this coordinator. The import writes only while the row with the
     /// fleet's agreement (`meta`) has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -367,8 +367,8 @@ impl Part {
         let operations = self.rows.len() + self.requests.len() + requests.len() + 2;
         let all = || self.requests.iter().chain(requests);
         let days: BTreeSet<WrittenDay> = all().map(|done| WrittenDay::of(done.recorded)).collect();
-        // The same request key may occur twice within a day if the clocks of nodes differ. A
-        // transaction cannot write a key twice, so the second request does not fit.
+        // A request key may occur twice within a day if the clocks of nodes differ. A transaction
+        // cannot write a key twice, so the second request does not fit.
         let keys: BTreeSet<u128> = all().map(|done| done.key.0).collect();
         keys.len() == all().count()
             && operations + days.len() <= OPERATIONS_MAX

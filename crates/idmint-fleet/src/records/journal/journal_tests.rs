@@ -477,7 +477,7 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
 fn conjunctions_that_stood_within_reach_of_each_other_come_back_together() {
     let samples = SampleNodes::of(1);
     // The second anchor belongs to a report that kept the id with which it arrived. Such an anchor
-    // may be close to another one, as long as both are in different seconds.
+    // may be close to another one, provided that both are in different seconds.
     let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else {
         unreachable!("a plan of an anchor")
     };

@@ -82,8 +82,8 @@ impl Hold {
 
 impl FleetRecords {
     /// `true` if a hold stops this series from issuing numbers. If the last read found no hold,
-    /// nothing is read now, because the next transaction that issues numbers compares the row of
-    /// the hold anyway.
+    /// this method does not read, because the next transaction that issues numbers compares the row
+    /// of the hold anyway.
     pub(super) fn reads_hold(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.store.may_hold.load(Ordering::Relaxed) {
             return Ok(false);
@@ -125,7 +125,7 @@ impl FleetRecords {
     }
 
     /// Ends the current hold on numbers for one series, or for all series if `series` is `None`.
-    /// Does nothing if there is no hold.
+    /// Does nothing if the store has no hold.
     pub(super) fn ends_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
         let Some(hold) = self.store.read_key(self.store.keys.number_hold())? else {
             return Ok(());

@@ -69,7 +69,7 @@ pub(in crate::records) struct NumberDraft {
     keys: BTreeMap<(SeriesName, KeyHash), Revision>,
     voids: BTreeMap<(SeriesName, u64), OfVoid>,
     /// The revision of the row that stops all series from issuing numbers, or [`Revision::ABSENT`]
-    /// if there is no such row.
+    /// if no such row exists.
     hold: Revision,
 }
 
@@ -119,7 +119,7 @@ impl NumberDraft {
         self.hold != Revision::ABSENT
     }
 
-    /// Creates a draft for these plans. Nothing has been read yet.
+    /// Creates a draft for these plans, without reading any rows.
     pub(in crate::records) fn of(plans: &[RecordPlan]) -> NumberDraft {
         let mut round = NumberDraft::default();
         for plan in plans {

@@ -29,7 +29,7 @@ pub(in crate::records) struct GivenCommit {
     pub(in crate::records) given: Vec<GivenNumbers>,
 }
 
-/// A void number, as it is stored.
+/// The stored form of a void number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct VoidRow {
     /// The transaction that wrote the row.

@@ -158,7 +158,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// CONJUNCTION_ID contain two different ids of idmint.
     ///
     /// # Panics
-    /// Panics if there is no message with this index.
+    /// Panics if no message has this index.
     pub fn sent_report(
         &self,
         index: usize,

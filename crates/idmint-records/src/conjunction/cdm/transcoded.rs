@@ -1,8 +1,8 @@
 //! Converts a document in another character encoding to UTF-8, and converts inserted text back to
 //! the original encoding.
 //!
-//! A document in UTF-16 begins with a byte order mark. An XML document in ISO-8859-1 says so in its
-//! XML declaration.
+//! A document in UTF-16 begins with a byte order mark. An XML document in ISO-8859-1 declares this
+//! encoding in its XML declaration.
 
 use super::error::{CdmError, quote};
 use super::lines::LineCounter;

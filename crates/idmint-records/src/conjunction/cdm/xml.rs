@@ -1,7 +1,7 @@
 //! Reads messages that are written as XML: a single `cdm` element, or several in an `ndm` element.
 //! Source: CCSDS 508.0-B-1, section 4, its draft 508.0-P-1.1, and CCSDS 505.0.
 //!
-//! Nothing outside of the document is read. A document type declaration is refused, and only the
+//! The reader never loads external entities. A document type declaration is refused, and only the
 //! predefined entities of XML are known.
 
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};

@@ -10,14 +10,14 @@ use super::head::{Head, Link};
 use super::ledger_request::{ImportPart, LedgerRequest, RequestMark};
 use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
-/// A plan for an append, which the caller should store. The plan is valid as long as the last event
-/// of the ledger is `before`.
+/// A plan for an append, which the caller should store. The plan is valid while the last event of
+/// the ledger is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppendPlan {
     /// The last event of the ledger at the time when the plan was made, or `None` if the plan
     /// creates the ledger.
     pub before: Option<Head>,
-    /// The events to store, each with its id. There is at least one event.
+    /// The events to store, each with its id. Never empty.
     pub entries: Vec<Entry>,
     /// The mark that identifies the request, so that a repeated request takes effect only once.
     /// `None` if the request has no idempotency key.
@@ -31,7 +31,7 @@ pub struct AppendPlan {
     pub is_importing: bool,
 }
 
-/// One event as it is stored. The content of the event is not stored.
+/// The stored form of one event. The content of the event is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// The id of the event.

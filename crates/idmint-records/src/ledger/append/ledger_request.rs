@@ -91,7 +91,7 @@ impl ImportPart {
 pub enum LedgerRequest {
     /// A request to create the ledger that begins with the event `genesis`.
     ///
-    /// If there is no mark, the event must have a timestamp. The id of the ledger is then the same
+    /// Without a mark, the event must have a timestamp. The id of the ledger is then the same
     /// whenever the request is sent, so a request that is sent again finds the ledger that it has
     /// already created.
     Create {
@@ -107,7 +107,7 @@ pub enum LedgerRequest {
     Append {
         /// The id of the ledger.
         ledger: LedgerId,
-        /// The events to append. There is at least one.
+        /// The events to append. Never empty.
         events: Vec<Event>,
         /// The id that the caller expects the ledger's last event to have. The request is refused
         /// if the last event has another id. With `None`, the id is not checked.

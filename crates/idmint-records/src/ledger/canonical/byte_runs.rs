@@ -11,8 +11,8 @@ pub(in crate::ledger) fn plain_len(bytes: &[u8]) -> usize {
     run_len(bytes, stops, |byte| matches!(byte, ..0x20 | b'"' | b'\\'))
 }
 
-/// Returns the number of bytes before the first line feed, or the length of `bytes` if there is
-/// none.
+/// Returns the number of bytes before the first line feed, or the length of `bytes` if it has no
+/// line feed.
 pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
     run_len(bytes, |word| equal(word, b'\n'), |byte| byte == b'\n')
 }

@@ -63,7 +63,7 @@ impl EventTime {
             return Err(Rejection::BadTimestamp);
         }
         let instant: UnixTime = text.parse().map_err(|_| Rejection::BadTimestamp)?;
-        // The division loses nothing, because the text has at most six fraction digits.
+        // The division is exact, because the text has at most six fraction digits.
         u64::try_from(instant.nanos() / NANOS_PER_MICRO)
             .map(EventTime)
             .map_err(|_| Rejection::BeforeEpoch)

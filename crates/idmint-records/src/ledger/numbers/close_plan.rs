@@ -28,8 +28,8 @@ pub struct ClosedSeries {
     pub by: Option<String>,
 }
 
-/// A plan to close a series, which the caller should store. The plan is valid as long as the series
-/// is open and its last number is `before`.
+/// A plan to close a series, which the caller should store. The plan is valid while the series is
+/// open and its last number is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosePlan {
     /// The last number of the series at the time when the plan was made, or `None` if the series
@@ -70,7 +70,7 @@ mod tests {
             last: 7,
             recorded: at(50),
         };
-        // The clock of this node is behind that of the node that gave the last number.
+        // The clock of this node is behind the clock of the node that gave the last number.
         let plan = ClosePlan::make(&request, Some(head), at(40));
         assert_eq!((plan.before, plan.closed.last), (Some(head), Some(7)));
         assert_eq!(plan.closed.recorded, at(50));

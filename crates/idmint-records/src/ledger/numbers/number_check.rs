@@ -47,7 +47,7 @@ impl NumberCheck {
         }
     }
 
-    /// Returns the method with this name, or `None` if there is none.
+    /// Returns the method with this name, or `None` if no method has this name.
     pub fn named(name: &str) -> Option<NumberCheck> {
         [NumberCheck::Luhn, NumberCheck::Mod97]
             .into_iter()

@@ -218,8 +218,8 @@ impl GivenNumbers {
     }
 }
 
-/// A plan to give numbers, which the caller should store. The plan is valid as long as the last
-/// number of the series is `before`.
+/// A plan to give numbers, which the caller should store. The plan is valid while the last number
+/// of the series is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberPlan {
     /// The last number of the series at the time when the plan was made, or `None` if the series

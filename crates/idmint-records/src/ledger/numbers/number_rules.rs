@@ -28,8 +28,8 @@ pub enum NumberKind {
     /// The series has few gaps. Numbers are reserved in advance and given from memory. If a process
     /// ends, the unused numbers of its reservation become a gap.
     Blocks {
-        /// How many numbers are reserved at once. This is also the maximum size of a gap, unless a
-        /// single request asks for more numbers.
+        /// The size of one reservation, in numbers. This is also the maximum size of a gap, unless
+        /// a single request asks for more numbers.
         reserve: NonZeroU32,
     },
 }
@@ -465,7 +465,7 @@ impl NumberRules {
 
     /// Compares the texts of these rules with the texts that the earlier templates `former` have
     /// written for the given numbers. Plain digits are not compared. For each earlier template,
-    /// returns a text that stands for two numbers, or `None` if there is no such text.
+    /// returns a text that stands for two numbers, or `None` if no such text exists.
     ///
     /// `next` maps the name of a rule to the lowest next number of its series that have begun. These
     /// series continue with their next numbers, even if the rule has a higher start.
@@ -515,7 +515,7 @@ impl NumberRules {
 
     /// Compares the texts of one series with the texts that it has written in an earlier form for
     /// the numbers `written`, if one of the two forms is plain digits. Returns a text that the
-    /// series could write again for `next` or a later number, or `None` if there is none. The series
+    /// series could write again for `next` or a later number, or `None` if none exists. The series
     /// continues with `next` even if its rule has a higher start.
     ///
     /// [`conflicts_with`](NumberRules::conflicts_with) does not compare plain digits, because

@@ -51,8 +51,8 @@ impl SeriesName {
     /// Parses a name.
     ///
     /// # Errors
-    /// Returns [`SeriesNameError`] if the text is not a valid name. The message says what a name
-    /// looks like.
+    /// Returns [`SeriesNameError`] if the text is not a valid name. The message describes a valid
+    /// name.
     pub fn from_text(text: &str) -> Result<SeriesName, SeriesNameError> {
         let is_name =
             (1..=LEN_MAX).contains(&text.len()) && text.bytes().all(is_letter) && !is_dots(text);

@@ -184,7 +184,7 @@ impl SeriesPattern {
 
     /// Returns the last name that sorts before the fixed characters at the beginning of the
     /// pattern, and so before all names that match. For `acme-*`, this is `acme`. Returns `None` if
-    /// there is no such name, or if the pattern begins with a part.
+    /// no such name exists, or if the pattern begins with a part.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix().as_bytes().split_last()?;
         let lower = (0..*last).rev().find(|byte| is_letter(*byte));

@@ -11,8 +11,8 @@ use super::text_field::{TextField, splits};
 use super::text_form::TextForm;
 
 /// The maximum number of states that a search for a conflict between templates visits. Real
-/// templates need some hundreds of states. A search that exceeds the maximum proves nothing, so the
-/// templates are refused.
+/// templates need some hundreds of states. A search that exceeds the maximum is inconclusive, so
+/// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
 /// The maximum number of steps that two automata may have in common. A search keeps all of them,
@@ -63,7 +63,7 @@ pub(super) struct TextSet<'a> {
     checked: OnceCell<TextAutomaton>,
 }
 
-/// Returns a text that has two readings under this template, or `None` if there is none.
+/// Returns a text that has two readings under this template, or `None` if no such text exists.
 pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooComplex> {
     let automaton = set.automaton(None);
     let text = find_text(
@@ -75,7 +75,7 @@ pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooCo
     Ok(text.and_then(|text| conflict([set, set], &text)))
 }
 
-/// Returns a name that a pattern can split in two ways, or `None` if there is none.
+/// Returns a name that a pattern can split in two ways, or `None` if no such name exists.
 pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooComplex> {
     let automaton = TextAutomaton::of_fields(name);
     find_text(
@@ -86,7 +86,7 @@ pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooCompl
     )
 }
 
-/// Returns a name that matches both patterns, or `None` if there is none.
+/// Returns a name that matches both patterns, or `None` if no such name exists.
 pub(super) fn common_name(
     one: &[TextField],
     other: &[TextField],
@@ -95,8 +95,8 @@ pub(super) fn common_name(
     find_text([&one, &other], [None, None], None, Difference::Found)
 }
 
-/// Returns a text that both templates can write for different numbers, or `None` if there is none.
-/// No series may be in both sets.
+/// Returns a text that both templates can write for different numbers, or `None` if no such text
+/// exists. No series may be in both sets.
 pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict>, TooComplex> {
     let text = search(sets, None)?;
     Ok(text.and_then(|text| conflict(sets, &text)))
@@ -475,8 +475,8 @@ impl Outputs {
     }
 }
 
-/// Returns a text that both automata accept and whose readings are different, or `None` if there is
-/// none.
+/// Returns a text that both automata accept and whose readings are different, or `None` if no such
+/// text exists.
 fn find_text(
     automata: [&TextAutomaton; 2],
     checks: [Option<NumberCheck>; 2],
@@ -635,7 +635,7 @@ impl State {
 /// The visited states of a search, each with the state before it and the character between them.
 ///
 /// The search is breadth-first, and alternates between states with a difference and all others.
-/// There are few states with a difference, while the other states can be more than [`STATES_MAX`].
+/// States with a difference are few, while the other states can be more than [`STATES_MAX`].
 #[derive(Default)]
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,

@@ -63,8 +63,8 @@ pub struct VoidedNumber {
     pub by: Option<String>,
 }
 
-/// A plan to void a number, which the caller should store. The plan is valid as long as the number
-/// is not void.
+/// A plan to void a number, which the caller should store. The plan is valid while the number is
+/// not void.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidPlan {
     /// The hash of the idempotency key that got the number.

@@ -2,7 +2,7 @@
 //!
 //! The engine never overwrites a page that its last synced commit uses, except the first page. So
 //! the checksum of a page may be written later, together with the next sync. If a crash happens in
-//! between, nothing reads that page.
+//! between, that page is never read.
 //!
 //! The first page is overwritten in place. Before that, both its current checksum and its new one
 //! are stored. After the sync, only the new one is stored.

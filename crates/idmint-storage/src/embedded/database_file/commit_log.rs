@@ -1,8 +1,8 @@
 //! The log of a database, which contains the commits that the engine has not synced yet. With the
 //! log, a commit needs only one write and one sync.
 //!
-//! Commits are numbered and follow each other in the log. After the last commit there is a note
-//! that the commit was synced. The next commit overwrites that note.
+//! Commits are numbered and follow each other in the log. The last commit is followed by a note
+//! that this commit was synced. The next commit overwrites that note.
 //!
 //! The note itself is not synced, so it proves nothing after a power loss. As long as the machine
 //! keeps running, the note distinguishes an acknowledged commit that was damaged later from a
@@ -58,10 +58,10 @@ impl CommitLog {
 
     /// Returns the commits in the log that follow commit `number`, in order. The commits are
     /// durable when this method returns. The next commit will be appended after them, or at the
-    /// first block if there are none. A commit at the end that was never finished is left out.
+    /// first block if no commit follows. A commit at the end that was never finished is left out.
     ///
-    /// `check_last` is called with the number of the last returned commit, or with `number` if
-    /// there are none. If `check_last` returns an error, nothing is written.
+    /// `check_last` is called with the number of the last returned commit, or with `number` if no
+    /// commit follows. If `check_last` returns an error, the log is not written.
     ///
     /// # Errors
     /// Returns [`io::ErrorKind::InvalidData`] if an acknowledged commit is missing. Also returns
@@ -136,7 +136,7 @@ impl CommitLog {
     /// Returns any error of the disk. The log may then contain the commit, but need not.
     ///
     /// # Panics
-    /// Panics if `content` is empty, or if there is no [room](Self::has_room) for it.
+    /// Panics if `content` is empty, or if the log has no [room](Self::has_room) for it.
     pub(in crate::embedded) fn append(&mut self, number: u64, content: &[u8]) -> io::Result<()> {
         assert!(
             !content.is_empty() && self.has_room(content.len()),
@@ -179,8 +179,8 @@ impl CommitLog {
     /// Returns any error of the disk.
     pub(in crate::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
-        // If nothing was written to the log since it was opened, no note about synced commits is
-        // needed. Writing a note could fail on a full disk.
+        // If the log was not written since it was opened, no note about synced commits is needed.
+        // Writing a note could fail on a full disk.
         if self.filled > self.first {
             self.note(self.first, number)
         } else {

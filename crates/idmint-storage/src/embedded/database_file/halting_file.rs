@@ -9,7 +9,7 @@ use crate::embedded::block_file::{Block, BlockFile};
 ///
 /// After an error, the content of the file is uncertain. A failed sync may have dropped pages that
 /// the engine or the log considers stored, and a later sync would report success all the same. So
-/// nothing is written until the file is opened and read again.
+/// all writes are refused until the file is opened and read again.
 #[derive(Debug)]
 pub(in crate::embedded) struct HaltingFile {
     file: Arc<dyn BlockFile>,

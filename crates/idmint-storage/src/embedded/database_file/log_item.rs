@@ -21,7 +21,7 @@ const HEAD_LEN: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogItem {
     pub(super) number: u64,
-    /// The content of the commit, or nothing in a note.
+    /// The content of the commit. Empty in a note.
     pub(super) content: Vec<u8>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct HorizonRecord {
     /// `true` once the database next to the horizon file was created. If the database is missing
     /// later, it was lost.
     pub(crate) has_records: bool,
-    /// `true` if a fleet is adopting the node, or has adopted it. Nothing may be minted with this
+    /// `true` if a fleet is adopting the node, or has adopted it. No id may be minted with this
     /// horizon any more.
     pub(crate) is_adopted: bool,
 }

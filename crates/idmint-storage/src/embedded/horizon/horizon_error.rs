@@ -9,8 +9,8 @@ use crate::failure::{FailureKind, StoreError};
 /// The error of a horizon that cannot be read or raised.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HorizonError {
-    /// Both copies of the horizon are damaged. Nothing was written, and the operator has to set a
-    /// floor.
+    /// Both copies of the horizon are damaged. The file was not changed, and the operator has to
+    /// set a floor.
     ///
     /// No message about this file suggests restoring a backup. A backup has an older horizon that
     /// looks valid, so ids could be minted twice.
@@ -26,8 +26,8 @@ pub(crate) enum HorizonError {
         /// The fault of copy B.
         b: CopyFault,
     },
-    /// Both copies of the horizon are intact, but no sequence of writes explains their content.
-    /// Nothing was written.
+    /// Both copies of the horizon are intact, but no sequence of writes explains their content. The
+    /// file was not changed.
     #[error(
         "the two copies of the horizon in {} contradict each other, as if parts of two files were mixed; start with \
          --floor and an instant at or above which no id was ever issued", .path.display()
@@ -36,7 +36,7 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// The file belongs to another slot. Nothing was written.
+    /// The file belongs to another slot, and was not changed.
     #[error(
         "{} is the horizon of slot {kept}, but slot {asked} is configured; set worker.slot = {kept}, use another \
          storage.data_dir, or start with --floor and an instant at or above which slot {asked} never issued an id",
@@ -59,8 +59,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// Another version of this program wrote the horizon file. This start has written nothing, and
-    /// setting a floor does not help.
+    /// Another version of this program wrote the horizon file. This start has not changed the file,
+    /// and setting a floor does not help.
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
@@ -80,7 +80,7 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The disk refused a write, so the content of the file is unknown. Nothing may be minted with
+    /// The disk refused a write, so the content of the file is unknown. No id may be minted with
     /// this horizon. The operator has to stop the process, repair the disk, and start again.
     #[error("cannot make the horizon in {} durable; stop the process, check the disk, start again", .path.display())]
     NotWritten {
@@ -90,8 +90,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// Nothing was written, because an earlier write of the horizon has failed. After that, even a
-    /// successful write would prove nothing.
+    /// The write was refused, because an earlier write of the horizon has failed. After that, even
+    /// a successful write would not prove that the horizon is durable.
     #[error(
         "the horizon in {} is no longer written, because a write failed; check the disk, start again",
         .path.display()
@@ -103,7 +103,7 @@ pub(crate) enum HorizonError {
 }
 
 impl HorizonError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::BothCopiesDamaged { .. }

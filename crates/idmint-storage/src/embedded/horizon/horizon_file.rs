@@ -182,8 +182,8 @@ impl<F: BlockFile> HorizonFile<F> {
     /// # Errors
     /// Returns [`HorizonError::BothCopiesDamaged`],
     /// [`CopiesDisagree`](HorizonError::CopiesDisagree), [`OtherSlot`](HorizonError::OtherSlot) or
-    /// [`UnknownVersion`](HorizonError::UnknownVersion) if the horizon cannot be used. Nothing was
-    /// written in these cases. Returns [`NotWritten`](HorizonError::NotWritten) if the copies
+    /// [`UnknownVersion`](HorizonError::UnknownVersion) if the horizon cannot be used. The file was
+    /// not changed in these cases. Returns [`NotWritten`](HorizonError::NotWritten) if the copies
     /// cannot be written again.
     pub(crate) fn read_from(
         file: F,
@@ -250,8 +250,8 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.is_adopted
     }
 
-    /// Records in both copies that a fleet is adopting the node. From then on, nothing may be
-    /// minted with this horizon.
+    /// Records in both copies that a fleet is adopting the node. From then on, no id may be minted
+    /// with this horizon.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).

@@ -386,7 +386,7 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // If a write fails before it has changed a byte, the block does not change, and nothing
+        // If a write fails before it has changed a byte, the block does not change, and no change
         // waits for a sync.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);

@@ -78,8 +78,8 @@ impl SimulatedFiles {
         }
     }
 
-    /// Stops the process after `steps` more file system operations. All later operations fail and
-    /// change nothing.
+    /// Stops the process after `steps` more file system operations. All later operations fail
+    /// without any effect.
     pub(crate) fn stop_after(&self, steps: u64) {
         self.tree.borrow_mut().steps_left = Some(steps);
     }

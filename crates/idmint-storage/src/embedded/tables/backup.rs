@@ -91,7 +91,7 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
 }
 
 /// Copies the rows of a table, and returns the sum of `counts`, which returns the number of records
-/// to count for one row. If the table does not exist, nothing is copied.
+/// to count for one row. If the table does not exist, no row is copied.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,

@@ -87,7 +87,7 @@ pub(crate) enum DatabaseError {
 }
 
 impl DatabaseError {
-    /// Returns the kind of failure, which says what the operator has to do.
+    /// Returns the kind of failure, which determines the operator's next step.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::Damaged { .. } | Self::EndLost { .. } | Self::Displaced(_) => {
@@ -286,7 +286,7 @@ impl Database {
 
     /// Closes the file and opens it again. A reopen is necessary because the engine refuses all
     /// operations after a disk error, even if the error was temporary. If the disk was full, also
-    /// checks that there is room for the next commits.
+    /// checks that the disk has room for the next commits.
     ///
     /// # Errors
     /// Returns any variant of [`DatabaseError`]. The database then stays closed until a later call
@@ -349,8 +349,8 @@ impl Database {
         Ok(())
     }
 
-    /// Returns the reason why nothing can be written until a [`reopen`](Self::reopen) succeeds, or
-    /// `None` if the database can be written.
+    /// Returns the reason why the database cannot be written until a [`reopen`](Self::reopen)
+    /// succeeds, or `None` if it can be written.
     pub(crate) fn obstacle(&self) -> Option<FailureKind> {
         if self.is_full.load(Ordering::Relaxed) {
             return Some(FailureKind::Full);

@@ -35,11 +35,11 @@ impl<'a> FormatsTable<'a> {
 
     /// Compares the number of slots and the formats with the stored ones, in one transaction. Adds
     /// minted formats that are not stored yet. A stored format that is missing in `formats` stays
-    /// stored. If there is nothing to add, nothing is written.
+    /// stored. If no format is added, the database is not written.
     ///
     /// # Errors
     /// Returns [`FormatsError::SlotsChanged`] if the number of slots differs, or
-    /// [`FormatsError::Changed`] for the first format that differs. In both cases nothing was
+    /// [`FormatsError::Changed`] for the first format that differs. In both cases, no row was
     /// written. Returns [`FormatsError::Store`] if the database cannot be used.
     pub(crate) fn agree(&self, slots: u32, formats: &[KeptFormat]) -> Result<(), FormatsError> {
         let agreed = self.database.attempt(|engine| {

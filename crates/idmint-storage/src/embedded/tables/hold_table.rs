@@ -24,7 +24,7 @@ const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
 /// Sets a hold, so that no series issues numbers, because acknowledged numbers may be missing. If a
-/// hold with this floor was set before, nothing changes, whether that hold is still in force or has
+/// hold with this floor was set before, it stays unchanged, whether it is still in force or has
 /// ended.
 ///
 /// # Errors

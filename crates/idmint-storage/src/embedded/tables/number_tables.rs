@@ -3,7 +3,7 @@
 //!
 //! The last row of a series has its last number. Each row of issued numbers contains its request
 //! key, and the index of keys only locates that row. If an earlier version created the database,
-//! none of these tables exist until something is written to them.
+//! each of these tables is missing until a row is written to it.
 
 use std::ops::RangeInclusive;
 

@@ -34,7 +34,7 @@ impl RequestStore for RecordTables {
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
-        // Check in a read transaction first. Most calls find nothing to remove, so they do not have
+        // Check in a read transaction first. Most calls find no keys to remove, so they do not have
         // to wait for another writer.
         if days_to_forget(&self.request_days()?, since).is_empty() {
             return Ok(false);
@@ -73,7 +73,8 @@ pub(super) fn write_request(
 }
 
 /// Returns the latest request with each of these keys. Looks up each key in all stored days, from
-/// the latest to the earliest. There are only a few days, because the keys of old days are removed.
+/// the latest to the earliest. Only a few days are stored, because the keys of old days are
+/// removed.
 fn find(
     requests: &impl ReadableTable<Name, &'static [u8]>,
     keys: &[KeyHash],

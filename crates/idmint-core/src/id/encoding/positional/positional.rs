@@ -32,7 +32,7 @@ pub(crate) struct Positional {
     /// The number of zero bits that are added on the right of the number to fill its last digit.
     filler_bits: u32,
     /// The pairs of letters that can end a text, because their last `filler_bits` bits are zero.
-    /// `None` if there are no filler bits.
+    /// `None` if texts have no filler bits.
     filled: Option<Box<[[u8; 2]]>>,
     len_max: usize,
 }

@@ -94,8 +94,8 @@ impl SqlDialect {
     /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
         // Search for the letter in all letters except the letter of digit 0. The SQL function
-        // returns the position from 1, which is the digit, or 0 if it finds nothing, which is digit
-        // 0.
+        // returns the position from 1, which is the digit, or 0 if it does not find the letter,
+        // which is digit 0.
         self.position(text, at, &letters[1..])
     }
 

@@ -48,8 +48,8 @@ const TABLES: [&str; 14] = [
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
 /// The maximum number of bytes from the log in the open transaction. A larger transaction is
-/// committed even if nobody reads. Otherwise, the next reader would have to wait for a long commit.
-/// Committing this many bytes takes about a millisecond.
+/// committed even without a reader. Otherwise, the next reader would have to wait for a long
+/// commit. Committing this many bytes takes about a millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The engine, with a log of the commits that the engine has not synced yet.
@@ -91,7 +91,7 @@ impl Engine {
     /// must not make a start fail.
     ///
     /// # Errors
-    /// Returns [`LostEnd`] if acknowledged commits are missing. In that case nothing was written.
+    /// Returns [`LostEnd`] if acknowledged commits are missing. In that case, no row was written.
     /// Returns any other error of the engine or the disk.
     pub(in crate::embedded::tables) fn open(
         file: OpenFile,
@@ -242,7 +242,7 @@ impl Engine {
     }
 
     /// Changes the tables through `change`, and then commits the change together with `rows`, which
-    /// are encoded as in [`logged_rows`]. If `change` returns `false`, nothing is committed. The
+    /// are encoded as in [`logged_rows`]. If `change` returns `false`, neither is committed. The
     /// commit is not added to the log, because the log can contain only new rows. When this method
     /// returns, the tables are synced and the log is empty.
     pub(in crate::embedded::tables) fn commit_synced(
@@ -289,8 +289,8 @@ impl Engine {
     }
 
     /// Locks the log. Returns an error if a thread has panicked while holding the lock, because the
-    /// log may then have a commit that the tables do not have. Nothing may be written after such a
-    /// commit.
+    /// log may then have a commit that the tables do not have. No commit may be written after such
+    /// a commit.
     fn log(&self) -> Result<MutexGuard<'_, NumberedLog>, redb::Error> {
         Ok(self.log.lock().map_err(panicked)?)
     }

@@ -11,8 +11,8 @@ use redb::{Durability, WriteTransaction};
 
 use super::logged_rows;
 
-/// The commits in the log that readers of the tables cannot see yet, or the error after which
-/// nothing may be read.
+/// The commits in the log that readers of the tables cannot see yet, or the error after which the
+/// tables must not be read.
 #[derive(Default)]
 pub(super) struct Pending {
     rows: Rows,
