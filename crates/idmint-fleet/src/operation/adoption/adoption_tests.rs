@@ -272,6 +272,26 @@ fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     )
 }
 
+/// Returns the records as a node sees them that has joined the fleet, so it can also write.
+fn records_of_node(store: &Arc<MemoryCoordinator>) -> FleetRecords {
+    let meta = store
+        .read(&[Range::one(keys().meta())])
+        .expect("memory answers")
+        .ranges
+        .remove(0);
+    let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
+        revision: meta.first().map_or(Revision::ABSENT, |meta| meta.modified),
+        ..AgreedMeta::default()
+    }));
+    FleetRecords::new(
+        Arc::clone(store) as Arc<dyn Coordinator>,
+        &Namespace::default(),
+        known,
+        Arc::default(),
+        1,
+    )
+}
+
 fn assert_all_is_there(node: &Node, store: &Arc<MemoryCoordinator>) {
     let meta = meta(store).expect("there is a fleet");
     assert!(meta.floor >= HORIZON, "{} is below {HORIZON}", meta.floor);
@@ -862,23 +882,7 @@ fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
     let raised = meta(&store).expect("there is a fleet");
     assert!(raised.floor >= HORIZON && raised.fleet == founded.fleet);
 
-    let agreed = store
-        .read(&[Range::one(keys().meta())])
-        .expect("memory answers")
-        .ranges
-        .remove(0)
-        .remove(0);
-    let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
-        revision: agreed.modified,
-        ..AgreedMeta::default()
-    }));
-    let of_node = FleetRecords::new(
-        Arc::clone(&store) as Arc<dyn Coordinator>,
-        &Namespace::default(),
-        known,
-        Arc::default(),
-        1,
-    );
+    let of_node = records_of_node(&store);
     let seen = of_node.ledgers(None, 10).expect("reads");
     assert_eq!(seen.len(), 1);
     let head = seen[0].head;
@@ -990,14 +994,17 @@ fn a_folder_with_other_texts_of_numbers_is_refused_and_stays_as_it_is() {
 fn a_fleet_compares_the_texts_of_adopted_numbers_with_later_rules() {
     let node = Node::with_rules(&rules("acme", "A-{n}"));
     let later = rules("beta", "A-{n}");
-    let is_refused = |is_adopted: bool| {
-        let store = Arc::new(MemoryCoordinator::default());
-        if is_adopted {
-            run(&adoption(store.clone()), &node).expect("there is no fleet yet");
-        }
-        records(&store).agree_on_rules(&later).is_err()
-    };
+    let store = Arc::new(MemoryCoordinator::default());
+    run(&adoption(store.clone()), &node).expect("there is no fleet yet");
+    let fleet = records_of_node(&store);
 
-    assert!(!is_refused(false), "the control has no numbers");
-    assert!(is_refused(true), "beta would write A-1 of acme again");
+    let refused = fleet.agree_on_rules(&later).expect_err("A-1 is of acme");
+
+    assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+    assert!(refused.to_string().contains("A-1"), "{refused}");
+    // The controls: another text, and a fleet that has adopted no numbers.
+    fleet.agree_on_rules(&rules("beta", "B-{n}")).expect("free");
+    let empty = Arc::new(MemoryCoordinator::default());
+    let of_empty = records_of_node(&empty);
+    of_empty.agree_on_rules(&later).expect("no numbers yet");
 }
