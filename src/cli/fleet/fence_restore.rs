@@ -32,9 +32,9 @@ use idmint_storage::EtcdSettings;
 /// every write that the old etcd has acknowledged.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd was restored or wiped, with the data that is needed to fence the fleet. This
-/// includes the fence rule, and the high-water files, in which nodes keep the highest values that
-/// etcd has acknowledged or returned.
+/// A fleet whose etcd was restored or wiped, with the data that a fence needs, such as the contents
+/// of the high-water files. In these files, nodes keep the highest values that etcd has acknowledged
+/// or returned.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,

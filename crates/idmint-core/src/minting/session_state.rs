@@ -83,8 +83,8 @@ impl SessionState {
             .ok_or_else(|| state.waiting_for.clone())
     }
 
-    /// Returns the reason why sequenced ids cannot be minted now. If a session is active, returns
-    /// the last reason before it began.
+    /// Returns the reason why sequenced ids cannot be minted now. While a session is active, this is
+    /// still the last reason before the session began.
     pub(super) fn reason(&self) -> Refusal {
         self.locked().waiting_for.clone()
     }

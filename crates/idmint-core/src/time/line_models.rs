@@ -21,7 +21,7 @@ const FIRST_LOOK: u64 = 1000;
 /// All later reads follow immediately.
 const SLEEP: u64 = 100_000;
 
-/// A line through the origin, together with a simulated boot time that the model advances.
+/// A [`ClockLine`] that begins at the origin, and a boot time that the model advances.
 struct Watch {
     line: ClockLine,
     looks: AtomicU64,

@@ -80,8 +80,8 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns the number of values in a JSON list, which may be a member of an object. Returns an
-/// arbitrary number for other JSON, which is refused when it is parsed.
+/// Returns the number of values in a JSON list, or in the list that is a member of a JSON object.
+/// For any other JSON, the number is arbitrary, because the parser refuses such JSON later.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,

@@ -17,8 +17,8 @@ pub struct Seen {
 /// too many other conjunctions have counts in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportCount {
-    /// The number of reports of the conjunction, or 0 if the conjunction was stored without a
-    /// count.
+    /// The number of reports that have joined the conjunction, or 0 if the conjunction was stored
+    /// without a count.
     pub count: u64,
     /// The first report of the conjunction. If `count` is 0, the reports before the count are not
     /// known, and `first.at` is the time at which idmint noticed that the count was missing.

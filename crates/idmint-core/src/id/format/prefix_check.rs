@@ -78,8 +78,8 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Refuses prefixes and types for chained and grouped formats. Ids of these formats are looked up
-/// by text, and prefixes would give one id several texts.
+/// Returns an error if a chained or grouped format has a prefix or a type. Stores look up the ids
+/// of these formats by their text, and with a prefix an id would have several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {

@@ -40,8 +40,8 @@ impl Scanner<'_> {
         }
         let mut buffer = ryu_js::Buffer::new();
         let printed = buffer.format_finite(value);
-        // If an integer has another canonical form than the written text, its absolute value is
-        // greater than 2^53 - 1. The only exception is `-0`, which becomes `0`.
+        // Integers up to 2^53 - 1 are written as they were read, except for `-0`, which becomes
+        // `0`. So if another integer changes, it is above that limit.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
             let written = clip(token.whole);

@@ -46,8 +46,8 @@ pub struct NumberRequest {
     pub series: SeriesName,
     /// The number of requested numbers.
     pub count: NonZeroU32,
-    /// The first and last number that the series can give. If the request must begin the series,
-    /// the range starts at the requested first number.
+    /// The first and last number that the series can give. If the request sets the first number of
+    /// a new series, the range starts at that number.
     pub bounds: NumberBounds,
     /// The lowest number at which the configuration permits the series to begin.
     pub least_first: u64,

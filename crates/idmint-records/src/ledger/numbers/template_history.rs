@@ -72,8 +72,8 @@ impl TemplateHistory {
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns one text for each entry, under ascending names. A text has one line for each
-    /// template of the entry.
+    /// Returns the entries as texts. The keys of the map are ascending numbers, in the order of the
+    /// entries. A text has one line for each template.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries

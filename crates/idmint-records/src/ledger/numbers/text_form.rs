@@ -147,7 +147,7 @@ impl TextForm {
         SeriesName::from_text(&name).ok()
     }
 
-    /// Returns `true` if the texts contain every part of the names that can have several values.
+    /// `true` if every variable part of a series name also occurs in the texts of its numbers.
     pub(super) fn has_all_parts(&self) -> bool {
         self.missing_part().is_none()
     }

@@ -14,7 +14,8 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A store in memory, except that the horizon of slot 0 will be created on this simulated disk.
+/// A store in memory. Only the horizon file of slot 0 is on a simulated disk, where the first start
+/// creates it.
 #[derive(Debug)]
 pub struct SimulatedHorizon(SimulatedDisk);
 

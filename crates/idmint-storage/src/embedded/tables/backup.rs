@@ -90,8 +90,8 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
     })?
 }
 
-/// Copies the rows of a table, and returns the sum of `counts`, which returns the number of records
-/// to count for one row. If the table does not exist, no row is copied.
+/// Copies the rows of a table, and returns how many records they contain. `counts` returns this
+/// number for one row. If the table does not exist, no row is copied.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,

@@ -258,7 +258,7 @@ impl<'a> Tables<'a> {
         .map(drop)
     }
 
-    /// Writes a row about a number or a series to a table that has no index.
+    /// Writes a row to a table of numbers or series. These tables have no index to update.
     fn write_named(
         table: &mut Option<NumberTable<'a>>,
         transaction: &'a WriteTransaction,
