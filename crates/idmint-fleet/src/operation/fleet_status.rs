@@ -34,8 +34,7 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// A renewal of each slot is missing: some nodes that hold a slot have not renewed it since the
-    /// observation began.
+    /// Some nodes that hold a slot have not renewed it since the observation began.
     Renewals,
     /// A further renewal is missing. All nodes have renewed their slots, but one renewal arrived
     /// very late, so only the node's next renewal can show whether its clock is behind.

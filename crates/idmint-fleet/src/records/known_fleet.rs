@@ -209,7 +209,7 @@ impl KnownFleet {
         self.lock().term
     }
 
-    /// Records `found`, the cluster and the election term of a response. `asked` is the
+    /// Records the cluster and the election term of a response (`found`). `asked` is the
     /// [term](Self::term) when the request was sent.
     ///
     /// # Errors

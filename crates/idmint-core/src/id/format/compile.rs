@@ -117,9 +117,9 @@ impl FormatDefinition {
             .collect()
     }
 
-    /// Returns the layouts of the format. A format has one layout, unless a field carries a suffix
-    /// code (a word in the last bits of an id). The result then has a layout for each word, and the
-    /// code with its position.
+    /// Returns the layouts of the format. Most formats have one layout. A suffix code is a word in
+    /// the last bits of an id. If a field carries such a code, the result has one layout for each
+    /// word, and the code with its position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);

@@ -47,7 +47,7 @@ pub struct Adoption {
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
     /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption creates
-    /// the fleet, the fleet mints only ids for times that are at least this far after `now`.
+    /// the fleet, the fleet's floor is at least this far after `now`.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted ids in the namespace.
     /// The adoption uses it only if the namespace has no fleet yet.

@@ -247,8 +247,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator stores that these numbers were issued to the same request.
-    /// `of_key` has the numbers that the coordinator stores under the request's key.
+    /// `true` if the coordinator already has the numbers `given` for the same request. `of_key` has
+    /// the numbers that it stores under the key of this request.
     fn is_there(
         &self,
         given: &GivenNumbers,
