@@ -38,6 +38,7 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
         for killed in [node, member] {
             let load = Load::start(composed.ready("nginx"), callers);
             std::thread::sleep(UNDER_LOAD);
+            load.wait_until_each_has_ids();
             docker(&["kill", &composed.container(killed)]);
             std::thread::sleep(AFTER_A_KILL);
             composed.compose_fleet(&["up", "--detach"]);

@@ -262,13 +262,16 @@ fn the_pods_of_both_sizes_without_an_etcd_run_as_containers() {
             ready.text
         );
         let bearer = format!("Bearer {token}");
-        let mint = async {
+        let mint = || async {
             let mut connection = at("8080").connect().await;
             connection
                 .try_ask("POST /ids/snowflake", &[("authorization", &bearer)])
                 .await
                 .unwrap()
         };
-        assert_eq!(runtime.block_on(mint).status, 200);
+        // A mint waits at most 2 s for the disk of the volume.
+        until("an id is minted", || {
+            (runtime.block_on(mint()).status == 200).then_some(())
+        });
     }
 }

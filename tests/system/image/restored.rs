@@ -68,10 +68,6 @@ impl Node {
             (answer.ok()?.status == 200).then_some(address)
         })
     }
-
-    fn command(&self, args: &[&str]) -> String {
-        docker(&[&["exec", &self.name, "/idmint"][..], args].concat())
-    }
 }
 
 impl Drop for Node {
@@ -163,7 +159,11 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
     assert_eq!(number_status(address, "held"), 503);
     for series in ["series-0", "series-1", "series-2"] {
         let from = (orders.highest_of(series) + 1).to_string();
-        new.command(&["numbers", "resume", series, "--from", &from]);
+        // On a slow disk the command can end with 75. It may be repeated.
+        until("the series is resumed", || {
+            let resume = ["numbers", "resume", series, "--from", from.as_str()];
+            docker_succeeds(&[&["exec", &new.name, "/idmint"][..], &resume].concat()).then_some(())
+        });
     }
     orders.take_at_least(40, address);
     let callers = into_received(load.stop());
@@ -172,7 +172,14 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
     docker(&["kill", &new.name]);
     docker(&["start", &new.name]);
     let address = new.ready();
-    assert_eq!(number_status(address, "later"), 201);
+    // After a 504 on a slow disk, the number is known, and the same key is answered with 200.
+    let status = until("a number is given", || {
+        match number_status(address, "later") {
+            504 => None,
+            status => Some(status),
+        }
+    });
+    assert!(matches!(status, 200 | 201), "{status}");
     let load = Load::start(address, callers);
     orders.take_at_least(40, address);
     let ids = assert_no_id_twice(into_received(load.stop()));
