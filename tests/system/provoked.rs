@@ -19,7 +19,7 @@ use crate::small_disk::SmallDisk;
 use crate::torture::{Broken, FailingDisk};
 use crate::wall_clock::WallClock;
 use idmint_testing::authority::Authority;
-use idmint_testing::http1::{Client, post_json};
+use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::load::Load;
 use idmint_testing::loopback::address_of_its_own;
 use idmint_testing::service::{Home, Service, serve_from, until};
@@ -133,7 +133,8 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let refusing = plain(2, "mint.on_exhausted = 'refuse'");
     let crowded = plain(3, "http.in_flight_max = 2");
     let ending = plain(4, &ending_format());
-    let breaking = plain(5, "");
+    let admin = address_of_its_own();
+    let breaking = plain(5, &format!("http.admin_listen = '{admin}'"));
     let expiring = plain(9, &expiring_authority(&homes[9]));
     let reporting = plain(6, "");
     let unread = Service::start_with_log_lost(homes[7].serve(), "/dev/full");
@@ -151,17 +152,22 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let ledger = begin(&full, 1).remove(0).id;
     // All of these nodes have slot 0. Within one job, this is a mistake for which an alert must
     // fire.
-    let targets = nodes
-        .iter()
-        .map(|node| node.address())
-        .chain([gone])
-        .collect();
+    let target = |node: &&Service| match node.address() == breaking.address() {
+        true => admin,
+        false => node.address(),
+    };
+    let targets = nodes.iter().map(target).chain([gone]).collect();
     let prometheus = Prometheus::start(&[("idmint", targets)], &rules());
     wait_for_scrapes(&prometheus, nodes.len());
 
     wall.set(-3_600);
     disk.fill();
     let crowd = Load::fresh(crowded.address());
+    // A node ends soon after a failed sync. A response that nobody reads keeps the process for up to
+    // 25 s, and `http.admin_listen` serves until the end, so Prometheus sees the failed extension.
+    let mut unread_response = Client::connect(breaking.address());
+    unread_response.send(request("POST /ids/snowflake?count=100000", "", "").repeat(20));
+    unread_response.wait_for_first_byte();
     let broken = FailingDisk::of(&breaking, Broken::Sync);
     let busy = Load::fresh(breaking.address());
     let events = vec![r#"{"event":"Long","entities":{}}"#; 1_000].join(",");
@@ -191,6 +197,7 @@ fn what_is_done_to_a_node_fires_its_alert() {
         }
         wanted.is_empty().then_some(())
     });
+    drop(unread_response);
     breaking.wait().assert(74, &[]);
     assert!(broken.calls_failed() > 0);
     drop(crowd.stop());
