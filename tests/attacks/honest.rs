@@ -16,7 +16,7 @@ const PER_SECOND: u32 = 50;
 
 /// The time after which an honest caller gives up on a response. An unoptimized build may run on a
 /// busy machine, and its response times are not judged.
-const PATIENCE: Duration = Duration::from_secs(if IS_OPTIMISED { 5 } else { 60 });
+const PATIENCE: Duration = Duration::from_secs(if IS_OPTIMISED { 5 } else { 15 });
 
 /// The interval between two newcomers. A newcomer opens a new connection and mints a single id.
 const NEWCOMER_EVERY: Duration = Duration::from_millis(100);
