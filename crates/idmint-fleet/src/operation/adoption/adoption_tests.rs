@@ -1008,3 +1008,26 @@ fn a_fleet_compares_the_texts_of_adopted_numbers_with_later_rules() {
     let of_empty = records_of_node(&empty);
     of_empty.agree_on_rules(&later).expect("no numbers yet");
 }
+
+#[test]
+fn a_folder_is_adopted_again_after_a_wipe_although_the_fleet_has_other_texts_by_then() {
+    let node = Node::with_rules(&rules("acme", "A-{n}"));
+    let store = Arc::new(MemoryCoordinator::default());
+    run(&adoption(store.clone()), &node).expect("there is no fleet yet");
+    let origin = meta(&store).expect("the adoption founds a fleet").origin();
+    store.restore(&MemoryCoordinator::default());
+    fence(&store, Some(origin));
+    let fleet = records_of_node(&store);
+    fleet.agree_on_rules(&rules("acme", "B-{n}")).expect("new");
+
+    let (done, _) = run(&adoption(store.clone()), &node).expect("no node can start on the folder");
+
+    assert!(matches!(done, Adopted::Done { .. }), "{done:?}");
+    assert_all_is_there(&node, &store);
+    let refused = fleet
+        .agree_on_rules(&rules("beta", "A-{n}"))
+        .expect_err("A-1 is of acme");
+    assert!(refused.to_string().contains("A-1"), "{refused}");
+    // The control: another text.
+    fleet.agree_on_rules(&rules("beta", "C-{n}")).expect("free");
+}
