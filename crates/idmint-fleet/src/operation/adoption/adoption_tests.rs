@@ -1017,13 +1017,15 @@ fn a_folder_is_adopted_again_after_a_wipe_although_the_fleet_has_other_texts_by_
     let origin = meta(&store).expect("the adoption founds a fleet").origin();
     store.restore(&MemoryCoordinator::default());
     fence(&store, Some(origin));
-    let fleet = records_of_node(&store);
-    fleet.agree_on_rules(&rules("acme", "B-{n}")).expect("new");
+    records_of_node(&store)
+        .agree_on_rules(&rules("acme", "B-{n}"))
+        .expect("new");
 
     let (done, _) = run(&adoption(store.clone()), &node).expect("no node can start on the folder");
 
     assert!(matches!(done, Adopted::Done { .. }), "{done:?}");
     assert_all_is_there(&node, &store);
+    let fleet = records_of_node(&store);
     let refused = fleet
         .agree_on_rules(&rules("beta", "A-{n}"))
         .expect_err("A-1 is of acme");
