@@ -41,7 +41,8 @@ pub enum Liberty {
     #[default]
     Canonical,
     /// The only permitted difference is letter case, where the specification of the ids permits it:
-    /// in UUIDs, in Crockford's base 32 and in canonical hexadecimal ids.
+    /// in UUIDs, in canonical texts in Crockford's base 32, and in canonical hexadecimal texts of
+    /// formats that are only decoded.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around

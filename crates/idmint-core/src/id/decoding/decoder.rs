@@ -15,15 +15,15 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The lead in evidence, in bits, that the best reading of a text needs over every other reading.
-/// With a lead of 4 bits or less, the other reading is a rival, and the text is ambiguous. A lead
-/// of 4 bits means that the best reading is 16 times as likely.
+/// The greatest lead in evidence, in bits, with which the best reading of a text is still
+/// ambiguous. A reading interprets the text as an id of one format. With a lead of 4 bits, the best
+/// reading is 16 times as likely as the other reading, which is called its rival.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
-/// The lead in evidence, in bits, that the best reading needs over another plausible reading whose
-/// encoding is equally usual or more usual. In this case only the evidence favors the best
-/// reading, so the lead must be greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in
-/// 2^17 is read wrongly.
+/// The greatest lead in evidence, in bits, with which the best reading is still ambiguous if both
+/// readings have a plausible time and the other encoding is at least as usual. This bound exceeds
+/// [`AMBIGUOUS_BITS`], because only the evidence favors the best reading. With a lead of 17 bits,
+/// about one text in 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts of unknown format by trying every format and encoding.
@@ -53,7 +53,7 @@ pub struct Decoder {
     pub(super) formats: Vec<Arc<Format>>,
     pub(super) groups: EncodingGroups,
     weights: Vec<Weights>,
-    /// For each format, one entry for each of its encodings that says how common the encoding is.
+    /// Entry `[f][e]` says how common it is to write an id of format `f` in its encoding `e`.
     spellings: Vec<Vec<Spelling>>,
     /// The way in which each format stores time, or `None` for a format whose ids have no time.
     times: Vec<Option<TimeRule>>,
@@ -67,9 +67,9 @@ pub struct Decoder {
 pub struct DecoderAt<'a> {
     pub(super) decoder: &'a Decoder,
     now: UnixNanos,
-    /// For each format, the evidence in bits that counts against an id with a recent, past or
-    /// implausible time. An entry is computed when a text is first read in its format, because a
-    /// request needs few of the entries.
+    /// For each format, the evidence against an id that comes from its time, as of `now`. An entry
+    /// is computed when a text is first read in its format, because a request needs few of the
+    /// entries.
     times: Vec<OnceCell<TimeWeight>>,
     /// For each format, a lower bound for the evidence against its ids, which quickly rules out
     /// unlikely formats. All entries are computed on the first call of `best`.
@@ -323,8 +323,8 @@ impl<'a> DecoderAt<'a> {
         })
     }
 
-    /// Returns the evidence that counts against an id with a recent, past or implausible time in
-    /// the format with index `format`, or `None` if the format has no time.
+    /// Returns the evidence that the time of an id gives against the id, for the format with index
+    /// `format`. Returns `None` if the format has no time.
     fn time_weight(&self, format: usize) -> Option<&TimeWeight> {
         let rule = self.decoder.times[format].as_ref()?;
         Some(self.times[format].get_or_init(|| rule.at(self.now)))
@@ -442,9 +442,8 @@ impl<'a> Match<'a> {
     /// plausible time in a usual encoding of the format.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the lead in evidence, in bits, that this reading needs over another reading of the
-    /// kind `kind`. With at most this lead, the other reading is a rival that makes the text
-    /// ambiguous.
+    /// Returns the greatest lead in evidence, in bits, with which another reading of the kind
+    /// `kind` is a rival of this reading. A rival makes the text ambiguous.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS

@@ -33,8 +33,8 @@ use crate::id::layout::{Field, FieldKind, Layout};
 use crate::id::rejection::Rejection;
 use crate::time::{Tick, UnixNanos, UnixTime};
 
-/// The minimum evidence, in bits, for a canonical reading of fewer than twenty characters that are
-/// only letters or only digits.
+/// The minimum evidence, in bits, for reading fewer than twenty characters, all letters or all
+/// digits, as an id in the canonical encoding of a format.
 ///
 /// With less evidence, the text is more likely a word or an everyday number. The minimum does not
 /// apply if the caller named the format or the encoding. A decimal id of a 64-bit format has less
@@ -55,9 +55,10 @@ const BITS_MIN_OF_RARE: f64 = -4.0;
 /// epoch of their format.
 const USUAL_LEN_MIN: usize = 15;
 
-/// The minimum evidence, in bits, for a canonical reading of a text that cannot be a word or an
-/// everyday number. An id has less evidence only if all its letters happen to belong to a smaller
-/// alphabet, such as a base62 id without lower-case letters.
+/// The minimum evidence, in bits, for reading a text as an id in the canonical encoding of a
+/// format, if the text cannot be a word or an everyday number. An id has less evidence only if all
+/// its letters happen to belong to a smaller alphabet, such as a base62 id without lower-case
+/// letters.
 const BITS_MIN: f64 = -24.0;
 
 /// The maximum length, in characters, of a text that may be a word or an everyday number instead of
@@ -106,8 +107,9 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id, in bits, from all of its fields except the time. The struct also
-/// holds the time of the id, which [`TimeWeight`] weighs separately.
+/// The evidence against an id, in bits, without its time: the rarity of its format and the values
+/// of its other fields. The struct also holds the time of the id, which [`TimeWeight`] weighs
+/// separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -115,8 +117,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// For each layout of a format, the evidence against an id that the values of its fields give.
-/// [`TimeWeight`] does the same for the time field.
+/// The weights of all fields of a format except the time, for each of its layouts. They give the
+/// evidence against an id with certain field values. [`TimeWeight`] does the same for the time.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -157,8 +159,8 @@ pub(super) struct TimeRule {
     bits_of_implausible: f64,
 }
 
-/// The evidence, in bits, that counts against an id with a recent, past or implausible time, as of
-/// one moment.
+/// The evidence against an id that comes from its time, in bits: one value each for a recent, a
+/// past and an implausible time. The values depend on the moment of decoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeWeight {
     /// The first tick that is plausible as the time of an id.
@@ -247,8 +249,8 @@ impl Weights {
     }
 }
 
-/// Returns the evidence, in bits, from a field for which this service knows no likely values. It
-/// does not depend on the value of the field.
+/// Returns the evidence against an id, in bits, that comes from a field for which this service
+/// knows no likely values. The evidence is the same for every value of the field.
 ///
 /// A constant gives 0 bits, because it has only one value. A field that holds a word of a suffix
 /// code gives bits, because the word is one of several. A checksum field also gives bits, because

@@ -19,12 +19,12 @@ use crate::id::format::{Format, Rule};
 
 /// The minimum evidence, in bits, for a suggested text whose letters differ from the given text.
 /// With less evidence, the given text is probably not a misspelled id. The minimum does not apply
-/// if only characters around the id, such as quotes, were removed.
+/// to negative numbers, or if only characters around the id, such as quotes, were removed.
 const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
 
 /// The lead, in bits, that a suggested id needs over an id with another number. With a smaller or
 /// equal lead, the caller may have meant either id. The lead includes the evidence against a
-/// non-canonical encoding, because the other id may be written in one.
+/// non-canonical encoding, so an uncommon encoding alone does not rule out the other id.
 const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 
 /// The maximum number of suggestions.
@@ -46,7 +46,8 @@ const BRACKETS: [char; 8] = ['<', '>', '(', ')', '[', ']', ',', ';'];
 /// text that mixes both cases is more likely an id in base 62.
 const MIXED_LEN_MIN: usize = 20;
 
-/// The minimum number of hexadecimal digits that must follow `0x` in a text that is read as an id.
+/// The minimum number of hexadecimal digits that must follow `0x`, `\x` or `X'` in a text that is
+/// read as an id.
 const HEX_LEN_MIN: usize = 8;
 const SEPARATORS: [char; 6] = ['-', '_', ' ', ':', '.', ','];
 
@@ -230,8 +231,9 @@ impl<'a> DecoderAt<'a> {
             if text == given || near.iter().any(|other| other.text == text) {
                 continue;
             }
-            // Reading Crockford's base 32 leniently may produce a text that is also base 36. Ignore
-            // the reading in base 36, because `I` and `O` are separate digits there.
+            // Reading Crockford's base 32 leniently replaces `I` and `O` by digits. If the
+            // resulting text is also base 36, ignore that reading, because base 36 has `I` and `O`
+            // as digits of their own.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at

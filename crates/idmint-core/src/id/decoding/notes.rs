@@ -12,9 +12,10 @@ use crate::id::named::named;
 /// suspicious.
 const ROUNDED_FROM: u64 = 1 << 59;
 
-/// The number of sequence values in a tick of most formats. The first id of a tick has sequence 0,
-/// so the id is a multiple of this number. A floating-point number holds such an id exactly, so the
-/// id may look rounded although no digits were lost.
+/// The number of sequence values in a tick of Snowflake ids, which hold the sequence in the lowest
+/// 12 bits. The first id of a tick usually has sequence 0, so the id is a multiple of 4096. A
+/// floating-point number holds such an id exactly, so the id may look rounded although no digits
+/// were lost.
 const FIRST_OF_TICK: u64 = 1 << 12;
 
 /// The number of significant bits in a 64-bit floating-point number.
@@ -162,11 +163,11 @@ pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }
 
-/// Returns the least and the greatest number that may have become `number`, when they were rounded
-/// to a floating-point number or by a spreadsheet.
+/// Returns the least and the greatest number that rounding may have turned into `number`. A number
+/// is rounded to a floating-point number, or to 15 digits by a spreadsheet or another program.
 ///
-/// A spreadsheet keeps 15 digits and writes zeros for the others, so it makes a number smaller by
-/// up to 9999 if the number has 19 digits. Other programs round to 15 digits.
+/// A spreadsheet writes zeros instead of the digits after the 15th, so it makes a number of 19
+/// digits smaller by up to 9999. Other programs round to the nearest number with 15 digits.
 fn range_of(number: u64) -> (u64, u64) {
     let half = (1 << bits_of_rounded(number)) / 2;
     let unit = 10_u64.pow((number.ilog10() + 1).saturating_sub(SPREADSHEET_DIGITS));

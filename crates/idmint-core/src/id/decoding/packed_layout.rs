@@ -16,8 +16,8 @@ pub(super) struct PackedLayout {
     times: Vec<(FieldPlace, u128)>,
 }
 
-/// A layout in which a number is an id if it is at most `greatest` and has the right constants. The
-/// bits of each constant hold nothing else, so a mask can select them.
+/// A layout in which every number up to `greatest` with the right constants is an id. The bits of
+/// each constant hold nothing else, so a mask can select them.
 #[derive(Debug, Clone, Copy)]
 struct Gapless {
     greatest: u128,
@@ -65,8 +65,9 @@ impl PackedLayout {
                 greatest,
                 constants,
             }) if id <= greatest && constants.are_in(id) => Ok(()),
-            // For a layout with gaps, `unpack_into` decides whether the number is an id. For a
-            // layout without gaps, it returns the reason why the number is not an id.
+            // If the layout has gaps (numbers below the greatest id that are not ids),
+            // `unpack_into` decides whether this number is an id. Otherwise it only returns the
+            // reason why the number is not an id.
             _ => self.layout.unpack_into(id, &mut [0; Layout::FIELDS_MAX]),
         }
     }

@@ -83,8 +83,9 @@ impl Spelling {
         format.encodings.iter().enumerate().map(spelling).collect()
     }
 
-    /// `true` for a common encoding, and for an encoding that writes ids in UUID notation although
-    /// they are not UUIDs. UUID notation alone does not identify a format.
+    /// `true` if a reading in this encoding counts as usual. This holds for common encodings, and
+    /// for UUID notation of ids that are not UUIDs, because UUID notation alone does not identify a
+    /// format.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }

@@ -17,10 +17,11 @@ const SEPARATORS: &str = "cfhistuCFHISTU";
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a
 /// minimum length, and may be split into hyphenated groups.
 ///
-/// The first letter of a text selects a shuffled alphabet, and each possible first letter has its
-/// own. The number's digits in that alphabet follow. If the text would be too short, a guard letter
+/// The first letter of a text depends on the number, and selects one of several shuffled alphabets.
+/// The digits of the number follow in that alphabet. If the text would be too short, a guard letter
 /// is added in front, then another one at the end, and then padding outside the guards. Source:
-/// <https://hashids.org>, the reference implementation in JavaScript, which stops at 2^53.
+/// <https://hashids.org>, the reference implementation in JavaScript, which supports numbers up to
+/// 2^53.
 #[derive(Debug, Clone)]
 pub(super) struct Hashids {
     alphabet: Alphabet,

@@ -10,10 +10,10 @@ const DEFAULT_BLOCKLIST: &str = include_str!("../../../sqids-blocklist.txt");
 /// A codec that writes one number in letters whose order depends on the number itself. Texts are
 /// padded to a minimum length and avoid blocked words.
 ///
-/// The first letter of a text gives an offset in the alphabet, and the number's digits follow. If
-/// the text would be too short, a separator and padding are added. If the text would contain a
-/// blocked word, another offset is used. If every offset gives a blocked word, the first offset is
-/// kept, because an id without any text would be worse.
+/// The first letter of a text gives the offset by which the alphabet is rotated, and the number's
+/// digits in the rotated alphabet follow. If the text would be too short, a separator and padding
+/// are added. If the text would contain a blocked word, another offset is used. If every offset
+/// gives a blocked word, the first offset is kept, because an id without any text would be worse.
 ///
 /// Source: <https://sqids.org/faq>, the project's specification. The project's implementations
 /// support numbers of up to 64 bits, or up to 2^53.

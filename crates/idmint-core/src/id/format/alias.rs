@@ -1,7 +1,7 @@
 //! Former names of built-in formats.
 
-/// A former name of a built-in format, which now stands for another format in one of its encodings.
-/// For example, `conjunction-v1-label` is now the encoding `label` of `conjunction-v1`.
+/// A former name of a built-in format. The name now stands for one encoding of another format. For
+/// example, `conjunction-v1-label` is now the encoding `label` of `conjunction-v1`.
 ///
 /// Callers and configurations may still use the former name.
 ///

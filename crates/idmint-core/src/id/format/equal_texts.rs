@@ -9,11 +9,12 @@ use crate::id::layout::{Field, FieldKind};
 impl Format {
     /// Returns `true` if both formats could mint the same text in the same tick.
     ///
-    /// The formats must have the same tick, epoch and stride of the time, and the same canonical
-    /// encoding with texts of a fixed length. In addition, the ids that both formats could mint in
-    /// tick 0, which depend on the range of worker numbers, must overlap. Formats with equal
-    /// fields, such as a copy that was made with `like`, do not count, because both read the text
-    /// as the same field values.
+    /// Both formats must be sequenced, mint ids without types, and begin their ids with the time.
+    /// They must have the same tick, the same epoch, the same amount that one tick adds to an id,
+    /// and the same canonical encoding with texts of a fixed length. In addition, the ranges of ids
+    /// that they could mint in tick 0, which depend on the worker numbers, must overlap. Formats
+    /// with equal fields, such as a copy that was made with `like`, do not count, because both read
+    /// the text as the same field values.
     ///
     /// ```
     /// use idmint_core::id::Format;

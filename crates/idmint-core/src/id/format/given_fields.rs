@@ -77,7 +77,8 @@ pub enum FieldsError {
         /// The only value that the field can have.
         constant: u128,
     },
-    /// The fields of this name cannot hold the value together, because their scales leave a gap.
+    /// The fields of this name together hold one number, and no combination of their values gives
+    /// the requested number.
     #[error("`{name}` is {given}, which its fields cannot hold; the next lower value is {before}")]
     Gap {
         /// The name of the field.

@@ -184,8 +184,9 @@ impl FormatDefinition {
     }
 }
 
-/// Checks that `mint_below` leaves room for at least one id in a format with time, and has no effect
-/// in a random format without time.
+/// Checks that `mint_below`, the exclusive upper bound for minted ids, permits at least one id in a
+/// format with time. Minting without time ignores the bound, so the check refuses a bound that
+/// would exclude ids of a random format without time.
 ///
 /// The check assumes the greatest values for all fields except the time. If a field is more
 /// significant than the time, the greatest value of that field alone may exceed `mint_below`.

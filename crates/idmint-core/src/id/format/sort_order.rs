@@ -6,8 +6,8 @@ use crate::id::layout::FieldKind;
 use crate::time::Tick;
 
 impl Format {
-    /// Returns one or more sentences that describe in which order ids sort as numbers. The texts of
-    /// a sortable encoding sort in the same order.
+    /// Returns one or more sentences that describe the order of ids that are sorted as numbers. The
+    /// texts of a sortable encoding sort in the same order.
     ///
     /// ```
     /// use idmint_core::id::Format;

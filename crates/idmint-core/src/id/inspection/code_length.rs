@@ -15,15 +15,15 @@ pub(super) fn len_of<T>(all: &[T]) -> f64 {
     to_f64(all.len() as u128)
 }
 
-/// Returns the code length in bits of a number whose size is not known in advance. The code length
-/// is the binary logarithm of the number, plus the bits that say which size up to `most` the number
-/// has.
+/// Returns the code length in bits of a number up to `most` whose size is not known in advance. The
+/// code length is the binary logarithm of the number, plus the bits that state the number's own
+/// size.
 pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
 
-/// Returns the code length in bits of a sequence of items. `counts` says how often each distinct
-/// item occurs in the sequence.
+/// Returns the number of bits that state which of several distinct items is at each position of a
+/// sequence. `counts` says how often each distinct item occurs in the sequence.
 pub(super) fn bits_of_shares(counts: impl Iterator<Item = usize> + Clone) -> f64 {
     let all = to_f64(counts.clone().sum::<usize>() as u128);
     let things = to_f64(counts.clone().count() as u128);
@@ -92,8 +92,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The sum has the bits for the least and the greatest value with their positions in the
-            // list, and for all other values, which lie between these two values.
+            // Add the bits for the least and the greatest value with their positions in the list,
+            // and the bits for all other values, which lie between these two values.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }
@@ -148,8 +148,8 @@ pub(super) fn bits_of_bits(numbers: &[u128], most: u128) -> f64 {
 }
 
 /// Returns the code length in bits of texts, if each position in the text is described by itself.
-/// If all texts have the same letter at a position, the bits of that letter count once. If few
-/// different letters occur at a position, it takes fewer bits than unrelated letters. `letters` is
+/// If all texts have the same letter at a position, the bits of that letter count once. A position
+/// with few different letters takes fewer bits than a position with unrelated letters. `letters` is
 /// the number of possible letters.
 pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     let (mut of_len, bits_of_letter): (BTreeMap<usize, Vec<&[u8]>>, f64) =

@@ -1,5 +1,5 @@
-//! Collects the lines of a column of texts, to determine the format of the column. Keeps a sample
-//! of bounded size, and a summary of the lines that each format can read.
+//! Collects the lines of a column of texts, to determine the format of the column. An [`IdColumn`]
+//! keeps a sample of bounded size, and a summary of the lines that each format can read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,8 +230,8 @@ pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
     Some(worker.1)
 }
 
-/// `true` if a column counts the reading of a line as an id. A word or an everyday number does not
-/// count, unless the caller named the format or the encoding.
+/// `true` if a column counts the reading of a line as an id. An id with an implausible time never
+/// counts. A word or an everyday number counts only if the caller named the format or the encoding.
 pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
     found.is_plausible() && (filter.is_pinned() || !found.is_unlikely())
 }

@@ -51,8 +51,8 @@ pub(super) struct Reading<'t, 'a> {
     pub(super) found: Match<'a>,
 }
 
-/// The number of bits that it takes to write down the texts of a sample, as ids of a format and
-/// with the best rival explanation.
+/// The number of bits that it takes to write down the texts of a sample in two ways: as ids of a
+/// format, and in the way of the best rival explanation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Explanation {
     /// The number of bits if the texts are explained as ids of the format.

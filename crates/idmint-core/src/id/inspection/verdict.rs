@@ -19,8 +19,9 @@ const TOLD_BITS: f64 = 10.0;
 /// about a million times as likely.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// A format of at least this rarity (in bits), such as `typeid-uuid`, is considered only in its
-/// canonical encoding, unless the caller names the format.
+/// The rarity, in bits, from which a format such as `typeid-uuid` is considered only in its
+/// canonical encoding, unless the caller names the format. A rarity of 32 bits means that ids of
+/// the format are 2^32 times rarer than ids of well-known formats.
 const RARITY_OF_ANY: u8 = 32;
 
 /// For a format to be found, at most one line in this number of lines may be something other than
@@ -28,10 +29,10 @@ const RARITY_OF_ANY: u8 = 32;
 /// line that is an id is no heading.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// If each line alone is clearly an id of a format of more than 64 bits, a rival explanation rules
-/// out the format only if it saves more than this number of bits for each sampled line, and
-/// [`CERTAIN_BITS`] in addition. For comparison, the suffixes of TypeIDs have the constants of a
-/// UUID, so a UUID format saves six bits for each line.
+/// If each line alone is clearly an id of a format of more than 64 bits, a rival explanation may
+/// save this number of bits for each sampled line, plus [`CERTAIN_BITS`] in total. Only a greater
+/// saving rules out the format. For comparison, a UUID format saves six bits for each suffix of a
+/// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines in a column for a finding that relies only on lines that
@@ -64,8 +65,8 @@ pub enum Finding<'a> {
         /// The degree of certainty with which the format is found.
         certainty: Certainty,
         /// The advantage of this format over the next best explanation of the lines, in bits. If
-        /// each line alone is clearly an id, the advantage over random texts. `None` if the caller
-        /// named the format.
+        /// the finding relies on lines that are clearly ids by themselves, this is the advantage
+        /// over random texts instead. `None` if the caller named the format.
         evidence_bits: Option<f64>,
     },
     /// The format of the column could not be determined.
@@ -402,9 +403,9 @@ impl IdColumn {
         })
     }
 
-    /// Returns the evidence, in bits, of the different lines that are clearly ids, by format index
-    /// and encoding index. The evidence compares an id with a random text, and is negative if the
-    /// random text is likelier.
+    /// Returns the total evidence, in bits, of the sampled lines that are clearly ids, by format
+    /// index and encoding index. The evidence compares an id with a random text, and is negative if
+    /// the random text is likelier.
     fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
         let mut evidence = BTreeMap::new();
         for text in self.sample.values() {

@@ -109,7 +109,8 @@ impl Layout {
     pub(in crate::id) fn with_ticks_from(&self, ticks: u128, values: Vec<u128>) -> Vec<u128> {
         let mut values = self.with_ticks(ticks, values);
         if self.sum_of(FieldKind::Time, &values) < Some(ticks) {
-            // Add one unit of the field with the least scale, and carry.
+            // Add one unit of the field with the least scale, and carry into fields with greater
+            // scales.
             for at in self
                 .by_scale(|field| field.kind == FieldKind::Time)
                 .into_iter()

@@ -104,8 +104,8 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// Returns the form of texts in the encoding `kept` in a column. Only canonical texts have
-    /// prefixes.
+    /// Returns the form in which a column holds texts in the encoding `kept`. Only canonical texts
+    /// have prefixes.
     fn text_in_column<'a>(&'a self, kept: &'a Encoding) -> Stored<'a> {
         if self.prefixes.is_empty() || kept.name() != self.canonical().name() {
             Stored::Text(kept)
@@ -269,8 +269,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // In a column for another encoding, new ids may go to the end of the index, so the note
-        // names the encoding of this column.
+        // Texts in another encoding may sort like the ids and then go to the end of the index, so
+        // the note names the encoding of this column.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

@@ -129,7 +129,7 @@ impl Format {
             .max();
         let (least, greatest) = least.zip(greatest).expect("a format has a layout");
         if least > greatest {
-            // The fields of the time leave a gap, and all ticks in the span are in that gap.
+            // Several fields together hold the time, and they cannot express any tick in the span.
             return Err(RangeError::WithinOneTick { tick });
         }
         Ok(IdRange {

@@ -29,9 +29,9 @@ pub(crate) struct Endings<'a> {
     /// All endings, in ascending order of the two-digit numbers that the letters of an ending stand
     /// for.
     letters: &'a [[u8; 2]],
-    /// The smallest number for which this holds: its text and the texts of greater numbers have the
-    /// same length if they have the same beginning (all letters but the last two). In decimal
-    /// without leading zeros, this number is 100, because 7 and 42 both have an empty beginning.
+    /// From this number on, texts with the same beginning (all letters but the last two) have the
+    /// same length. In decimal without leading zeros, this number is 100, because 7 and 42 both
+    /// have an empty beginning.
     from: u128,
 }
 
@@ -95,7 +95,8 @@ struct Later<'a> {
 /// written.
 ///
 /// `len` returns the length of the text of one id, and `write` writes that text. Pass `endings` if
-/// texts end in digits. `out` must be [`CHUNK_MAX`] bytes longer than the texts.
+/// the texts of neighbouring ids mostly differ only in their last two letters. `out` must be
+/// [`CHUNK_MAX`] bytes longer than the texts.
 #[inline]
 pub(crate) fn write_block<const SEAM: usize>(
     block: IdBlock<'_>,

@@ -14,10 +14,10 @@ const LEN: usize = 2;
 ///
 /// The whole text, read as a number of that radix, is 1 modulo 97.
 ///
-/// The check value is `98 - value x radix^2 mod 97`, which is 2 to 98. It is written as two digits.
-/// The radix is at least 10. In decimal this is ISO 7064 MOD 97-10. A single wrong letter and two
-/// swapped neighbouring letters are always detected, because the prime 97 exceeds every radix and
-/// every difference of two letters. Of all other changes, one in 97 goes undetected.
+/// The check value is `98 - (value x radix^2 mod 97)`, which is 2 to 98. It is written as two
+/// digits. The radix is at least 10. In decimal this is ISO 7064 MOD 97-10. A single wrong letter
+/// and two swapped neighbouring letters are always detected, because the prime 97 exceeds every
+/// radix and every difference of two letters. Of all other changes, one in 97 goes undetected.
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     digits: Positional,
@@ -27,8 +27,8 @@ impl Checked {
     /// Creates a codec that writes the digits of the codec `digits` followed by two check digits.
     ///
     /// # Errors
-    /// Returns [`ParameterError`] if two digits cannot express 98, or if texts would exceed
-    /// [`TEXT_LEN_MAX`].
+    /// Returns [`ParameterError`] if two digits of the radix cannot express 98, the greatest check
+    /// value, or if texts would exceed [`TEXT_LEN_MAX`].
     pub(crate) fn new(digits: Positional) -> Result<Self, ParameterError> {
         let radix = digits.alphabet().len();
         if radix < 10 {

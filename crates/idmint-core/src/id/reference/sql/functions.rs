@@ -58,9 +58,9 @@ impl Format {
     /// The functions are `NAME_time`, `NAME_min` and `NAME_max`. If ids have a worker number,
     /// `NAME_worker` is added. Grouped formats also have `NAME_primary` and `NAME_secondary`. If
     /// ids are integers and the canonical text is a number of fixed length, `NAME_number` and
-    /// `NAME_text` are added. If ids are stored as bytes, a field that shares bits with others has
-    /// no function. No function mints ids, because no horizon on disk would cover the time of such
-    /// ids.
+    /// `NAME_text` are added. If ids are stored as bytes or UUIDs, a field that shares bits with
+    /// others has no function. No function mints ids, because SQL cannot reserve the time of an id
+    /// on disk before the id is used.
     ///
     /// ```
     /// use idmint_core::id::{Format, SqlDialect};
@@ -280,7 +280,8 @@ impl Functions<'_> {
                 let room = u128::from(i64::MAX.unsigned_abs()).saturating_sub(self.rest_greatest());
                 self.time.max.min(room / self.time.stride)
             }
-            // Leave room for one more tick within a signed 64-bit integer.
+            // Leave room for the tick after the last one, which `greatest_before` uses, within a
+            // signed 64-bit integer.
             Column::Uuid | Column::Bytes(_) => {
                 self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1)
             }
@@ -316,7 +317,8 @@ impl Functions<'_> {
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         self.of_known_instant(match self.column {
-            // If `instant` is before the first tick, `id` is less than every id of the format.
+            // An integer column needs no CASE. If `instant` is before the first tick, `id` is less
+            // than every id of the format.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
         })
@@ -364,7 +366,8 @@ impl Functions<'_> {
             .fixed_len()
             .filter(|_| matches!(self.column, Column::Number) && is_plain)?;
         let letters = canonical.digit_letters()?;
-        // The weight of each digit (what one unit of it adds) must fit into 64 bits.
+        // Every number of `len` digits must be below 2^63, so that it fits into a signed 64-bit
+        // integer.
         let base = u128::try_from(letters.len()).ok()?;
         let weight = base.checked_pow(u32::try_from(len - 1).ok()?)?;
         (weight * base <= 1 << 63 && !letters.contains('\\')).then_some((letters, len))
