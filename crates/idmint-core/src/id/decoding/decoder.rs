@@ -15,15 +15,15 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The greatest lead in evidence, in bits, with which the best reading of a text is still
-/// ambiguous. A reading interprets the text as an id of one format. With a lead of 4 bits, the best
-/// reading is 16 times as likely as the other reading, which is called its rival.
+/// The greatest lead in evidence, in bits, that the best reading of a text can have over another
+/// one while the text is still ambiguous. A reading interprets the text as an id of one format.
+/// With a lead of 4 bits, the best reading is 16 times as likely as the other one, its rival.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
-/// The greatest lead in evidence, in bits, with which the best reading is still ambiguous if both
-/// readings have a plausible time and the other encoding is at least as usual. This bound exceeds
-/// [`AMBIGUOUS_BITS`], because only the evidence favors the best reading. With a lead of 17 bits,
-/// about one text in 2^17 is read wrongly.
+/// The greatest lead in evidence, in bits, that the best reading of a text can have while the text
+/// is still ambiguous, if both readings have a plausible time and the other encoding is at least as
+/// usual. This bound exceeds [`AMBIGUOUS_BITS`], because only the evidence favors the best reading.
+/// With a lead of 17 bits, about one text in 2^17 is read wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts of unknown format by trying every format and encoding.
@@ -74,8 +74,8 @@ pub struct DecoderAt<'a> {
     /// For each format, a lower bound for the evidence against its ids, which quickly rules out
     /// unlikely formats. All entries are computed on the first call of `best`.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Lower bounds, in bits, for the evidence against an id, indexed by the length of its text.
-    /// Each entry has one bound for each group of encodings that can write texts of that length.
+    /// Entry `n` has lower bounds, in bits, for the evidence against an id with a text of `n`
+    /// bytes: one bound for each group of encodings that can write such texts.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 

@@ -23,8 +23,8 @@ pub(super) struct EncodingGroups {
     behind_prefixes: Vec<Member>,
 }
 
-/// A group of encodings that read each text as the same number, and write each number as the same
-/// text. The encodings may differ only in the greatest number that they can write.
+/// A group of encodings that agree: they read the same number from a text, and write the same text
+/// for a number. They may differ only in the greatest number that they can write.
 #[derive(Debug)]
 pub(super) struct EncodingGroup {
     members: Vec<Member>,
@@ -95,9 +95,9 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Groups the encodings of these formats. `bits` has one number for each format: the evidence
-    /// against the likeliest id of the format, in bits. Within a group, the format with the
-    /// smallest number comes first.
+    /// Groups the encodings of these formats. `bits` has one number for each format, which says how
+    /// unlikely its likeliest id is. Within a group, the format with the smallest number comes
+    /// first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];

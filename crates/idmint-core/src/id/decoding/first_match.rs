@@ -29,11 +29,11 @@ pub(super) struct FirstMatch<'a> {
 /// best reading or to become its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
-    /// For each kind of reading, the reading with the greatest evidence among those that lost
-    /// against another id when they were added.
+    /// For each kind of reading, the likeliest of the readings that lost against another id when
+    /// they were added.
     ///
     /// If the best id changes from A to B and back to A, an entry may still be an earlier reading
-    /// of A. That entry then hides the best reading of a third id, so all readings must be compared
+    /// of A. Such an entry hides the best reading of a third id C, so all readings must be compared
     /// again.
     seconds: [Option<Second>; Match::KINDS],
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.

@@ -1,5 +1,5 @@
-//! A lower bound for the evidence against an id. Computing the bound is fast, because it compares
-//! the id's number as a whole instead of splitting the number into fields.
+//! A lower bound for the evidence that a number is not an id of a format. Computing the bound is
+//! fast, because it compares the number as a whole instead of splitting it into fields.
 
 use std::ops::RangeInclusive;
 

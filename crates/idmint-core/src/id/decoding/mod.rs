@@ -1,8 +1,8 @@
 //! Decodes ids of unknown format.
 //!
-//! Encodings that read every text as the same number form a group. A [`Decoder`] reads a text once
-//! for each group. The decoder weighs each reading by its evidence. If no format can read the text,
-//! the decoder looks for ids that the caller may have meant.
+//! Encodings that always read the same number from a text form a group. A [`Decoder`] reads a text
+//! once for each group. The decoder weighs each reading by its evidence. If no format can read the
+//! text, the decoder looks for ids that the caller may have meant.
 
 mod decode_filter;
 mod decoder;

@@ -61,8 +61,8 @@ impl<'a> DecoderAt<'a> {
         if !fitting.is_empty() {
             return fitting;
         }
-        // Formats whose canonical encodings read every text as the same number (one group) share
-        // the list of ids that are one letter longer or shorter than the text.
+        // Formats whose canonical encodings are in one group read the same number from a text. They
+        // share the list of ids that are one letter longer or shorter than the text.
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats

@@ -18,8 +18,8 @@ pub(in crate::id) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 const BITS_OF_RANDOM_VERSION: f64 = 13.0;
 
 /// The evidence, in bits, against an id in UUID notation that looks like a UUID of version 7 or 8,
-/// although the ids of its format are not UUIDs. Like ULIDs, such UUIDs mostly begin with the time
-/// in milliseconds. A plausible time is therefore no evidence for a ULID.
+/// although the ids of its format are not UUIDs. Such UUIDs mostly begin with the time in
+/// milliseconds, as ULIDs do. Their plausible time must therefore not count as evidence for a ULID.
 const BITS_OF_TIME_VERSION: f64 = 28.0;
 
 /// The evidence, in bits, against an id in UUID notation that looks like a UUID of version 7 or 8,

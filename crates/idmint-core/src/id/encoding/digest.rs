@@ -1,5 +1,5 @@
-//! A digest of an encoding. Equal digests show that two encodings write every number as the same
-//! text, without revealing the secret salts of the encodings.
+//! A digest of an encoding. Equal digests show that two encodings write the same text for every
+//! number, without revealing the secret salts of the encodings.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ impl Encoding {
     /// The digest covers the texts of the first 256 numbers, of the numbers next to every power of
     /// two, and of the greatest number. It also covers the blocklist.
     ///
-    /// Two encodings of one layout have the same digest if they write every number as the same
-    /// text, even if their definitions differ. The salt cannot be read from the digest. As with
+    /// Two encodings of one layout have the same digest if they write the same text for every
+    /// number, even if their definitions differ. The salt cannot be read from the digest. As with
     /// ids, the salt can be found only by trying possible salts.
     ///
     /// ```

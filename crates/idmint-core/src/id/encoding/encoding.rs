@@ -335,8 +335,8 @@ impl Encoding {
             })
     }
 
-    /// Returns `true` if both encodings read every text as the same number. They may still have
-    /// different greatest numbers.
+    /// Returns `true` if both encodings always read the same number from a text. They may still
+    /// have different greatest numbers.
     pub(in crate::id) fn reads_like(&self, other: &Encoding) -> bool {
         let depends_on_max = self.definition.kind == EncodingKind::Uuid8;
         self.definition == other.definition

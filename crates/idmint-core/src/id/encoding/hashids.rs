@@ -284,8 +284,8 @@ impl Hashids {
 
     /// Returns how many of the `padding` letters stand before the first guard letter of a text.
     ///
-    /// Padding is added in rounds of one whole shuffled alphabet. The last round is trimmed on both
-    /// sides.
+    /// Padding is added in rounds. Each round adds all digit letters once, in a new order. The last
+    /// round is trimmed on both sides.
     fn padding_before(&self, padding: usize) -> usize {
         let round = self.digits.len();
         let rounds = padding.div_ceil(round);
@@ -343,7 +343,7 @@ impl Hashids {
 }
 
 /// Returns a value that depends on all numbers of a text. The value selects the first letter of the
-/// text and the guard letters (the letters that mark where padding ends).
+/// text, and the guard letters that separate the padding from the rest of the text.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()

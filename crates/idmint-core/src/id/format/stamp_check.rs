@@ -16,7 +16,8 @@ use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 /// 64-bit integer): ten years. No process runs longer.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// The exclusive upper bound for ticks and stamps, because minting counts them in 64-bit integers.
+/// The exclusive upper bound for ticks and stamps (tick and sequence in one integer), because
+/// minting counts both in 64-bit integers.
 const VALUES_MAX: u128 = 1 << 64;
 
 pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {

@@ -178,8 +178,8 @@ pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
 }
 
 /// Returns the code length in bits of all positions of a text or number. Each item of `places` has
-/// a flag that is `true` if the position is constant, and the bits for its content. The result also
-/// includes the bits that say which positions are constant, either as a set or as runs.
+/// a flag that is `true` if the position is constant, and the bits for its content. The result
+/// includes the bits that list the constant positions, as a set or as runs, whichever is shorter.
 fn bits_of_places(places: impl Iterator<Item = (bool, f64)>) -> f64 {
     let places: Vec<_> = places.collect();
     let (len, constant) = (

@@ -65,9 +65,9 @@ pub struct IdColumn {
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
     /// valid only if `rounded` equals `large`.
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank, at most ten. When a format reads its
-    /// first id in a later line, these lines are recorded in `none_at` as lines that are not ids of
-    /// the format.
+    /// The line numbers of the first lines that are not blank, at most ten. If a format reads its
+    /// first id only later, its summary starts with these lines in `none_at`, because they are not
+    /// ids of the format.
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.
@@ -237,8 +237,8 @@ pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
 }
 
 impl ReadLines {
-    /// Creates an empty summary for a format that could not read any earlier line. `lines` are the
-    /// line numbers of the first of these lines.
+    /// Creates an empty summary for a format that read no earlier line as an id. `lines` are the
+    /// line numbers of the first earlier lines.
     fn after(lines: &[u64]) -> ReadLines {
         ReadLines {
             none_at: lines.to_vec(),

@@ -340,9 +340,9 @@ impl IdColumn {
     ///
     /// `best` is the format that explains the sample in the fewest bits. If `best` is given, the
     /// finding is that format with the evidence of all lines. The result is `None` if a rival
-    /// explains all lines together much better. For ids of up to 64 bits, the result is `None` if a
-    /// rival is better at all, because random texts with the same first letter look like such short
-    /// ids. If `best` is `None`, the finding may be that the lines belong to several formats.
+    /// explanation of all lines together is much better. For ids of up to 64 bits, any better rival
+    /// suffices, because random texts with the same first letter look like such short ids. If
+    /// `best` is `None`, the finding may be that the lines belong to several formats.
     fn find_clear<'a>(
         &self,
         best: Option<&Explained<'a>>,

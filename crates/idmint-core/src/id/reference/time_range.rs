@@ -140,9 +140,9 @@ impl Format {
         })
     }
 
-    /// Returns one id for each layout of the format, with the time that `set` puts into the field
-    /// values for the tick number `ticks`. Fields other than the time and constants have the value
-    /// that `free` returns.
+    /// Returns one id for each layout of the format. `set` writes the tick number `ticks` into the
+    /// time fields. Constant fields keep their value, and `free` returns the value of each other
+    /// field.
     fn ids_of_tick(
         &self,
         ticks: u128,

@@ -242,8 +242,9 @@ impl Functions<'_> {
         } else if parts == 1 {
             dialect.quotient(&format!("({ticks} * {nanos})"), MICRO)
         } else {
-            // Split the ticks into groups of `parts` ticks. Each group lasts `nanos` nanoseconds,
-            // so no product exceeds 64 bits. Every tick begins at a whole nanosecond.
+            // The product of `ticks` and `nanos` could exceed 64 bits. Split the ticks into groups
+            // of `parts` ticks instead, each of which lasts `nanos` nanoseconds. Every tick begins
+            // at a whole nanosecond.
             let rounds = dialect.quotient(ticks, parts);
             let rest = SqlDialect::rest(ticks, parts);
             let begun = dialect.quotient(&format!("({rest} * {nanos} + {})", parts - 1), parts);
@@ -317,8 +318,8 @@ impl Functions<'_> {
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         self.of_known_instant(match self.column {
-            // An integer column needs no CASE. If `instant` is before the first tick, `id` is less
-            // than every id of the format.
+            // An integer column needs no CASE, because `id` is less than every id of the format if
+            // `instant` is before the first tick.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
         })
