@@ -167,8 +167,8 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // A text with wrong padding, wrong guard letters or a wrong first letter decodes to the
-        // same numbers as the right text. Accept only the text that these numbers are written as.
+        // A text with wrong padding, wrong guard letters or a wrong first letter can decode to
+        // valid numbers. Write the numbers again, and accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -312,8 +312,8 @@ impl Hashids {
         }
     }
 
-    /// Decodes a text into the numbers that it contains, even if these numbers would be written as
-    /// another text.
+    /// Decodes a text into the numbers that it contains, without checking that writing these
+    /// numbers gives the same text.
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let parts: Vec<&[u8]> = text.split(|letter| self.guards.contains(letter)).collect();
         let core = match parts[..] {

@@ -99,8 +99,8 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // A text with other padding, another offset or a blocked word decodes to the same numbers
-        // as the right text. Accept only the text that these numbers are written as.
+        // A text with wrong padding, another offset or a blocked word can decode to valid numbers.
+        // Write the numbers again, and accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -243,8 +243,8 @@ impl Sqids {
         (letters, first)
     }
 
-    /// Decodes a text into the numbers that it contains, even if these numbers would be written as
-    /// another text.
+    /// Decodes a text into the numbers that it contains, without checking that writing these
+    /// numbers gives the same text.
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let count = self.alphabet.len();
         let (first, mut rest) = text.split_first().ok_or(Rejection::WrongLength)?;

@@ -77,8 +77,8 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts that an id of this format can have. The format has one layout for each word of
-    /// the suffix code, or a single layout without a code.
+    /// The layouts that an id of this format can have: one layout for each word of the suffix code
+    /// (a code in the last bits of an id), or a single layout without a code.
     pub variants: Vec<Variant>,
     /// The suffix code, whose word in the last bits of an id selects the layout of the id. `None`
     /// if the format has only one layout.
@@ -407,8 +407,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // The values of the other fields of a grouped id are not known here. Minting therefore
-            // checks `mint_below` again for each id.
+            // The fields other than the time are not known before a grouped id is minted. Minting
+            // therefore checks `mint_below` again for each id.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;

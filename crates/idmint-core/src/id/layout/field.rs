@@ -147,7 +147,8 @@ impl Field {
     ///
     /// # Errors
     /// Returns [`Rejection::Overflow`] if the value does not fit into a time field, or
-    /// [`Rejection::OutOfRange`] if it does not fit into another field.
+    /// [`Rejection::OutOfRange`] if it does not fit into another field or differs from its
+    /// constant.
     pub(in crate::id) fn check(&self, value: u128) -> Result<(), Rejection> {
         let fits = value <= self.max && self.constant.is_none_or(|constant| constant == value);
         match (fits, self.kind) {
