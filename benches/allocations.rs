@@ -1,4 +1,4 @@
-//! Counts the allocations of a mint and of a chain check.
+//! Counts the memory allocations of minting ids, and of checking a chain of events.
 //!
 //! A mint allocates memory for the request and for each 256 KiB chunk of the response, but never
 //! for an id. A chain check allocates memory for its buffers, but never for an event.
@@ -87,8 +87,8 @@ fn chain_of_events(bencher: Bencher<'_, '_>, count: u64) {
     });
 }
 
-/// Returns a chain of events whose members are not sorted. Each event has an id, which is computed
-/// from the previous id.
+/// Returns a chain of JSON events, whose members are not sorted. The id of each event is computed
+/// from the event and the id of the previous event.
 fn chain(count: u64) -> Vec<String> {
     let mut last: Option<EventId> = None;
     let line = |at| {

@@ -130,7 +130,8 @@ fn main() {
         Target::None,
         &mut ratios(&busy(bare), &busy(one)),
     );
-    // A decimal number can be read as ids of ten formats, and a Flax id only as one.
+    // Report both kinds of ids, because a decimal number can be read as ids of ten formats, but a
+    // Flax id only as one.
     report(
         "decoding / one id: requests a second",
         "x",

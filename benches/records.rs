@@ -1,5 +1,6 @@
-//! Measures records over HTTP. Appends are compared with the rate of the disk, and reports of known
-//! conjunctions with mints.
+//! Measures requests over HTTP that read or write records. Appends of events to a ledger are
+//! compared with the rate of the disk. Reports of a conjunction that the service already knows are
+//! compared with mints of new ids.
 //!
 //! The service runs on a thread of this process, with its files in the build folder. The rate of
 //! the disk is measured with blocks of 4 KiB. Each block overwrites an existing one and is then

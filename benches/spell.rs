@@ -1,4 +1,4 @@
-//! Measures the work for an id between its reservation and the bytes of the response, compared with
+//! Measures the work from the reservation of an id to the bytes of the response, compared with
 //! plain code. The goals are to be 5 times as fast as `itoa` in decimal, 3 times as fast as a digit
 //! loop in base 36, and 3 times as fast as `format!` in hexadecimal.
 //!
@@ -9,7 +9,8 @@
 //! the same round.
 //!
 //! The second part measures encoding alone, for each built-in format in its default encoding. The
-//! ids are consecutive ids of a lane or random ids, in rows as in a response.
+//! ids are random, or consecutive ids of one lane (worker number). They are written in rows, as in
+//! a response.
 
 mod harness;
 

@@ -7,8 +7,8 @@ use std::ops::{Add, Sub};
 use std::path::Path;
 use std::time::Duration;
 
-/// The number of units per second in which Linux counts the CPU time of ended processes. It is the
-/// same on every architecture for which there is a server binary.
+/// The number of clock ticks per second. Linux counts the CPU time of ended processes in these
+/// ticks. The number is the same on every architecture for which there is a server binary.
 const TICKS_PER_SECOND: u32 = 100;
 
 /// The CPU time of several threads together.
@@ -39,8 +39,8 @@ impl Sum for CpuTime {
 impl Sub for CpuTime {
     type Output = Self;
 
-    /// Subtracts an earlier time. The result is at least zero, because the waiting time of a
-    /// process is lost when the process ends.
+    /// Subtracts an earlier CPU time. A difference below zero becomes zero. Such a difference is
+    /// possible, because the waiting time of a process is lost when the process ends.
     fn sub(self, before: Self) -> Self {
         let running = self.running.saturating_sub(before.running);
         Self {

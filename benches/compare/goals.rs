@@ -73,10 +73,12 @@ enum Baseline {
     Figure(f64),
 }
 
-/// The number of ids that one lane of conjunction-v1 has per second: 2^13 in each millisecond.
+/// The number of ids per second that one lane (worker number) of the format conjunction-v1 has:
+/// 2^13 in each millisecond.
 const LANE_IDS_PER_SECOND: f64 = 8_192_000.0;
 
-/// The goals. Each has a claim, the key of a scenario, a figure, a baseline and a bound.
+/// The goals. Each has a claim, the key of a scenario, a figure, a baseline and a bound. The figure
+/// divided by the baseline must meet the bound.
 const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
     (
         "one id / axum: requests/s",

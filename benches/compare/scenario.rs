@@ -60,8 +60,8 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Creates a scenario that `measure` measures, for scenarios other than those of
-    /// [`Scenario::over_http`]. The scenario fails if `measure` is an error.
+    /// Creates a scenario whose rounds are measured by the function `measure`. If `measure` is an
+    /// error, the scenario has no figures. For a plain HTTP request, use [`Scenario::over_http`].
     pub(crate) fn new<M>(key: &str, server: &str, asked: &str, measure: Result<M, String>) -> Self
     where
         M: FnMut(Duration) -> Result<Round, String> + 'static,

@@ -32,9 +32,9 @@ const MIXED: [&str; 5] = [
 ];
 const IDS_OF_EACH: u32 = 2_000;
 
-/// The format of large batches, which is `snowflake` with a wider sequence. One worker number of
-/// `snowflake` has only 4096 ids in a millisecond. This number would limit the scenarios, instead
-/// of the server.
+/// The format of large batches, which is `snowflake` with a wider sequence. With `snowflake`
+/// itself, the format would limit the scenarios instead of the server, because one worker number
+/// has only 4096 ids in a millisecond.
 pub(crate) const WIDE: &str = "snowflake-22";
 const WIDE_CONFIG: &str = r#"
     [formats.snowflake-22]

@@ -16,7 +16,8 @@ use crate::rivals::idmint::{Idmint, binary, serve_from};
 /// The number of starts. It is odd, so that the median is one of the measured values.
 const STARTS: usize = 9;
 
-/// A timeout that is longer than a start waits if the clock is correct.
+/// The timeout for the first id of a process. A start takes less time than this if the clock is
+/// correct.
 const LONG: Duration = Duration::from_secs(30);
 
 /// The cost of starting a process.
@@ -27,9 +28,9 @@ pub(crate) struct Startup {
     /// The time from spawning the process to the first id, in milliseconds, after an earlier
     /// process on the same data directory was stopped.
     pub(crate) again_ms: Vec<f64>,
-    /// The resident memory in MB at the first id. The next field is the resident memory after large
-    /// batches.
+    /// The resident memory in MB at the first id.
     pub(crate) started_mb: Vec<f64>,
+    /// The resident memory in MB after large batches.
     pub(crate) loaded_mb: Vec<f64>,
     pub(crate) binary_mb: f64,
 }

@@ -1,5 +1,5 @@
-//! Checks the ids in the responses of the scenarios, which only count ids. A response must have the
-//! requested number of ids, and all ids must differ.
+//! Checks that a response has the requested number of ids, and that all ids differ. The scenarios
+//! only count responses, and do not read the ids in them.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;

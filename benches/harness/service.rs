@@ -15,7 +15,8 @@ use idmint_storage::OwnEngine;
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 
-/// A lead with which the ids never run out, because no benchmark mints that many.
+/// A lead (the time by which ids may be ahead of the clock) of 20 years. No benchmark mints enough
+/// ids to use it up.
 pub(crate) const YEARS: Duration = Duration::from_secs(20 * 365 * 86_400);
 
 /// The configuration of the service. It has a second `payment` format, whose ticks are short enough
@@ -31,19 +32,21 @@ const CONFIG: &str = "
 /// service does not accept a clock that is earlier than its build.
 const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 
-/// Returns a service that mints and never reaches its horizon in a benchmark. `lead` is the maximum
-/// time by which ids may be ahead of the clock, and also the maximum wait.
+/// Returns a service that mints. No benchmark reaches its horizon, which is the time up to which
+/// the service may mint. `lead` is the maximum time by which ids may be ahead of the clock, and
+/// also the maximum wait.
 ///
-/// At full speed, a lane soon uses up its sequence, and the benchmark would then measure the length
-/// of a millisecond. With a lead of [`YEARS`], every run of ids is available immediately. The steps
-/// are the same as within the usual lead of 5 ms: one read of the clock, two bounds, and one
-/// compare-exchange. A format with long ticks has no lead. Its runs take a few more steps, those
-/// for a response that is held back.
+/// At full speed, a lane (worker number) soon uses up all ids of a millisecond. With a short lead,
+/// the benchmark would then measure the wait for the next millisecond. With a lead of [`YEARS`],
+/// every run of ids is available immediately. The steps are the same as within the usual lead of 5
+/// ms: one read of the clock, two bounds, and one compare-exchange. A format with long ticks has no
+/// lead. Its runs take a few more steps, because the response is held until the clock reaches the
+/// time of the ids.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     let service = start(runtime, &config(lead), Clock::system(), &Randomness::Thread);
     let session = service.session().expect("it has begun");
     // Wait until the clock has passed the next whole second, at which minting starts. Until then,
-    // each run takes one more step.
+    // reserving a run of ids takes one more step.
     while session.is_ahead_of(service.clock().now()) {
         thread::sleep(Duration::from_millis(50));
     }
@@ -87,8 +90,8 @@ fn start(
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
-        // The store is new, so the first start need not wait for earlier ids, whose lead would be
-        // years.
+        // The store is new, so no earlier ids exist. With the configured lead of years, the start
+        // would wait until the times of possible earlier ids lie in the past.
         lead_max: Duration::ZERO,
         skew_max: Duration::from_secs(5),
         run_ahead: false,

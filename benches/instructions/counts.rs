@@ -38,7 +38,7 @@ impl Counts {
     }
 
     /// Returns the subjects whose counts differ from their records by more than [`APART_PERCENT`],
-    /// and the subjects that only one of the two has.
+    /// and the subjects that are missing in either the new or the recorded counts.
     pub(crate) fn changes_since(&self, recorded: &Counts) -> Vec<Change> {
         let counted = self.0.iter().filter_map(|(name, &to)| {
             let name = name.clone();

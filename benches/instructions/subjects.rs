@@ -50,8 +50,8 @@ pub(crate) const COUNTED: &str = "counted_by_callgrind";
 /// than the counted one.
 pub(crate) const WRITTEN: &str = "written_by_callgrind";
 
-// The calls of `spin_loop` prevent tail calls. callgrind does not see the end of a function that
-// was entered by a jump.
+// The calls of `spin_loop` prevent tail calls, in which a jump replaces the call. callgrind does
+// not see the end of a function that was entered by a jump.
 #[inline(never)]
 fn written_by_callgrind(work: &mut dyn FnMut()) {
     counted_by_callgrind(work);
@@ -64,7 +64,7 @@ fn counted_by_callgrind(work: &mut dyn FnMut()) {
     spin_loop();
 }
 
-/// Runs every subject. Passes the name of each subject and its number of units to `told`.
+/// Runs every subject. Passes the name of each subject and its number of units of work to `told`.
 pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let mut count = |name: String, work: &mut dyn FnMut()| {
         work();
@@ -164,7 +164,8 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     });
 }
 
-/// Returns a minter of `snowflake` ids for a slot of a fleet, which uses the clock of the service.
+/// Returns a minter of `snowflake` ids whose worker numbers are leased, as on a node of a fleet.
+/// The minter uses the clock of `service`.
 fn leased_minter(service: &Service) -> Arc<Minter> {
     let clock = Arc::clone(service.clock());
     let settings = MintSettings {

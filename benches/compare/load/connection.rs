@@ -15,7 +15,7 @@ pub(super) struct Connection {
     parser: AnswerParser,
     /// The bytes that were read but not parsed yet, which are a part of a response head.
     kept: Vec<u8>,
-    /// The number of bytes of the requests that were not sent yet.
+    /// The number of request bytes that were not sent yet.
     unsent: usize,
     /// The number of responses that have not been received yet.
     pub(super) awaited: usize,

@@ -57,7 +57,7 @@ impl Workload {
         Self { load_model, ..self }
     }
 
-    /// Sets that other clients read metrics and ledgers while this workload runs.
+    /// Makes other clients read metrics and ledgers while this workload runs.
     pub(crate) fn beside_readers(self) -> Self {
         Self {
             is_read_beside: true,
@@ -184,7 +184,8 @@ impl Generator {
                 self.send(at, 1, due)?;
                 due += gap;
             }
-            // Poll without blocking, because a wake-up takes longer than many responses.
+            // Poll without blocking, because waking a blocked thread takes longer than many
+            // responses take.
             self.receive(
                 Some(&Timespec {
                     tv_sec: 0,

@@ -27,7 +27,7 @@ use super::Target;
 use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
-/// The kind of server as which this program can run.
+/// A kind of server that this program can run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Hyper,
@@ -91,8 +91,7 @@ pub(crate) fn serve_if_asked() {
         .build()
         .expect("a thread");
     runtime.block_on(async {
-        // Accept connections on a worker thread of the runtime, where the connections are handled,
-        // too.
+        // Accept connections on the worker thread of the runtime, which also handles them.
         let served = tokio::spawn(async move {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await
