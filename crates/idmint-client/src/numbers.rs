@@ -32,9 +32,9 @@ impl Client {
     }
 
     /// Continues a series whose numbers another program has issued until now. `first` is the last
-    /// number that the other program issued, so the service issues the number after it next.
-    /// Repeating the request has no further effect. To correct the number of an earlier call, pass
-    /// the wrong number as `instead_of`. The wrong number must still be the only number of the
+    /// number that the other program issued. For example, with `first = 41`, the service issues 42
+    /// next. Repeating the request has no further effect. To correct the number of an earlier call,
+    /// pass the wrong number as `instead_of`. The wrong number must still be the only number of the
     /// series.
     ///
     /// # Errors

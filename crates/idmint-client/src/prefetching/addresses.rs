@@ -64,7 +64,7 @@ pub(super) struct Addresses {
 struct Address {
     url: String,
     client: Client,
-    /// The pause that all calls respect.
+    /// The pause after an error that concerns all requests. It applies to every call.
     pause: Pause,
 }
 
@@ -118,7 +118,8 @@ impl Addresses {
         parse: impl Fn(T) -> Option<U>,
     ) -> Result<U, IdsError> {
         let deadline = Instant::now() + self.timeout;
-        // If an address is too busy for this many ids, the next request asks for fewer.
+        // If an address is too busy for a bulk request, the call fails, so that the caller can
+        // request fewer ids.
         let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
         // Pauses after errors that concern only this request, by the index of the address. Other
@@ -169,8 +170,9 @@ impl Addresses {
                         error
                     }
                 };
-                // Prefer a response about this request to an error without a slug, as of an address
-                // that is down or of a proxy.
+                // Prefer an error response about this request to an error without a slug (the name
+                // of the problem). An error without a slug comes from a proxy, or from an address
+                // that is down.
                 let is_better = |known: &IdsError| {
                     is_busy(&error) || (!known.has_slug() && error.is_of_request())
                 };

@@ -78,8 +78,8 @@ impl IdsError {
         refusal.is_some_and(|refusal| !refusal.slug.is_empty())
     }
 
-    /// Returns `true` if the service cannot handle this request at the moment, such as one for a
-    /// certain format, but may handle other requests.
+    /// Returns `true` if the service cannot handle this request at the moment, for example because
+    /// of its format, but may handle other requests.
     pub(super) fn is_of_request(&self) -> bool {
         let refusal = self.cause().and_then(ClientError::refusal);
         refusal.is_some_and(|refusal| {

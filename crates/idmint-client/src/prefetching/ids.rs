@@ -259,7 +259,8 @@ impl Ids {
             if let Some(filled) = filled {
                 let deadline = *deadline.get_or_insert_with(|| self.deadline());
                 let owner = self.owner_of_this_process()?;
-                // The runtime of the caller may have no timer.
+                // Wait on the runtime of the owner, because the runtime of the caller may have no
+                // timer.
                 let filled = owner.runtime().spawn(filled_before(deadline, filled));
                 filled.await.unwrap_or_else(|_| Err(ended()))?;
             }

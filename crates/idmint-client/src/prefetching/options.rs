@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::IdsError;
 
-/// The maximum of the durations. A longer one could overflow the clock.
+/// The maximum of each duration in the options. A longer duration could overflow the clock.
 const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Options of [`Ids`](super::Ids). Each field documents its default.
