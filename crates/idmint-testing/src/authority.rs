@@ -1,4 +1,4 @@
-//! A certificate authority for tests, which create it when they run.
+//! A certificate authority for tests. A test creates it when it runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -82,12 +82,13 @@ impl Authority {
         }
     }
 
-    /// Returns a certificate revocation list with this certificate.
+    /// Returns a certificate revocation list that revokes this certificate.
     pub fn revoke(&self, revoked: &Identity) -> String {
         self.revoke_until(revoked, date_time_ymd(2100, 1, 1).into())
     }
 
-    /// Returns a certificate revocation list that is valid until this time.
+    /// Returns a certificate revocation list that revokes this certificate and is valid until
+    /// `end`.
     pub fn revoke_until(&self, revoked: &Identity, end: SystemTime) -> String {
         let revoked = RevokedCertParams {
             serial_number: SerialNumber::from(revoked.serial),

@@ -5,8 +5,8 @@
 //! `sqids_az20`, which encodes three numbers in one text. The other is the `hex_padded` of
 //! `v1_doc14`, which has the 16 digits of 64 bits, although the layout has 65 bits.
 //!
-//! Of Evently's chains, only the ids are included. The data that they are computed from is needed
-//! only to verify chains.
+//! The ids of Evently's chains of events are included, but not the data from which they are
+//! computed. That data is needed only to verify chains.
 
 use std::str::FromStr;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cases::{file, rows};
 
-/// A chain, and the verdict that is expected.
+/// A chain of events, and the expected result of checking it.
 #[derive(Debug)]
 pub struct Chain {
     pub name: String,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::ids::{SEQUENCED, SNOWFLAKE};
 use crate::service::{Home, Service};
 
-/// The number of lanes that a single node has.
+/// The number of lanes (worker numbers) that a single node has.
 const LANES: u128 = 8;
 
 /// The result of [`mint_among_excluded_ids`].
@@ -60,8 +60,7 @@ pub fn mint_among_excluded_ids(
         while begun.elapsed() < minting || seen.len() < least / rounds * round {
             for count in [1, 40, 3_000, 4_096, 5_000] {
                 let answer = service.post(&format!("/ids/snowflake?count={count}"));
-                // The disk was so busy that no time was reserved for this batch. Try the next
-                // batch.
+                // The disk was too busy to reserve minting time for this batch. Try the next batch.
                 if answer.text().contains("horizon-reached") {
                     continue;
                 }

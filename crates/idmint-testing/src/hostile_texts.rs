@@ -19,8 +19,8 @@ const FOREIGN: &str = "\u{212a}\u{17f}\u{131}\u{130}\u{ff10}\u{ff19}\u{ff21}\u{f
 
 const HUGE_LEN: usize = 200_000;
 
-/// An encoding of a format, with valid texts and letters from which texts that are almost ids are
-/// generated.
+/// An encoding of a format. Texts that are almost ids are generated from its valid texts and its
+/// letters.
 pub struct Target<'a> {
     pub format: &'a Format,
     pub encoding: &'a Encoding,

@@ -265,8 +265,9 @@ pub fn kill_under_load(home: &Home, rounds: u32, load_max: Duration) -> Killed {
     }
 }
 
-/// Returns how long the callers mint in a round. The time differs between rounds, so that some
-/// kills happen before an extension of the horizon, some during it and some after it.
+/// Returns how long the callers mint in a round. The time differs between rounds, so that kills
+/// happen before, during and after an extension of the horizon. The horizon is the time on disk up
+/// to which the service may mint.
 fn load_of_round(round: u32, load_max: Duration) -> Duration {
     load_max * (round * 7 % 10 + 1) / 10
 }

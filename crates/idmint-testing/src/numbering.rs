@@ -17,7 +17,7 @@ use crate::service::{LONG, Service, StopOnDrop, until};
 /// The value is the first number and the count.
 type Told = HashMap<(String, String), (u64, u64)>;
 
-/// The services that callers send to.
+/// The services to which callers send requests.
 pub struct Places {
     /// The addresses of the services. A caller that gets no response sends its request to the next
     /// address.
@@ -335,7 +335,8 @@ impl Orders {
                 client.try_exchange(request(&line, &headers, "")).ok()
             };
             let Some(mut answer) = ask() else { return };
-            // The disk was too slow to know whether a number was given. The same key returns it.
+            // Status 504 means that the disk was too slow, so it is unknown whether a number was
+            // issued. A request with the same key returns that number.
             let is_repeated = answer.status == 504;
             while answer.status == 504 && !is_over.load(Ordering::Relaxed) {
                 let Some(next) = ask() else { return };

@@ -18,7 +18,7 @@ use crate::program;
 /// A time limit that is much longer than any step takes, even on a slow machine.
 pub const LONG: Duration = Duration::from_secs(240);
 
-/// The time after which [`until`] looks less often.
+/// The time after which [`until`] checks its condition less often.
 const OFTEN_FOR: Duration = Duration::from_millis(100);
 
 /// A header that asks for ids as plain text, one on each line.
@@ -82,8 +82,8 @@ pub fn run_by(mut wrapper: Command, command: &Command) -> Command {
     wrapper
 }
 
-/// Returns a command that runs `command` without the signal for exceeding the file size limit. A
-/// write beyond the limit then returns an error.
+/// Returns a command that runs `command` and ignores the signal SIGXFSZ. A write beyond the file
+/// size limit then returns an error instead of killing the process.
 pub fn without_size_signal(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ && exec \"$0\" \"$@\""]);
@@ -231,8 +231,9 @@ impl Service {
         kill_process(self.process(), signal).unwrap();
     }
 
-    /// Lowers the number of files that the running process may open. A limit that is already low
-    /// when the service starts would only make it accept fewer connections.
+    /// Lowers the number of files that the running process may open. Lower the limit only after the
+    /// start. If the limit is already low at the start, the service accepts fewer connections and
+    /// stays below the limit.
     pub fn limit_open_files(&self, most: u64) {
         let limit = Rlimit {
             current: Some(most),
@@ -245,7 +246,7 @@ impl Service {
         Pid::from_raw(self.child.id().try_into().unwrap()).unwrap()
     }
 
-    /// Waits until the process ends without being killed.
+    /// Waits until the process ends. This function does not kill the process.
     pub fn wait(mut self) -> Ended {
         let status = until("the service ends", || self.child.try_wait().unwrap());
         Ended {
@@ -326,8 +327,8 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             begun.elapsed() < LONG,
             "this should have happened long ago: {what}"
         );
-        // Most conditions hold soon. If a condition takes long, the machine may be busy, and most
-        // looks send it another request.
+        // Check less often if the condition takes long to become true. The machine may then be
+        // busy, and most checks send another request.
         let pause_ms = if begun.elapsed() < OFTEN_FOR { 1 } else { 20 };
         std::thread::sleep(Duration::from_millis(pause_ms));
     }

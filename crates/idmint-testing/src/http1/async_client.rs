@@ -33,7 +33,7 @@ impl AsyncClient {
         )
     }
 
-    /// Uses an open connection.
+    /// Creates a client that uses an open connection.
     pub fn over(stream: TcpStream) -> Self {
         Self {
             stream,

@@ -11,7 +11,7 @@ pub enum Piece<'a> {
     Body(&'a [u8]),
 }
 
-/// Reported when the last byte of a response was parsed.
+/// The status and the body length of a response, reported when its last byte was parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnswerEnd {
     pub status: u16,
@@ -203,7 +203,7 @@ fn value_of<'a>(line: &'a [u8], name_and_colon: &[u8]) -> Option<&'a str> {
         .then(|| str::from_utf8(value).unwrap_or_default().trim())
 }
 
-/// Returns the first line, including its end. Returns `None` if it is incomplete.
+/// Returns the first line, including its end. Returns `None` if the line is incomplete.
 fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     // `skip_until` is the standard library's fastest search for a byte.
     let len = { bytes }.skip_until(b'\n').expect("memory can be read");
