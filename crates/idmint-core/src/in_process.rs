@@ -241,8 +241,9 @@ impl InProcess {
                 assert_eq!(granted.batch.fill(&mut id), 1, "one was asked for");
                 Ok(id[0])
             }
-            // This error occurs only in the year 2554. `reserve_for_good` has raised the horizon to
-            // the last time that the clock can represent.
+            // This error occurs only in the year 2554. `reserve_for_good` has raised the horizon
+            // (the time up to which ids may be minted) to the last time that the clock can
+            // represent.
             Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
                 retry_after: needed.since(self.clock.now()),
             }),
@@ -378,10 +379,10 @@ fn reserve_for_good(session: &Session, now: UnixNanos) {
 /// Returns the beginning of the first tick in which no earlier process can have minted, if the
 /// clock of this process shows `now`.
 ///
-/// An earlier process may have minted ids in the clock's current tick and in the ticks of the lead
-/// after it, but not later, because every object calls [`wait_until`] before it returns an id.
-/// `READ_APART_MAX` is added, because the clock of the earlier process may have been ahead of this
-/// one by that much.
+/// An earlier process may have minted ids in the clock's current tick and in the next ticks of the
+/// lead, which is the time by which ids may be ahead of the clock. It has minted no later ids,
+/// because every object calls [`wait_until`] before it returns an id. `READ_APART_MAX` is added,
+/// because the clock of the earlier process may have been ahead of this one by that much.
 fn start_after_others(tick: Tick, epoch: UnixTime, now: UnixNanos) -> UnixNanos {
     StampLine::new(tick, epoch, 1, now.after(READ_APART_MAX))
         .tick_start(1 + lead_ticks(LEAD_MAX, tick.duration()))

@@ -352,9 +352,10 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Returns one count for each lane: the number of requests that waited or were refused because
-    /// no lane had enough free ids at once. Such a request usually counts for every lane. If it
-    /// waits for ids of several lanes, it counts only for the lanes that contribute ids.
+    /// Returns one count for each lane (worker number): the number of requests that waited or were
+    /// refused because no lane had enough free ids at once. Such a request usually counts for every
+    /// lane. If it waits for ids of several lanes, it counts only for the lanes that contribute
+    /// ids.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted
             .iter()

@@ -78,7 +78,8 @@ impl HorizonPlan {
     }
 }
 
-/// Computes how much time the next extension of the horizon reserves.
+/// Computes how much time the next extension of the horizon reserves. The horizon is the time up to
+/// which a process may mint.
 ///
 /// A process that is killed and restarted cannot use the rest of its reservation, and begins ahead
 /// of the clock by that much. The first reservation is therefore short. Each extension doubles the

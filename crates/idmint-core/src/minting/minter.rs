@@ -39,8 +39,8 @@ pub struct Granted {
     /// The instant before which the ids must not be sent, or `None` if they can be sent
     /// immediately.
     pub due: Option<UnixNanos>,
-    /// `true` if less than half of the time that the horizon reserves is left. The caller should
-    /// then raise the horizon.
+    /// `true` if less than half of the reserved time is left. The caller should then raise the
+    /// horizon, which is the time up to which this node may mint.
     pub refill: bool,
 }
 
@@ -86,8 +86,8 @@ impl Minter {
         self.sequenced()?.lanes()
     }
 
-    /// Returns the worker numbers of the slot that has the most of them. Returns `None` for a
-    /// random format, which has no worker numbers.
+    /// Returns the worker numbers of the slot (the place of a node in a fleet) that has the most
+    /// worker numbers. Returns `None` for a random format, which has no worker numbers.
     pub fn most_lanes(&self) -> Option<&Lanes> {
         self.sequenced().map(SequencedFormat::most_lanes)
     }

@@ -63,7 +63,7 @@ pub enum Refusal {
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the
     /// current tick may already exist. Either the node began without a record of earlier ids or at
-    /// a given floor, or the format has a `start_after`.
+    /// a given floor (a time below which no node mints), or the format has a `start_after`.
     #[error(
         "`{format}` begins with its next whole tick, in {} ms, because ids of the current tick may exist: this node \
          started without a record of earlier ids, at a floor or with start_after", .retry_after.as_millis()

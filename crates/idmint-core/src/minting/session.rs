@@ -63,8 +63,8 @@ impl Session {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the clock time `now` together with the instant that this session has reached at that
-    /// time.
+    /// Returns the moment at the clock time `now`. If the session is still ahead of its clock, the
+    /// moment also contains the session's own time, which advances at half speed.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)

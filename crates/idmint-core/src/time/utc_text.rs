@@ -26,7 +26,8 @@ pub struct UtcTextError {
 
 impl UnixTime {
     /// Parses an instant such as `2024-02-01T00:00:00.250Z`, `2024-02-01T01:00:00+01:00` or
-    /// `2024-032T00:00:00.250`. Accepts RFC 3339 and both forms of CCSDS.
+    /// `2024-032T00:00:00.250`. Accepts RFC 3339 and both forms of CCSDS, the standards committee
+    /// of space agencies.
     ///
     /// A text without an offset is in UTC, because the CCSDS forms are always in UTC and have no
     /// offset. Up to 16 fraction digits are accepted, and digits below a nanosecond are dropped.

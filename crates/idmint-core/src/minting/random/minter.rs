@@ -34,10 +34,12 @@ pub(crate) struct RandomMinter {
     /// The sum of the amounts that all constant fields add to an id.
     fixed: u128,
     time_stride: u128,
-    /// A mask of the bits of all random fields that fill whole bits.
+    /// A mask of the bits of all random fields whose values fill a whole number of bits, such as 0
+    /// to 15.
     bits: u128,
-    /// The random fields that do not fill whole bits of an id. Each item is the range of the values
-    /// of a field, and its stride, which is the amount that one unit of the field adds to an id.
+    /// The random fields whose values do not fill a whole number of bits, such as 0 to 9. Each item
+    /// is the range of the values of a field, and its stride, which is the amount that one unit of
+    /// the field adds to an id.
     ranges: Vec<(Span, u128)>,
     /// All random fields combined into one number, or `None` if each id is drawn independently.
     space: Option<RandomSpace>,
@@ -244,8 +246,8 @@ impl RandomMinter {
     }
 }
 
-/// `true` if the field fills whole bits of the id. The value of such a field can be drawn by
-/// masking random bits.
+/// `true` if the values of the field fill a whole number of bits of the id, such as 0 to 15. Such a
+/// value can be drawn by masking random bits.
 fn is_bits(field: &Field) -> bool {
     field.stride.is_power_of_two()
         && field.max.count_ones() + field.max.leading_zeros() == u128::BITS

@@ -44,9 +44,9 @@ impl TickParts {
         }
     }
 
-    /// Takes a part for a response. If no response has taken a part at or after `floor` yet, the
-    /// response gets the part that is `ahead` parts after `floor`. Otherwise it gets the part after
-    /// the last taken one.
+    /// Takes a part of a tick for a response. If no response has taken a part at or after `floor`
+    /// yet, the response gets the part that is `ahead` parts after `floor`. Otherwise it gets the
+    /// part after the last taken one.
     ///
     /// Ticks before `base_tick` count as `base_tick`. A clock that was set back therefore does not
     /// change the order.

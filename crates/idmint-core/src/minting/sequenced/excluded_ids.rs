@@ -17,8 +17,8 @@ use crate::time::UnixNanos;
 /// A line that cannot be an id of the format is skipped and counted: a number outside the layout,
 /// or a text with letters that the format does not use. Blanks, quotes and commas around an id are
 /// ignored. The tick of a text in the wrong letter case, such as `1i9zc1000`, is excluded as well.
-/// Such a text need not be in order, because a list in base 62 sorts lower-case letters after
-/// upper-case letters.
+/// Such a text need not be in order, because it may be another id in base 62. In base 62,
+/// lower-case letters are sorted after upper-case letters.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -156,8 +156,8 @@ impl ExcludedIds {
                 && workers
                     .as_ref()
                     .is_none_or(|workers| workers.contains(&worker));
-            // A tick that does not fit into 64 bits is later than every tick in which this node can
-            // mint.
+            // A tick that does not fit into 64 bits need not be excluded, because it is later than
+            // every tick in which this node can mint.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
                 let lane = (worker, variant);
                 reading.ticks.entry(lane).or_default().add(tick);
@@ -280,8 +280,8 @@ impl ExcludedTicks {
             .sum()
     }
 
-    /// Returns the excluded ticks of one worker number and variant, or `None` if that lane has no
-    /// excluded ticks.
+    /// Returns the excluded ticks of one worker number and variant, or `None` if no tick is
+    /// excluded for them.
     ///
     /// # Panics
     /// Panics if `start`, the start of the session, is before the instant from which excluded ticks

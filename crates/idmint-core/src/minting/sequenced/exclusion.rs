@@ -22,9 +22,11 @@ pub(super) struct Exclusion {
 /// sequencer is the smaller of the two.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The first stamp that the horizon on disk does not cover.
+    /// The first stamp (tick and sequence in one integer) at or after the horizon, up to which ids
+    /// may be minted.
     pub(super) horizon: u64,
-    /// The first stamp of the next excluded tick, at which the sequencer must stop.
+    /// The first stamp (tick and sequence in one integer) of the next excluded tick. The sequencer
+    /// must stop before this stamp.
     pub(super) barrier: u64,
 }
 

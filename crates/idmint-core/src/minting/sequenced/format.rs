@@ -47,7 +47,7 @@ impl Holding {
         }
     }
 
-    /// Returns the holding for worker numbers that depend on the slot (the place among all possible
+    /// Creates a [`Holding`] whose worker numbers depend on the slot (the place among all possible
     /// nodes) of each session. `place` is the index of the format in its
     /// [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
@@ -81,7 +81,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of the slot that has the most of them.
+    /// Returns the worker numbers of the slot (the place of a node in a fleet) that has the most
+    /// worker numbers.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,

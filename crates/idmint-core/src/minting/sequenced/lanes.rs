@@ -198,7 +198,7 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of the slot that has the most of them.
+    /// Returns the worker numbers of slot 0. No other slot has more worker numbers.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }

@@ -30,7 +30,7 @@ pub(in crate::minting) struct SequencedMinter {
     lanes: Vec<Lane>,
     lead_ticks: u64,
     wait_max: Duration,
-    /// `true` if one batch may contain ids of several lanes.
+    /// `true` if one batch may contain ids of several lanes (worker numbers).
     spreads: bool,
     /// The instant at which the first ids may be sent. `None` if that is the start of the session.
     opens_at: Option<UnixNanos>,
@@ -93,7 +93,7 @@ enum Shares {
     Spread(Vec<Share>),
 }
 
-/// Consecutive stamps that one lane contributes to a request.
+/// Consecutive stamps that one lane (worker number) contributes to a request.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     lane: usize,
@@ -202,14 +202,15 @@ impl SequencedMinter {
         &self.numbers
     }
 
-    /// Returns the clock time `now` together with the instant that a session ahead of its clock has
-    /// reached.
+    /// Returns the moment of a request: the clock time `now`, and the session's own time if the
+    /// session is ahead of its clock. See [`Moment`].
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
     }
 
-    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately.
+    /// Reserves the ids of a request on the lowest lane (worker number) whose ids can be sent
+    /// immediately.
     ///
     /// If no lane has enough ids to send immediately, the request waits for the first lane that has
     /// enough. If a batch may contain ids of several lanes, two kinds of requests are spread over
@@ -270,8 +271,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Counts a request for which no lane had enough ids to send immediately. The request counts
-    /// for every lane.
+    /// Counts a request for which no lane (worker number) had enough ids to send immediately. The
+    /// request counts for every lane.
     pub(in crate::minting) fn count_late(&self, counters: &MintCounters) {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
@@ -299,8 +300,9 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
-    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If no
-    /// such lane exists, the error contains the earliest instant at which a lane has enough ids.
+    /// Reserves the ids of a request on the lowest lane (worker number) whose ids can be sent
+    /// immediately. If no such lane exists, the error contains the earliest instant at which a lane
+    /// has enough ids.
     #[inline]
     fn reserve_at_once(
         &self,
@@ -337,7 +339,8 @@ impl SequencedMinter {
             .expect("a minter has a lane")
     }
 
-    /// Spreads a request over all lanes, so that all of its ids can be sent as early as possible.
+    /// Spreads a request over all lanes (worker numbers), so that all of its ids can be sent as
+    /// early as possible.
     ///
     /// All lanes use up a tick before any lane takes ids of the next tick. In the last tick, lower
     /// lanes are filled first.
@@ -496,8 +499,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
 }
 
 /// Returns the greatest number of ids that one request can be granted. This is the number of stamps
-/// that `lanes` lanes together have in the current tick, the ticks of the lead, and the ticks of
-/// the maximum wait.
+/// that `lanes` worker numbers together have in three periods: the current tick, the lead by which
+/// ids may be ahead of the clock, and the maximum wait.
 fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
     let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     let lanes = u128::try_from(lanes).expect("lanes are few");
@@ -507,8 +510,8 @@ fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lan
     u64::try_from(count.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
 }
 
-/// Returns the number of whole ticks by which ids may be ahead of the clock. A short tick has a
-/// lead of at least one tick, and a long tick has none.
+/// Returns the number of whole ticks by which ids may be ahead of the clock (the lead). If ticks
+/// are shorter than 100 ms, the lead is at least one tick. Otherwise it is zero.
 pub(crate) fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
     if tick >= LEAD_TICK_MAX {
         return 0;

@@ -13,8 +13,8 @@ use crate::minting::session_start::SessionStart;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::UnixNanos;
 
-/// Hands out runs of consecutive stamps. No stamp is handed out twice. A run of any length takes
-/// one compare-exchange.
+/// Hands out runs of consecutive stamps (tick and sequence in one integer). No stamp is handed out
+/// twice. A run of any length takes one compare-exchange.
 ///
 /// Unit: stamps relative to the start, see [`StampLine`]. No stamp at or above the horizon is
 /// handed out. Only a [`Session`](crate::minting::Session) raises the horizon, and only after the
@@ -67,7 +67,8 @@ struct StampState {
     refill: AtomicU64,
 }
 
-/// A run of stamps that belongs to one caller, and the clock time from which its ids may be sent.
+/// A run of stamps (tick and sequence in one integer) that belongs to one caller, and the clock
+/// time from which its ids may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// The first stamp of the run, relative to the sequencer's start.
@@ -78,7 +79,8 @@ pub(crate) struct Grant {
     pub refill: bool,
 }
 
-/// The reason why a run of stamps cannot be reserved. No stamp was reserved.
+/// The reason why a run of stamps (tick and sequence in one integer) cannot be reserved. No stamp
+/// was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// The sequence has no number left for any tick before `due`, and `due` is too far ahead to wait.
@@ -417,7 +419,8 @@ impl Sequencer {
         }
     }
 
-    /// `true` if the horizon should be raised soon after the stamps below `end` are handed out.
+    /// `true` if too little reserved time is left after the stamps below `end` are handed out, so
+    /// that the horizon should be raised soon.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
@@ -463,8 +466,8 @@ impl Sequencer {
     /// `true` if minting has reached the stamp from which the horizon should be raised again.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
-        // If `next` is still the first stamp, the sequencer has handed out no stamp. This also
-        // holds if the first stamp is above `refill`.
+        // If `next` is still the first stamp, the sequencer has handed out no stamp. It is then not
+        // running low, even if the first stamp is above `refill`.
         next != self.first && self.needs_refill(next)
     }
 
@@ -485,7 +488,7 @@ impl Sequencer {
     /// As soon as the clock reaches a tick, all stamps of that tick and of the lead after the tick
     /// are free. Before the clock reaches the start, no stamps are free. As an exception, while a
     /// session that began ahead of its clock is catching up, stamps become free one by one. They
-    /// are free up to the instant that the session has reached plus the lead.
+    /// are free up to the session's own time plus the lead.
     #[inline]
     fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
         let by_clock = if moment.now < self.line.base() {
@@ -518,8 +521,8 @@ impl Sequencer {
     }
 }
 
-/// Limits the speed of a session that began ahead of its clock. Such a session advances at half
-/// speed until the clock has caught up.
+/// Limits the speed of a session that began ahead of its clock. The session's own time then
+/// advances at half the speed of the clock, until the clock has caught up.
 ///
 /// Half speed lets the clock catch up. At full speed, a process that is killed again and again
 /// would be further ahead of its clock after each restart.
@@ -531,14 +534,14 @@ pub(crate) struct CatchUp {
     caught_up_at: UnixNanos,
 }
 
-/// The clock time of one request, and the instant that the session has reached if it is ahead of
-/// its clock. The clock is read only once for each request.
+/// The clock time of one request, and the session's own time if the session is ahead of its clock.
+/// The clock is read only once for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
     pub now: UnixNanos,
-    /// The instant that the session has reached, or `None` if the session is not ahead of its
-    /// clock.
+    /// The session's own time, which advances at half the speed of the clock. `None` if the session
+    /// is not ahead of its clock.
     pub catching_up: Option<UnixNanos>,
     catch_up: CatchUp,
 }
@@ -553,8 +556,8 @@ impl CatchUp {
         }
     }
 
-    /// Returns the clock time `now` together with the instant that the session has reached at that
-    /// time.
+    /// Returns the moment at the clock time `now`. If the session is still ahead of its clock, the
+    /// moment also contains the session's own time.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
@@ -574,14 +577,14 @@ impl CatchUp {
 }
 
 impl Moment {
-    /// Returns the clock time, or the instant that the session has reached if the session is ahead
-    /// of its clock.
+    /// Returns the session's own time if the session is ahead of its clock, and otherwise the clock
+    /// time.
     pub(crate) fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
     }
 
-    /// Returns the clock time at which a session ahead of its clock reaches `instant` at half
-    /// speed.
+    /// Returns the clock time at which the session's own time reaches `instant`. The session must
+    /// be ahead of its clock, so its time advances at half speed.
     pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
         self.catch_up
             .began_at

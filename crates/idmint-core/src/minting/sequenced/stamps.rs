@@ -10,8 +10,9 @@ use std::time::Duration;
 use crate::id::{FieldKind, Layout, Progression};
 use crate::time::{Tick, UnixNanos, UnixTime};
 
-/// Converts between ids, instants and stamps of one format. Stamps are relative to the tick in
-/// which a sequencer starts, because absolute stamps need more than 64 bits.
+/// Converts between instants and stamps (tick and sequence in one integer) of one format. Stamps
+/// are relative to the tick in which a sequencer starts, because absolute stamps need more than 64
+/// bits.
 ///
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
 ///
@@ -24,7 +25,7 @@ pub(crate) struct StampLine {
     /// The instant from which relative ticks are counted. It is never before the epoch.
     base: UnixNanos,
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
-    /// `1 / parts` nanoseconds.
+    /// `1 / parts` nanoseconds (see [`Tick::parts`]).
     phase: u64,
     /// The tick that contains `base`, counted since the epoch. It may exceed 64 bits, although only
     /// ticks of at most 64 bits can be minted.
@@ -155,15 +156,16 @@ impl StampLine {
     }
 
     /// Returns the time from the beginning of the line's first tick to `instant`, in units of `1 /
-    /// parts` nanoseconds.
+    /// parts` nanoseconds (see [`Tick::parts`]).
     #[inline]
     fn scaled(&self, instant: UnixNanos) -> u128 {
         let since_base = instant.get().saturating_sub(self.base.get());
         u128::from(since_base) * u128::from(self.tick.parts()) + u128::from(self.phase)
     }
 
-    /// Returns the instant that is `units` units of `1 / parts` nanoseconds after `base`, rounded
-    /// up to a nanosecond. The result is at most the last possible instant.
+    /// Returns the instant that is `units` units after `base`, rounded up to a nanosecond. One unit
+    /// is `1 / parts` nanoseconds (see [`Tick::parts`]). The result is at most the last possible
+    /// instant.
     #[inline]
     fn unscaled(&self, units: u128) -> UnixNanos {
         let (nanos, part) = divided(units, self.tick.parts());
@@ -240,7 +242,8 @@ impl Shape {
     }
 }
 
-/// Ids of one worker number with consecutive stamps. No other run contains any of these stamps.
+/// Ids of one worker number with consecutive stamps (tick and sequence in one integer). No other
+/// run contains any of these stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(in crate::minting) steps: Steps,
