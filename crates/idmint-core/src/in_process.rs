@@ -152,7 +152,7 @@ pub enum InProcessError {
         format: String,
         /// The worker number.
         worker: u32,
-        /// The instant at which the first tick that may be used begins.
+        /// The beginning of the first tick in which the object may mint.
         start: UnixNanos,
         /// The time from now until `start`.
         wait: Duration,
@@ -259,7 +259,8 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        // No thread can still be in `next`, because `drop` has exclusive access.
+        // `drop` has exclusive access, so no thread can mint another id. The time that the session
+        // has reached is therefore final.
         self.claim.minted_below = self.session.reached();
     }
 }

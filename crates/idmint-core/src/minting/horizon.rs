@@ -16,7 +16,8 @@ pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
     pub(super) floor: Option<UnixNanos>,
     /// The instant at which this process must stop minting even if the horizon is later. From then
-    /// on, other nodes may assume that this process has ended. `None` if the slot is not leased.
+    /// on, other nodes may assume that this process has ended. `None` if the process does not lease
+    /// its slot (its place among all possible nodes).
     pub(super) deadline: Option<UnixNanos>,
     /// The clock time at which a session made the plan. The duration of the write is measured from
     /// this time. `None` if no session made the plan.
@@ -102,7 +103,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The length of the first reservation after a start.
+    /// The length of the first reservation of minting time after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
     /// Creates the reservation for a new session. No extension of the horizon reserves more than
@@ -121,8 +122,8 @@ impl Reservation {
         self.size
     }
 
-    /// Returns the time from the latest id, or from the clock if the clock is later, to the next
-    /// horizon.
+    /// Returns how far the next horizon, up to which ids may be minted, is after the latest id. If
+    /// the clock is later than the latest id, the result is counted from the clock.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

@@ -81,7 +81,7 @@ impl Minter {
     }
 
     /// Returns the worker numbers of the format on this node. Returns `None` for a random format,
-    /// or while the node has no slot.
+    /// or while the node has no slot (place among all possible nodes).
     pub fn lanes(&self) -> Option<Lanes> {
         self.sequenced()?.lanes()
     }

@@ -23,7 +23,7 @@ struct Digit {
 }
 
 impl RandomSpace {
-    /// Combines the random fields of a layout, which must have at least one.
+    /// Combines the random fields of a layout. The layout must have at least one random field.
     pub(super) fn of(layout: &Layout) -> RandomSpace {
         let fields = layout.fields_of(FieldKind::Random);
         let digits: Vec<Digit> = fields.rev().map(Digit::of).collect();

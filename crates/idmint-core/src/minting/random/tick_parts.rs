@@ -36,7 +36,8 @@ pub(super) struct TickPart {
 }
 
 impl TickParts {
-    /// Creates a record in which no part is taken. Parts are counted from the tick `base_tick`.
+    /// Creates a record of tick parts in which no part is taken. Parts are counted from the tick
+    /// `base_tick`.
     pub(super) fn from(base_tick: u128) -> TickParts {
         TickParts {
             base_tick,

@@ -71,7 +71,8 @@ impl SequencedFormat {
         &self.format
     }
 
-    /// Returns the worker numbers of the format on this node, or `None` while the node has no slot.
+    /// Returns the worker numbers of the format on this node, or `None` while the node has no slot
+    /// (place among all possible nodes).
     pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
         match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.clone()),
@@ -244,7 +245,7 @@ impl LeasedMinter {
         *current = Some(minter);
     }
 
-    /// Removes the current minter, so that new requests find none.
+    /// Removes the current minter, so that new requests find no minter.
     pub(super) fn end(&self) {
         let mut current = self.minter.lock().expect("no holder of this lock panics");
         self.current.store(ptr::null_mut(), Ordering::Relaxed);

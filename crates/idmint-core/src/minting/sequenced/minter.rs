@@ -81,7 +81,8 @@ pub(in crate::minting) struct Placement {
     shares: Shares,
     /// The instant from which all ids of the request may be sent.
     pub(in crate::minting) due: UnixNanos,
-    /// `true` if less than half of the time that the horizon reserves is left.
+    /// `true` if less than half of the reserved minting time is left, so that the horizon should be
+    /// raised.
     pub(in crate::minting) refill: bool,
 }
 
@@ -229,8 +230,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Reserves the ids of a request for which no lane has enough ids to send immediately. `due` is
-    /// the earliest instant at which a lane has enough ids.
+    /// Reserves the ids of a request for which no lane (worker number) has enough ids to send
+    /// immediately. `due` is the earliest instant at which a lane has enough ids.
     fn reserve_late(
         &self,
         due: UnixNanos,
@@ -246,8 +247,8 @@ impl SequencedMinter {
             return self.spread(request, moment, counters);
         }
         if due.since(moment.now) <= self.wait_max {
-            // Another thread may first reserve the stamps of the chosen lane. In that case, choose
-            // a lane again, at most once for each lane.
+            // Another thread may be faster and reserve the stamps of the chosen lane (worker
+            // number). In that case, choose a lane again, at most once for each lane.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(
@@ -295,7 +296,7 @@ impl SequencedMinter {
         self.counts_max[variant]
     }
 
-    /// Returns the sequencers of all lanes and variants.
+    /// Returns the sequencers of all lanes (worker numbers) and variants (layouts of the format).
     pub(in crate::minting) fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }

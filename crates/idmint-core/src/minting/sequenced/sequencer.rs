@@ -23,9 +23,10 @@ use crate::time::UnixNanos;
 pub(crate) struct Sequencer {
     line: StampLine,
     start: SessionStart,
-    /// The first stamp that this sequencer may hand out.
+    /// The first stamp (tick and sequence in one integer) that this sequencer may hand out.
     first: u64,
-    /// The first stamp that can never be handed out, because the format has ended by then.
+    /// The first stamp (tick and sequence in one integer) that can never be handed out, because the
+    /// format has ended by then.
     end: u64,
     /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
     lead_ticks: u64,
@@ -62,8 +63,8 @@ struct StampState {
     /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`,
     /// `loom_no_run_touches_an_excluded_tick`.
     ceiling: AtomicU64,
-    /// The stamp after which the horizon should be raised again. Ordering: Relaxed, because the
-    /// value is only a hint.
+    /// The stamp after which the horizon, up to which ids may be minted, should be raised again.
+    /// Ordering: Relaxed, because the value is only a hint.
     refill: AtomicU64,
 }
 
@@ -75,7 +76,8 @@ pub(crate) struct Grant {
     pub first: u64,
     /// The clock time before which the ids must not be sent.
     pub due: UnixNanos,
-    /// `true` if less than half of the time that the horizon reserves is left.
+    /// `true` if less than half of the reserved minting time is left, so that the horizon should be
+    /// raised.
     pub refill: bool,
 }
 
@@ -88,15 +90,17 @@ pub(crate) enum Shortage {
         /// The clock time from which the ids of the run could be sent.
         due: UnixNanos,
     },
-    /// The run is above the horizon, which must first be raised to `needed`.
+    /// The run is above the horizon, up to which ids may be minted. The horizon must first be
+    /// raised to `needed`.
     Horizon {
         /// The lowest horizon with which the run can be reserved.
         needed: UnixNanos,
     },
     /// The run would end after the last stamp that the format can mint.
     Ended,
-    /// The format has not begun yet. It begins with its first whole tick after a floor or after
-    /// `start_after`, and this tick is later than the start of the session.
+    /// The format has not begun yet. It begins with its first whole tick after a floor (a time
+    /// below which no node mints) or after `start_after`. This tick is later than the start of the
+    /// session.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -349,14 +353,15 @@ impl Sequencer {
             .max(self.floor(moment))
     }
 
-    /// Returns the first stamp of the tick that contains the moment.
+    /// Returns the first stamp of the tick that contains the clock time of `moment`.
     fn floor(&self, moment: &Moment) -> u64 {
         let tick = self.line.tick_at(moment.now);
         tick.saturating_mul(self.line.per_tick())
     }
 
-    /// Returns the clock time from which the ids of a run of `count` stamps could be sent. With
-    /// excluded ticks, the search stops at the first position whose wait exceeds `wait_max`.
+    /// Returns the clock time from which the ids of a run of `count` stamps could be sent. If ticks
+    /// are excluded, the search for such a run stops at the first position whose wait exceeds
+    /// `wait_max`.
     pub(in crate::minting) fn due_for(
         &self,
         count: u64,
