@@ -94,8 +94,8 @@ fn main() {
             in_tls,
         ),
     ];
-    // Wait, because a service starts minting at the next whole second. Until then, its ids are
-    // ahead of the clock.
+    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
+    // until the clock has caught up.
     thread::sleep(Duration::from_secs(3));
     for round in 0..=ROUNDS {
         subjects

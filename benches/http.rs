@@ -60,8 +60,8 @@ fn main() {
     let bare = bare_runtime.block_on(bare_axum());
     let idmint_runtime = single_thread_runtime(IDMINT);
     let idmint = idmint_runtime.block_on(serve_in(directory.path()));
-    // Wait, because a service starts minting at the next whole second. Until then, its ids are
-    // ahead of the clock.
+    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
+    // until the clock has caught up.
     thread::sleep(Duration::from_secs(3));
 
     let minted = Clients::new(idmint, ONE_ID).exchange_once().text();

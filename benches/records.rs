@@ -37,8 +37,8 @@ fn main() {
         .expect("a place on the disk of the build");
     let runtime = single_thread_runtime("idmint-serve");
     let idmint = runtime.block_on(serve_in(directory.path()));
-    // Wait, because a service starts minting at the next whole second. Until then, its ids are
-    // ahead of the clock.
+    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
+    // until the clock has caught up.
     thread::sleep(Duration::from_secs(3));
     let post = |path, body: &str| Clients::with_body(idmint, path, JSON, body);
     post("POST /ledgers", GENESIS).exchange_once();

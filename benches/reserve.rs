@@ -52,8 +52,8 @@ fn main() {
     }
     comparison.run("Reserving a run", ROUNDS);
 
-    // A lane of `payment` has 1 296 ids in a second. If all of them are taken, the next run must
-    // wait for the next second.
+    // A lane (worker number) of `payment` has 1 296 ids in a second. If all of them are taken, the
+    // next run must wait for the next second.
     let usual = &*service(&runtime, Duration::from_millis(5));
     let mut comparison = Comparison::new();
     let mut reserve = reservation(usual, "payment", 1);

@@ -1,5 +1,5 @@
 //! Measures how the figures depend on the size of batches, the number of connections, the number of
-//! lanes, and the format.
+//! lanes (worker numbers), and the format.
 
 use serde_json::Value;
 

@@ -14,7 +14,7 @@ const HEADING: &str = "\
 # Written by: UPDATE_INSTRUCTIONS=1 make instructions
 ";
 
-/// Instructions for one unit of work, by subject name.
+/// The number of instructions for one unit of work, by subject name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
 

@@ -45,7 +45,7 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// Returns the contents of one vector file.
+/// Returns the contents of one file of test vectors.
 pub fn file(name: &str) -> Value {
     let text = match name {
         "siq" => include_str!("../../../tests/vectors/siq.json"),
@@ -60,7 +60,7 @@ pub fn file(name: &str) -> Value {
     serde_json::from_str(text).expect("the vectors are JSON")
 }
 
-/// Returns every valid id of all files.
+/// Returns every valid id of all files of test vectors.
 pub fn valid() -> Vec<Valid> {
     let of = |name: &str, read: fn(&Value) -> Vec<Valid>| {
         rows(&file(name)["valid"]).iter().flat_map(read).collect()
@@ -80,7 +80,7 @@ pub fn valid() -> Vec<Valid> {
     files.into_iter().flatten().collect()
 }
 
-/// Returns every invalid text of all files.
+/// Returns every invalid text of all files of test vectors.
 pub fn unreadable() -> Vec<Unreadable> {
     [
         "siq",
@@ -245,7 +245,7 @@ fn conjunction(row: &Value) -> Valid {
     valid_of(row, &format, millis * 1_000_000, named, texts)
 }
 
-/// Returns the id of one event of a chain.
+/// Returns the id of one event, with its fields and its texts.
 fn event(event: &Value) -> Valid {
     let id = text(&event["event_id"]);
     let bits = u128::from_str_radix(&id, 16).expect("hexadecimal digits");

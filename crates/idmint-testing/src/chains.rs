@@ -17,7 +17,7 @@ pub struct Chain {
     pub outcome: Result<String, (u64, String)>,
 }
 
-/// Returns all chains of the vectors, the valid ones first.
+/// Returns all chains of events in the test vectors, the valid ones first.
 pub fn chains() -> Vec<Chain> {
     let vectors = file("evently");
     let valid = rows(&vectors["chains"]).iter().map(|chain| {

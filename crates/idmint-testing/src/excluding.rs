@@ -14,7 +14,7 @@ const LANES: u128 = 8;
 /// The result of [`mint_among_excluded_ids`].
 #[derive(Debug)]
 pub struct Excluded {
-    /// The number of ids of the other generator.
+    /// The number of excluded ids, which another generator has used.
     pub ids: usize,
     /// The number of ids that the service minted in the time span of the excluded ids.
     pub minted_among: usize,

@@ -312,8 +312,8 @@ impl Ids {
     }
 
     /// Returns the owner of this process's stocks and connections. In a forked child, creates a new
-    /// owner. The parent's threads, which do not exist in the child, may have held locks and
-    /// connections of the previous owner.
+    /// owner, because threads of the parent may have held locks and connections of the previous
+    /// owner. These threads do not exist in the child.
     fn owner_of_this_process(&self) -> Result<Arc<Owner>, IdsError> {
         let owner = self.owner.load_full();
         if owner.process == std::process::id() {

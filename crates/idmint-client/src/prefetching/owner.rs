@@ -70,7 +70,8 @@ impl Drop for Owner {
                 // async task.
                 runtime.shutdown_background();
             } else {
-                // The threads of this runtime exist only in the parent process.
+                // Do not drop the runtime in a forked child, because its threads exist only in the
+                // parent.
                 std::mem::forget(runtime);
             }
         }
