@@ -45,11 +45,12 @@ pub struct Anchor {
 
 /// A plan to store a new anchor, the first report of a conjunction.
 ///
-/// The plan stays valid while the two objects have no anchor at a time in `free`, and the rank of
-/// the new anchor is still one above the greatest rank within two seconds.
+/// The plan stays valid while the two objects have no anchor at a time in `free`. In addition, the
+/// rank of the new anchor must still be one above the greatest rank of their anchors within two
+/// seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
-    /// The name of the format.
+    /// The name of the id format.
     pub format: String,
     /// The two objects of the conjunction.
     pub pair: Pair,
@@ -105,7 +106,7 @@ impl Tca {
         Tca::at(report.tca())
     }
 
-    /// Converts an instant, rounding down to a microsecond.
+    /// Converts an instant to a time of closest approach, rounded down to a whole microsecond.
     ///
     /// # Panics
     /// Panics if the instant is 2^63 or more microseconds away from 1970, which is about 292 000

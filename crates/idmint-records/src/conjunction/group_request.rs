@@ -223,7 +223,7 @@ impl GroupRequest {
         GroupRequest { noted_rule, ..self }
     }
 
-    /// Returns the name of the format.
+    /// Returns the name of the id format.
     pub fn format(&self) -> &str {
         self.minter.format_name()
     }
@@ -374,9 +374,10 @@ impl GroupRequest {
     /// Decides whether a report joins an existing conjunction or begins a new one. `anchors` are
     /// the anchors of the pair around the report's times, in any order.
     ///
-    /// If the same report is decided again later, the decision is the same. Anchors that were added
-    /// in the meantime have a greater rank than older anchors within two seconds. A report that
-    /// takes its attached id creates the anchor of that id, and finds this anchor the next time.
+    /// If the same report is decided again later, the decision is the same. A newer anchor has a
+    /// greater rank than older anchors within two seconds, so the report still joins the older one.
+    /// A report that takes its attached id creates the anchor of that id, and finds this anchor the
+    /// next time.
     ///
     /// The exception is a report that joins the anchor of its attached id from more than one second
     /// away ([`NotedRule::named_reach`]). Once another anchor exists within one second, the report

@@ -69,7 +69,8 @@ impl GroupedMinter {
     /// object, and the second one for the secondary object.
     ///
     /// # Panics
-    /// Panics if the rule of the format is not grouped.
+    /// Panics if the rule of the format is not `Grouped`. Only the ids of a grouped format are
+    /// made from reports.
     pub fn new(format: Arc<Format>, pair_order: PairOrder) -> GroupedMinter {
         assert_eq!(
             format.rule,
@@ -209,12 +210,12 @@ impl GroupedMinter {
         self.id_of(&Report::new(tca.into(), pair.primary, pair.secondary)?)
     }
 
-    /// Returns the format.
+    /// Returns the id format.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// Returns the name of the format.
+    /// Returns the name of the id format.
     pub fn format_name(&self) -> &str {
         &self.format.name
     }

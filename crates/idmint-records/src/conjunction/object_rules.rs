@@ -27,7 +27,7 @@ pub struct ObjectRules {
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
     /// with a slash in between, such as `LEOLABS/48274`.
     designators: BTreeMap<String, u64>,
-    /// `true` if every designator gets a number.
+    /// `true` if a designator that has no number gets a hash as its number.
     accepts_all: bool,
 }
 

@@ -62,7 +62,7 @@ pub enum ReportError {
         role: Role,
         /// The catalogue number of the object.
         object: u64,
-        /// The name of the format.
+        /// The name of the id format.
         format: String,
         /// The greatest catalogue number that fits the format.
         most: u128,
@@ -72,7 +72,7 @@ pub enum ReportError {
     TcaTooEarly {
         /// The time of closest approach in the report.
         tca: UnixTime,
-        /// The name of the format.
+        /// The name of the id format.
         format: String,
         /// The epoch of the format, which is the first instant that an id of the format can
         /// represent.
@@ -83,7 +83,7 @@ pub enum ReportError {
     TcaTooLate {
         /// The time of closest approach in the report.
         tca: UnixTime,
-        /// The name of the format.
+        /// The name of the id format.
         format: String,
         /// The first instant that the format cannot represent or mint.
         ended: UnixTime,
@@ -96,7 +96,7 @@ pub enum ReportError {
     IdTooGreat {
         /// The id that the report would get.
         id: u128,
-        /// The name of the format.
+        /// The name of the id format.
         format: String,
         /// The bound `mint_below` of the format. Only smaller ids are minted.
         below: u128,

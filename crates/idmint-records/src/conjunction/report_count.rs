@@ -20,12 +20,11 @@ pub struct ReportCount {
     /// The number of reports that have joined the conjunction, or 0 if the conjunction was stored
     /// without a count.
     pub count: u64,
-    /// The first report of the conjunction. If `count` is 0, the reports before the count are not
-    /// known, and `first.at` is the time at which idmint noticed that the count was missing.
+    /// The first report that was counted. If `count` is 0, `first.at` is instead the time at which
+    /// idmint noticed that the conjunction has no count.
     pub first: Seen,
-    /// The last report of the conjunction. If a report was counted while a clock was set back, the
-    /// field `at` is the latest time at which any report arrived. If `count` is 0, it is the same
-    /// as in `first`.
+    /// The last report that was counted. Its field `at` is the latest arrival time of all these
+    /// reports, even if a clock was set back. If `count` is 0, `at` is the same as in `first`.
     pub last: Seen,
 }
 

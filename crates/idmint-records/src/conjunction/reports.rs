@@ -49,7 +49,7 @@ pub enum PlainKind {
 }
 
 /// The kind of the analysts' JSON reports on a service that stores conjunctions. Such a service
-/// also stores the ids that other originators gave.
+/// also stores the ids that other originators gave to the conjunctions.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
@@ -58,7 +58,7 @@ const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
 const SECONDARY_OF_ANALYSIS: &str = "secondary_object.norad_id";
 
 impl PlainKind {
-    /// Returns the name of the member with the attached id.
+    /// Returns the name of the JSON member with the id that the sender attached.
     const fn noted(self) -> &'static str {
         match self {
             PlainKind::Own => EVENT_ID_KEY,
@@ -155,7 +155,7 @@ pub enum ReportsError {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
         /// sent as a list.
         index: Option<usize>,
-        /// The member with the id.
+        /// The name of the JSON member with the attached id.
         member: &'static str,
         /// The id that the sender attached to the report, as text.
         text: String,
@@ -329,7 +329,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// Returns [`ReportsError::Message`] or [`ReportsError::Noted`] for the first report whose
-    /// attached id is not an id of the format.
+    /// attached id is not an id of the format. A message with two different ids of idmint is also
+    /// an error.
     pub fn sent_reports(
         &self,
         minter: &GroupedMinter,

@@ -83,9 +83,9 @@ impl ChainChecker {
 
     /// Checks the next event. It is a JSON object that includes its `eventId` and `timestamp`.
     ///
-    /// The checks are made in this order: the id is well formed, the event is well formed,
-    /// `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After an
-    /// error, the state of the checker is unchanged.
+    /// The errors are detected in this order: a malformed id, a malformed event, `ledger_mismatch`,
+    /// `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After an error, the state of the
+    /// checker is unchanged.
     ///
     /// # Errors
     /// Returns [`ChainError`] with one of these reasons, or with a reason from
@@ -261,8 +261,8 @@ const LINE_LEN_MAX: usize = 1024 * 1024;
 pub struct ChainLines {
     checker: ChainChecker,
     error: Option<ChainError>,
-    /// `true` if the steps in which the checksum of the first invalid event is computed should be
-    /// kept.
+    /// `true` if the verdict should contain the steps in which the checksum of the first invalid
+    /// event is computed.
     explains: bool,
     steps: Vec<ChecksumStep>,
     lines: u64,

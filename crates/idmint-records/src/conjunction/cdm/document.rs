@@ -76,7 +76,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// messages, only errors that concern the document as a whole are returned.
     pub fn read_by(rule: ReadRule<'_>, form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
         let bytes = source.as_ref();
-        // JSON is always in UTF-8 (RFC 8259).
+        // JSON is always in UTF-8 (RFC 8259), so only documents in the other forms are converted.
         let (decoded, origin) = match form {
             CdmForm::Kvn | CdmForm::Xml | CdmForm::Csv => transcode(bytes)?,
             CdmForm::SpaceTrack => (None, Origin::UTF_8),
@@ -107,7 +107,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     }
 
     /// Returns the number of messages, including those that were left out because they are invalid
-    /// or too many.
+    /// or beyond [`ReadRule::count_max`].
     pub fn count(&self) -> usize {
         self.count
     }

@@ -60,8 +60,8 @@ impl Message {
         &self.report
     }
 
-    /// Returns the version of the message. A message in a form without versions counts as version
-    /// 1.0.
+    /// Returns the version of the message. A message counts as version 1.0 if its form, such as
+    /// CSV, has no versions.
     pub fn version(&self) -> &CdmVersion {
         &self.version
     }
@@ -175,8 +175,8 @@ fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmErro
     CdmError::of(second.line, name, "another_id", message)
 }
 
-/// Returns an error if a message contains the same value twice. `known` is the earlier value with
-/// its line number, or `None` if the value was not read before.
+/// Checks that a value occurs only once in a message. `known` is the earlier value with its line
+/// number, or `None` if the value was not read before.
 fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), CdmError> {
     let Some((_, first)) = known else {
         return Ok(());

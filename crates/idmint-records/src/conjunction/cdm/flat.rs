@@ -59,9 +59,11 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The names of the values with an object's catalogue and catalogue number in space-track.org's
-/// class `cdm`. Rows of other kinds may have these values as well.
+/// The names of the values with each object's catalogue in space-track.org's class `cdm`. Rows of
+/// other kinds may have these values as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
+/// The names of the values with each object's catalogue number. They occur in the same rows as
+/// [`CATALOGS`].
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.
@@ -108,8 +110,8 @@ pub(super) enum Part {
 }
 
 impl FlatNames {
-    /// Returns the kind of a row whose values have the names `given`, or `None` if no name in
-    /// `given` is the name of an object.
+    /// Finds the kind of a row by the names `given` of its values. Returns `None` if no name in
+    /// `given` is a name for an object's designator, such as `SAT_1_ID`.
     pub(super) fn of<'n>(
         given: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<&'static FlatNames> {
@@ -149,9 +151,9 @@ impl FlatNames {
         ]
     }
 
-    /// Returns `true` if `name` is the name of an object in space-track.org's class `cdm` or
-    /// `cdm_public`, but not in this kind of rows. For example, `SAT_1_ID` belongs to `cdm_public`,
-    /// so a row of `cdm` must not have it.
+    /// Returns `true` if `name` is a name for an object's designator in space-track.org's class
+    /// `cdm` or `cdm_public`, but not in this kind of rows. For example, `SAT_1_ID` belongs to
+    /// `cdm_public`, so a row of `cdm` must not have it.
     pub(super) fn is_of_other_class(&self, name: &str) -> bool {
         let mut classes = KINDS[..2].iter();
         !self.names.objects.contains(&name)

@@ -1,4 +1,4 @@
-//! The forms in which a message can be written.
+//! The forms in which a Conjunction Data Message can be written, such as KVN and XML.
 
 use super::lines::without_bom;
 use super::transcoded::first_line_of_utf16;

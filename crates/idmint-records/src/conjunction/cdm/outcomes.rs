@@ -38,7 +38,8 @@ impl<'a> Outcomes<'a> {
         self.count
     }
 
-    /// Returns `true` if further messages are only counted.
+    /// Returns `true` once the maximum number of messages is reached. Further messages are only
+    /// counted.
     pub(super) fn are_full(&self) -> bool {
         self.count >= usize::try_from(self.rule.count_max).unwrap_or(usize::MAX)
     }

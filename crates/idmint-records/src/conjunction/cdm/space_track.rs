@@ -247,7 +247,7 @@ impl<'a> Rows<'a> {
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
             // CONJUNCTION_ID is optional. Ignore a value that is neither a string nor a whole
             // number, so that an unusual id of another originator does not refuse the message.
-            // Additional catalogue numbers were read earlier.
+            // The value of `Part::Number` was read before all other values.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(

@@ -42,7 +42,7 @@ enum Element {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaf {
     Comment,
-    /// A comment in the relative metadata of a message.
+    /// A comment in the relative metadata of a message, which is the section after the header.
     RelativeComment,
     ConjunctionId,
     Tca,
@@ -122,7 +122,7 @@ struct Open<'a> {
     /// The place to insert a comment with the id: at the beginning of the header.
     comment: Option<Insertion>,
     /// The place to insert a keyword with the id: after the comments at the beginning of the
-    /// relative metadata.
+    /// relative metadata, the section after the header.
     keyword: Option<Insertion>,
 }
 
@@ -150,7 +150,8 @@ struct Tree<'a> {
     /// The place to insert a keyword with the id in the relative metadata, a section of the
     /// message. `None` once an element other than a comment was read in this section.
     relative: Option<Insertion>,
-    /// The line number at which the current leaf element begins, and the text of the leaf so far.
+    /// The current leaf, which is an element whose text is needed: the line number at which the
+    /// leaf begins, and its text so far.
     leaf: (u64, String),
 }
 

@@ -167,7 +167,8 @@ impl AppendPlan {
     }
 }
 
-/// The end of a ledger's chain while the events of an append are added to it.
+/// The state of a ledger while the events of an append are added to it: the ledger, and the id and
+/// the timestamp of its last event.
 struct ChainEnd {
     ledger: LedgerId,
     previous: EventId,

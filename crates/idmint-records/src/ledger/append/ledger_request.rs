@@ -100,7 +100,7 @@ pub enum LedgerRequest {
         /// The mark that identifies the request if it is sent again, or `None` if the event has a
         /// timestamp instead.
         mark: Option<RequestMark>,
-        /// The part of an import that the event is, or `None` if the event is not imported.
+        /// Says which part of an import this event is. `None` if the event is not imported.
         import: Option<ImportPart>,
     },
     /// A request to append events to a ledger.
@@ -112,9 +112,9 @@ pub enum LedgerRequest {
         /// The id that the caller expects the ledger's last event to have. The request is refused
         /// if the last event has another id. With `None`, the id is not checked.
         expected_previous: Option<EventId>,
-        /// Identifies the request if it is sent again.
+        /// The mark that identifies the request if it is sent again.
         mark: RequestMark,
-        /// The part of an import that the events are, or `None` if the events are not imported.
+        /// Says which part of an import these events are. `None` if the events are not imported.
         import: Option<ImportPart>,
     },
 }
@@ -144,8 +144,8 @@ impl LedgerRequest {
         }
     }
 
-    /// Returns the part of an import that the request is, or `None` if the request does not belong
-    /// to an import.
+    /// Returns which part of an import this request is, or `None` if the request does not belong to
+    /// an import.
     pub fn import(&self) -> Option<ImportPart> {
         match self {
             LedgerRequest::Create { import, .. } | LedgerRequest::Append { import, .. } => *import,

@@ -40,8 +40,8 @@ impl Scanner<'_> {
         }
         let mut buffer = ryu_js::Buffer::new();
         let printed = buffer.format_finite(value);
-        // Integers up to 2^53 - 1 are written as they were read, except for `-0`, which becomes
-        // `0`. So if another integer changes, it is above that limit.
+        // An integer up to 2^53 - 1 is printed as it was written, except for `-0`, which is printed
+        // as `0`. So an integer that is printed differently is above that limit.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
             let written = clip(token.whole);
@@ -102,9 +102,10 @@ impl Token<'_> {
     /// Returns `true` if the number is certainly canonical already. Only its digits are checked,
     /// and its value is not computed.
     ///
-    /// Two different decimal numbers of at most 15 digits never become the same double. So no
-    /// shorter number than the written one has the same double, and ECMAScript prints the shortest
-    /// number. ECMAScript uses no exponent for numbers from 0.000001 to below 1e21.
+    /// ECMAScript prints the shortest decimal number that has the same double. Two different
+    /// numbers of at most 15 digits never have the same double, so the written number is the
+    /// shortest one unless it has needless zeros. ECMAScript uses no exponent for numbers from
+    /// 0.000001 to below 1e21.
     fn is_canonical(&self) -> bool {
         let Token {
             whole,

@@ -51,7 +51,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the byte after an item of an array or object. Returns `true` if this byte is `close`,
-    /// so the item is the last one, and `false` if it is a comma. `wanted` names both in errors.
+    /// so the item is the last one, and `false` if it is a comma. `wanted` describes the two bytes
+    /// in an error message.
     pub(in crate::ledger) fn is_last_item(
         &mut self,
         close: u8,

@@ -72,8 +72,8 @@ impl EventParts {
     pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
         self.form.content().iter().map(|member| {
             match &self.text[self.ranges[*member as usize].clone()] {
-                // An empty range means that the member is absent, because a value in canonical JSON
-                // is never empty. Only the text of a name can be empty.
+                // An empty text means that `meta` or `data` is absent, because canonical JSON is
+                // never empty. All other members are required, and a required text may be empty.
                 [] if matches!(member, Member::Meta | Member::Data) => b"null",
                 text => text,
             }

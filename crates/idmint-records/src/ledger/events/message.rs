@@ -61,17 +61,16 @@ pub(in crate::ledger) fn checksum_steps<'a>(
 /// The message of an event: its content and its time. Only the checksum of these bytes is kept.
 ///
 /// ```text
-/// ledger id of a first event  CRC-32C(content time)
-/// checksum of an event id     CRC-32C(content time ledger previous)
-///
-/// with an entity and a key    CRC-32C(content)
-///                             CRC-32C(content ledger time previous)
+/// checksum for    event with `entities`                 event with `entity` and `key`
+/// new ledger id   CRC-32C(content time)                 CRC-32C(content)
+/// event id        CRC-32C(content time ledger previous) CRC-32C(content ledger time previous)
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
-    /// The checksum that gives the id of a new ledger.
+    /// The checksum from which the ledger's id is made if this event is its first event. The
+    /// checksum in the event's own id continues from this value.
     crc: u32,
 }
 
