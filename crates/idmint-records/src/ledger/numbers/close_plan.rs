@@ -8,7 +8,7 @@ use crate::ledger::events::EventTime;
 /// A request to close a series of numbers. The series need not have given a number yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloseRequest {
-    /// The series.
+    /// The name of the series to close.
     pub series: SeriesName,
     /// The name of the caller, or `None` if it is unknown.
     pub by: Option<String>,

@@ -1,4 +1,4 @@
-//! A template with which numbers were written at an earlier start of a store.
+//! A template with which an earlier configuration wrote numbers as text.
 
 use std::fmt;
 
@@ -81,8 +81,9 @@ impl FormerTemplate {
         self.form()?.of(series.as_str())
     }
 
-    /// Applies the template to its pattern of series names. Returns `None` if the template has a
-    /// part that the pattern does not have, or needs a range of years that is not set.
+    /// Returns all texts that the template can write for series of its pattern. Returns `None` if
+    /// the template has a part that the pattern does not have, or needs a range of years that is
+    /// not set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

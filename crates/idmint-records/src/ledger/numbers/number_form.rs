@@ -37,7 +37,7 @@ impl Default for NumberForm {
 }
 
 impl NumberForm {
-    /// Writes a number.
+    /// Writes a number as text in this form.
     pub fn text(&self, number: u64) -> String {
         let NumberForm {
             before,
@@ -70,10 +70,11 @@ pub struct FormChange {
     pub series: SeriesName,
     /// The first number that is written in this form.
     pub from: u64,
-    /// The key of the request that got the number `from`. After a restore, `from` may be given a
-    /// second time, to another request and in another form. This key tells the two changes apart.
+    /// The hash of the idempotency key of the request that got the number `from`. After a restore,
+    /// `from` may be given a second time, to another request and in another form. The hash tells
+    /// the two changes apart.
     pub of: KeyHash,
-    /// The form.
+    /// The form in which the numbers are written.
     pub form: NumberForm,
 }
 

@@ -42,7 +42,7 @@ impl Default for NumberBounds {
 /// A request for the next numbers of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRequest {
-    /// The series. It begins when its first number is given.
+    /// The name of the series. A series begins when its first number is given.
     pub series: SeriesName,
     /// The number of requested numbers.
     pub count: NonZeroU32,
@@ -343,7 +343,8 @@ pub enum NumberRefusal {
         from: u64,
         /// The smallest number at which the series can continue.
         least: u64,
-        /// The number above the last one that the series can give.
+        /// The greatest number at which the series can continue. It is one above the last number
+        /// that the series can give.
         most: u64,
     },
 }
@@ -452,7 +453,7 @@ impl NumberPlan {
 
     /// Plans to begin a series again, because its first number was wrong. `head` is the last number
     /// of the series. `found` has the numbers of the request that got the wrong number, or is
-    /// `None` if the wrong number is void.
+    /// `None` if the wrong number is void or is not stored.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::NotCorrectable`] if the series has other numbers, or if the wrong

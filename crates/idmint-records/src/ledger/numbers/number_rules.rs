@@ -35,8 +35,8 @@ pub enum NumberKind {
 }
 
 /// The kind (`gapless` or `blocks`) for each pattern of series names. A store keeps the kinds that
-/// were configured at the last start, because the kind of a series cannot change after its first
-/// number.
+/// were configured when the service last started, because the kind of a series cannot change after
+/// its first number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberKinds(pub BTreeMap<String, String>);
 
@@ -68,7 +68,7 @@ pub struct NumberRule {
     pub kind: NumberKind,
     /// The template from which the text of a number is written.
     pub template: NumberTemplate,
-    /// The earlier templates, which are still read.
+    /// The earlier templates. Their texts can still be decoded, but are no longer written.
     pub former: Vec<NumberTemplate>,
     /// The method for check characters at the end of the text, or `None` for a text without them.
     pub check: Option<NumberCheck>,
@@ -124,9 +124,9 @@ struct RuleForms {
 pub struct NumberRulesError {
     /// The name of the rule.
     pub rule: String,
-    /// The invalid setting of the rule.
+    /// The name of the invalid setting of the rule, such as `pattern`.
     pub key: &'static str,
-    /// A text with two readings, if that is the reason.
+    /// The text that stands for two numbers, or `None` if the rules are refused for another reason.
     pub conflict: Option<Box<TextConflict>>,
     problem: String,
 }
@@ -170,7 +170,7 @@ impl FormerConflict {
      the name of the series, or change numbers.{rule}.{key}"
 )]
 pub struct SeriesRefusal {
-    /// The series.
+    /// The name of the series.
     pub series: SeriesName,
     /// The name of the rule.
     pub rule: String,
@@ -285,7 +285,8 @@ impl NumberRule {
         Err(self.refuse("periods", problem))
     }
 
-    /// Applies a template of this rule to its pattern.
+    /// Returns all texts that a template of this rule can write. `key` is the setting that contains
+    /// the template, for error messages.
     fn form(
         &self,
         key: &'static str,
@@ -352,7 +353,7 @@ impl RuleForms {
         })
     }
 
-    /// Returns the texts that this rule writes or has written.
+    /// Returns the texts of the current template and of the former templates.
     fn forms(&self) -> impl Iterator<Item = &TextForm> {
         std::iter::once(&self.current).chain(&self.former)
     }
@@ -415,8 +416,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // If the pattern has a star and the template lacks {series}, other code refuses or
-            // allows the rule, depending on the stored numbers.
+            // If the pattern has a star and the template lacks {series}, several series may write
+            // the same text. The store decides about such a rule, because it knows which series
+            // have numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {
@@ -467,8 +469,9 @@ impl NumberRules {
     /// written for the given numbers. Plain digits are not compared. For each earlier template,
     /// returns a text that stands for two numbers, or `None` if no such text exists.
     ///
-    /// `next` maps the name of a rule to the lowest next number of its series that have begun. These
-    /// series continue with their next numbers, even if the rule has a higher start.
+    /// `next` maps the name of a rule to the lowest number that a series of this rule gives next.
+    /// Only series that have begun count. They continue with their next numbers, even if the rule
+    /// has a higher start.
     pub fn conflicts_with(
         &self,
         former: &[(FormerTemplate, NumberBounds)],
@@ -478,7 +481,7 @@ impl NumberRules {
             let rule = &forms.rule;
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
-                // A new series begins at the start.
+                // The rule applies to several series, and a new series begins at the start.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };

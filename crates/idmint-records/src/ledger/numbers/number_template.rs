@@ -6,9 +6,9 @@ use super::number_plan::NumberBounds;
 use super::series_pattern::{SeriesPattern, YEAR, is_part_name};
 use super::text_field::{PartForm, TextField, Years};
 
-/// The maximum length of a template in bytes. The constant `WIDTH_MAX` next to it is the greatest
-/// width (minimum number of digits) that a template can ask for.
+/// The maximum length of a template in bytes.
 const LEN_MAX: usize = 128;
+/// The greatest width (minimum number of digits) that a template can ask for.
 const WIDTH_MAX: u8 = 19;
 
 /// A template for the text of a number, with placeholders for the number, and for the name of the
@@ -161,8 +161,8 @@ impl NumberTemplate {
         Ok(fields)
     }
 
-    /// Returns `true` if the template adds text to the number. Without added text, any program may
-    /// have written the number.
+    /// Returns `true` if the template adds text to the number. A number without added text could
+    /// come from any program.
     pub(super) fn has_text(&self) -> bool {
         self.0.len() > 1
     }

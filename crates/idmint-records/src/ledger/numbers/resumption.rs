@@ -38,20 +38,20 @@ impl ResumeRequest {
     ///
     /// # Errors
     /// Returns [`NumberRefusal::ResumesOutside`] if `from` is not above the last number, or is
-    /// neither within the bounds nor the number above the maximum.
+    /// neither within the bounds nor one above the greatest number of the series.
     pub fn plan(
         &self,
         head: Option<SeriesHead>,
         now: EventTime,
     ) -> Result<Option<NumberPlan>, NumberRefusal> {
         let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
-        // `from` is the next number, so no number is skipped. This check comes before the check of
+        // If `from` is the next number, no number is skipped. This check comes before the check of
         // the bounds, because the next number of an exhausted series is above its maximum.
         if self.from == least {
             return Ok(None);
         }
-        // Resuming at the number above the maximum skips all remaining numbers, so the series
-        // ends.
+        // An operator may continue at the number above the maximum. This skips all remaining
+        // numbers and so ends the series.
         let most = self.bounds.max.saturating_add(1);
         if !(least..=most).contains(&self.from) {
             return Err(NumberRefusal::ResumesOutside {

@@ -38,7 +38,7 @@ const MONTH: &str = "month";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesPattern {
     source: String,
-    /// The literals and the parts in the order of the name.
+    /// The fixed characters and the parts, in the order in which a name has them.
     fields: Vec<TextField>,
     /// The name of each part. A star has the name `*`.
     parts: Vec<String>,
@@ -154,7 +154,7 @@ impl SeriesPattern {
         self.fields.iter().map(within).collect()
     }
 
-    /// Returns the literals and the parts of the names.
+    /// Returns the fixed characters and the parts of the pattern, in the order of the name.
     pub(super) fn fields(&self) -> &[TextField] {
         &self.fields
     }

@@ -1,4 +1,4 @@
-//! The templates that were configured at each start of a store.
+//! The templates that were configured at each start of the service. A store keeps them.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use super::number_form::NumberForm;
 use super::number_rules::{NumberKind, NumberRules};
 use super::series_name::SeriesName;
 
-/// The templates of all series without gaps at one start.
+/// The templates for series without gaps that were configured at one start of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates that were configured at each start of a store, in the order of the starts.
+/// The templates that were configured at each start of the service, in the order of the starts.
 ///
 /// The first entry determines the form of the numbers that were given before the store kept a form
 /// for each number.
@@ -19,7 +19,7 @@ pub struct KeptTemplates(Vec<FormerTemplate>);
 pub struct TemplateHistory(Vec<KeptTemplates>);
 
 impl KeptTemplates {
-    /// Returns the templates of these rules.
+    /// Returns the templates of those rules that are for series without gaps.
     pub fn of_rules(rules: &NumberRules) -> KeptTemplates {
         let by_line = |template: &FormerTemplate| template.to_string();
         let gapless = rules
@@ -64,16 +64,17 @@ impl KeptTemplates {
 }
 
 impl TemplateHistory {
-    /// Parses the texts of all entries, which have ascending names. Returns `None` if a line is not
-    /// a template, for example because a later version has written it. Without that template, a
-    /// start could write earlier numbers in another way, so a store must refuse the history.
+    /// Parses the texts that [`to_texts`](TemplateHistory::to_texts) returns. Returns `None` if a
+    /// line is not a template, for example because a later version of idmint wrote it. A store must
+    /// refuse such a history, because earlier numbers could change their texts without the
+    /// template.
     pub fn from_texts(texts: &BTreeMap<String, String>) -> Option<TemplateHistory> {
         let entries = texts.values().map(|text| KeptTemplates::from_text(text));
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the entries as texts. The keys of the map are ascending numbers, in the order of the
-    /// entries. A text has one line for each template.
+    /// Returns the history as texts, one for each start that it contains. The keys of the map are
+    /// ascending numbers, in the order of the starts. A text has one line for each template.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries
@@ -81,12 +82,12 @@ impl TemplateHistory {
             .collect()
     }
 
-    /// Returns the templates of the first start, or `None` if no start has stored any.
+    /// Returns the oldest templates of the history, or `None` if the history is empty.
     pub fn first(&self) -> Option<&KeptTemplates> {
         self.0.first()
     }
 
-    /// Returns the templates of the last start, or `None` if no start has stored any.
+    /// Returns the latest templates of the history, or `None` if the history is empty.
     pub fn last(&self) -> Option<&KeptTemplates> {
         self.0.last()
     }
@@ -112,9 +113,10 @@ impl TemplateHistory {
         forms
     }
 
-    /// Returns the history after a start with these templates, or `None` if the last start had the
-    /// same templates. Earlier entries with the same templates are removed, except for the first
-    /// entry. So a configuration that changes back and forth does not fill the store.
+    /// Returns the history after one more start of the service, with these templates. Returns
+    /// `None` if the last start had the same templates. Earlier entries with the same templates are
+    /// removed, except for the first entry. So a configuration that changes back and forth does not
+    /// fill the store.
     pub fn after_start(&self, templates: &KeptTemplates) -> Option<TemplateHistory> {
         if self.last() == Some(templates) {
             return None;

@@ -1,4 +1,4 @@
-//! Automata that accept the texts of a template.
+//! Finite automata that accept the texts that a template can write.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};

@@ -15,13 +15,13 @@ use super::text_form::TextForm;
 /// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
-/// The maximum number of steps that two automata may have in common. A search keeps all of them,
-/// about 50 bytes each.
+/// The maximum number of steps that two automata may have in common. A search keeps all of these
+/// steps in memory, with about 50 bytes for each.
 const STEPS_MAX: usize = 2_000_000;
 
-/// The maximum number of texts and beginnings of texts that are compared one by one. They are
-/// compared only if the search finds no certain result, such as for two forms without a common
-/// order of parts.
+/// The maximum number of texts, including beginnings of texts, that are compared one by one. They
+/// are compared only if the search has no certain result. This happens, for example, if the two
+/// templates have the parts of the name in different orders.
 const TEXTS_MAX: usize = 5_000;
 
 /// A text that stands for two different numbers.
@@ -117,8 +117,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // Without streams (the parts of names to compare), the search finds any text that both
-    // templates write. Its two readings can be the same number.
+    // The search was too complex, or the two readings of the text that it found are the same number
+    // of the same series. So compare short texts of both templates one by one.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -248,8 +248,8 @@ struct Streams {
     /// For each stream (a part of the name, or the number), the index of the reading that is ahead,
     /// and the characters that only this reading has produced.
     ahead: Vec<(usize, String)>,
-    /// For each of the two readings, the number of parts of the name whose preceding fixed
-    /// characters are already in the streams.
+    /// For each of the two readings, the number of entries of [`Outputs::literals`] (the fixed
+    /// characters of the name) that are already in the streams.
     part_count: [usize; 2],
     /// For each of the two readings, `true` once its number has had a digit that is not a zero.
     has_number: [bool; 2],
@@ -297,7 +297,7 @@ impl Difference {
         is_short.then_some(Difference::Unknown(streams))
     }
 
-    /// Returns `true` if readings that end here are different.
+    /// Returns `true` if the two readings are different when the text ends here.
     fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
         match (self, outputs) {
             (Difference::Unknown(streams), Some(outputs)) => {
@@ -317,19 +317,20 @@ impl Difference {
 /// stream. The last stream has the digits of the number.
 #[derive(Debug, Clone)]
 struct Outputs {
-    /// The number of streams.
+    /// The number of streams, including the stream for the digits of the number.
     count: usize,
     /// The values of the parts of the name that do not depend on the text. Each value comes with
     /// the index of its stream.
     constants: Vec<(usize, String)>,
-    /// The index of the stream for each part.
+    /// For each part of the name, the index of the stream to which its characters go.
     streams: Vec<usize>,
     /// The fixed characters of the name before each part, and after the last part.
     literals: Vec<String>,
 }
 
 impl Streams {
-    /// Returns how two forms are compared, or `None` if readings of the same text by both forms
+    /// Returns how the readings of two forms of texts are converted to streams, in which they can
+    /// be compared. Returns `None` if they cannot be compared. Two readings of the same text then
     /// always count as different.
     ///
     /// If one form is for a single series, the parts of its name are compared with the parts of the
@@ -434,8 +435,9 @@ impl Outputs {
         }
     }
 
-    /// Returns the outputs for a form with the single series `only`. The name of this series is
-    /// split into the parts of the other form's pattern.
+    /// Returns the streams for a form with the single series `only`. The name of this series is
+    /// split into the parts of the other form's pattern. Returns `None` if this pattern does not
+    /// match the name.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -447,8 +449,8 @@ impl Outputs {
         })
     }
 
-    /// Returns the outputs with the whole name as one stream. Returns `None` if the texts do not
-    /// have the parts in the order of the name.
+    /// Returns the streams for a form if its whole name is one stream. Returns `None` if the texts
+    /// do not have the parts in the order of the name.
     fn of_name(form: &TextForm) -> Option<Outputs> {
         let part = |field: &TextField| match field {
             TextField::Part { part, .. } => Some(*part),
@@ -640,9 +642,9 @@ impl State {
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,
     known: HashSet<State>,
-    /// The states to visit next that have a difference.
+    /// The next states to visit in which the two readings are already different.
     different: VecDeque<usize>,
-    /// The other states to visit next.
+    /// The next states to visit in which no difference is known yet.
     others: VecDeque<usize>,
     /// `true` if the last call of `next` preferred a state in `others`. The next call then prefers
     /// a state in `different`.

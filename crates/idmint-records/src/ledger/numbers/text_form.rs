@@ -9,8 +9,9 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of readings (pairs of a series and a number) of one text. At most one reading
-/// belongs to a series of this rule. All other readings belong to series with a more specific rule.
+/// The maximum number of readings (pairs of a series and a number) that are tried for one text. At
+/// most one reading belongs to a series of this rule. All other readings belong to series with a
+/// more specific rule.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
@@ -28,7 +29,7 @@ pub(super) struct TextForm {
 }
 
 impl TextForm {
-    /// Applies a template to a pattern.
+    /// Returns all texts that a template can write for series of a pattern.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern has no part for a placeholder of the template, or if
