@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 use super::report::Report;
 use idmint_core::time::UnixTime;
 
-/// The maximum difference, in microseconds and inclusive, between the time of closest approach in a
-/// report and the anchor (first report) of the conjunction that the report joins.
+/// A report joins a conjunction if its time of closest approach is at most this many microseconds
+/// before or after the conjunction's anchor (the time in its first report).
 const REACH_MICROS: i64 = 1_000_000;
 
 /// The two space objects of a report. They are in the order of the report, or with the smaller

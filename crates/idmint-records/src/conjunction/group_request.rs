@@ -10,7 +10,7 @@ use super::grouped_minter::GroupedMinter;
 use super::report::ReportError;
 use super::sent_report::{NotedRule, SentReport};
 
-/// The result of grouping one report.
+/// The result of assigning one report to a conjunction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grouped {
     /// The id that the report gets.
@@ -35,11 +35,11 @@ pub struct Grouped {
 pub struct GroupRefusal {
     /// The index of the report in the request, from 0.
     pub index: usize,
-    /// The reason why the report cannot be grouped.
+    /// The reason why the report cannot be assigned to a conjunction.
     pub error: GroupError,
 }
 
-/// The reason why a report cannot be grouped.
+/// The reason why a report cannot be assigned to a conjunction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// No id can be made for the report.
@@ -209,7 +209,7 @@ impl GroupRequest {
         })
     }
 
-    /// Checks that a single report can be grouped.
+    /// Checks that a single report can be assigned to a conjunction.
     ///
     /// # Errors
     /// Returns [`GroupError`] if a request with this report would be refused.
@@ -334,8 +334,8 @@ impl GroupRequest {
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within one second. So the plan must not require that no other anchor
-                    // exists.
+                    // is within one second. So the plan requires only without `keep` that no other
+                    // anchor is there.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

@@ -157,9 +157,8 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of times from which `id` can have been made: a conjunction of the two
-    /// objects of `report` has this id if its anchor time is in the range. Returns `None` if the id
-    /// belongs to other objects or is never minted.
+    /// Returns the range of anchor times that give `id` to a conjunction of the two objects of
+    /// `report`. Returns `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;

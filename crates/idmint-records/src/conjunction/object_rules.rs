@@ -43,7 +43,7 @@ pub(super) enum ObjectFault {
     TooGreat,
 }
 
-/// The reason for [`ObjectFault::TooGreat`].
+/// The text of the error [`ObjectFault::TooGreat`], without the invalid value.
 pub(super) const TOO_GREAT: &str = "is greater than 18446744073709551615, the largest number in a report; \
                                     conjunction.designators can map it to a smaller one";
 

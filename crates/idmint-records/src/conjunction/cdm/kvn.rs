@@ -13,8 +13,8 @@ use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
 
-/// The keywords in the header of a message. A comment after one of these keywords belongs to the
-/// header as well.
+/// The keywords in the header of a message, except for the last one. A comment after one of these
+/// keywords belongs to the header as well.
 const HEADER: [&str; 4] = [
     "CLASSIFICATION",
     "CREATION_DATE",

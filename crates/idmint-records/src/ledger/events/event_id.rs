@@ -73,8 +73,8 @@ impl EventId {
         }
     }
 
-    /// Returns the `previous` id for the first event of a ledger. This id has the time and the
-    /// ledger of the event, and the checksum 0.
+    /// Returns the id that stands for the event before the first event of a ledger. It has the time
+    /// and the ledger of the first event, and the checksum 0.
     pub const fn before_genesis(genesis: EventTime, ledger: LedgerId) -> EventId {
         EventId::of_parts(genesis, 0, ledger)
     }

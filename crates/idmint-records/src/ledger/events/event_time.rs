@@ -28,7 +28,8 @@ const FRACTION_DIGITS_MAX: usize = 6;
 pub struct EventTime(u64);
 
 impl EventTime {
-    /// The last possible time. An id stores it in 64 bits, of which one is the sign.
+    /// The last possible time, in microseconds since 1970. An id stores a time in 64 bits, of which
+    /// one is the sign.
     const MICROS_MAX: u64 = i64::MAX.unsigned_abs();
 
     /// The beginning of 1970.

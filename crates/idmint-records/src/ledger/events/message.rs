@@ -94,7 +94,8 @@ impl Message {
         LedgerId::of_checksum(self.crc)
     }
 
-    /// Returns the `previous` id of this event if it is the first event of `ledger`.
+    /// Returns the id that stands for the previous event if this event is the first one of
+    /// `ledger`.
     pub(in crate::ledger) const fn before_genesis(self, ledger: LedgerId) -> EventId {
         match self.form {
             EventForm::Entities => EventId::before_genesis(self.time, ledger),

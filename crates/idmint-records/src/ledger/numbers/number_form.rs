@@ -80,7 +80,8 @@ pub struct FormChange {
 
 impl FormChange {
     /// Returns the form of a number according to `changes`, which are sorted by `from`. Returns
-    /// `None` if all changes are above the number, which was then given before forms were stored.
+    /// `None` if the number is below the first change. Such a number was given before forms were
+    /// stored.
     pub fn form_at(changes: &[FormChange], number: u64) -> Option<&NumberForm> {
         let after = changes.partition_point(|change| change.from <= number);
         changes[..after].last().map(|change| &change.form)

@@ -32,7 +32,7 @@ const WIDTH_MAX: u8 = 19;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberTemplate(Vec<Piece>);
 
-/// A piece of a template.
+/// A fixed text or a placeholder in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Literal(String),

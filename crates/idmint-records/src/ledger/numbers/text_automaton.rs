@@ -471,9 +471,9 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Returns all sequences of spans that lead to a name that matches none of the patterns. A
-    /// sequence has one span (the states before and after) for each part of the name. Each such
-    /// name belongs to exactly one sequence.
+    /// Splits the names with these fields that match no excluded pattern into groups, and returns
+    /// a sequence of spans for each group. A sequence has one span (the states before and after)
+    /// for each part of the name. Each name belongs to exactly one group.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }
@@ -547,7 +547,7 @@ impl Names {
     /// state before the span to one of the states after the span.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
-            // The text has two digits, but the name has all four.
+            // The text has only two digits of the year. The name has all four, so check these.
             let is_within = |year: &String| {
                 let end = self.after(span.from, year);
                 span.to.contains(&end)

@@ -636,8 +636,9 @@ impl State {
 
 /// The visited states of a search, each with the state before it and the character between them.
 ///
-/// The search is breadth-first, and alternates between states with a difference and all others.
-/// States with a difference are few, while the other states can be more than [`STATES_MAX`].
+/// The search is breadth-first, and alternates between the states with a difference and all other
+/// states. Otherwise it could visit [`STATES_MAX`] other states before it follows the states with a
+/// difference, which are few.
 #[derive(Default)]
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,

@@ -186,7 +186,7 @@ pub(super) fn splits<'t>(fields: &[TextField], text: &'t str, limit: usize) -> V
     search.found
 }
 
-/// A depth-first search for the splits of a text.
+/// A depth-first search for the ways to split a text into fields.
 struct Search<'f, 't> {
     fields: &'f [TextField],
     text: &'t str,
