@@ -11,7 +11,7 @@ use super::report::{Report, ReportError, Role};
 use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted, read_own};
 use idmint_core::id::Encoding;
 
-/// The reports of one text. Empty only if all reports were invalid and were left out.
+/// The reports of one text. The list is empty only if all reports were invalid and were left out.
 ///
 /// `B` is the type of the bytes of a document with messages. The bytes are not copied.
 #[derive(Debug)]

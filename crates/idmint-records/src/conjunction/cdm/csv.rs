@@ -198,7 +198,7 @@ struct Row<'a> {
     at: usize,
     /// The first [`COLUMNS_MAX`] cells, or `None` if a quote is not closed.
     cells: Option<Vec<Cell<'a>>>,
-    /// The number of all cells.
+    /// The number of cells in the row, including the cells beyond [`COLUMNS_MAX`].
     count: usize,
 }
 

@@ -277,7 +277,8 @@ impl<'a> Draft<'a> {
         ccsds: &str,
     ) -> Result<(), CdmError> {
         check_new(&self.tca, line, self.names.tca)?;
-        // Times in CCSDS messages are in UTC, and the only offset that they may have is `Z`.
+        // Times in CCSDS messages are in UTC. The only offset that they may have is `Z`, so refuse
+        // any other offset.
         let has_offset = ccsds
             .split_once('T')
             .is_some_and(|(_, time)| time.contains(['+', '-']));

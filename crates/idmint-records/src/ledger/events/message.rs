@@ -1,5 +1,5 @@
 //! The message of an event, which is the input of its checksum. It consists of the event and its
-//! time. For an event id, the ledger and the previous id are added.
+//! time. The checksum in an event id also covers the ledger and the previous id.
 
 use super::event_form::EventForm;
 use super::event_id::EventId;

@@ -87,7 +87,8 @@ impl SeriesPattern {
         is_valid.then_some(pattern)
     }
 
-    /// Adds a part such as `year`, `company` or `shop:north|south`.
+    /// Adds a part such as `year`, `company` or `shop:north|south` to the pattern. Returns `None`
+    /// if the part is not valid.
     fn add_part(&mut self, part: &str) -> Option<()> {
         let (name, form) = match part.split_once(':') {
             None if part == YEAR => (part, PartForm::Listed(vec!["####".to_owned()])),

@@ -465,7 +465,7 @@ impl Names {
             .fold(state, |state, letter| self.step(state, letter))
     }
 
-    /// Returns `true` if a name that ends in this state matches none of the patterns.
+    /// Returns `true` if a name that ends in this state matches no excluded pattern.
     fn is_final(&self, state: usize) -> bool {
         let mut nodes = self.states[state].iter();
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
@@ -497,8 +497,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // States that lead to the same state after the next fixed characters go into one
-                // span, because the rest of the name can be the same for all of them.
+                // Put states into one span if they lead to the same state after the next fixed
+                // characters. The rest of the name can then be the same for all of them.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);

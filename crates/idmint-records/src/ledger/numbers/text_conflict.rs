@@ -27,7 +27,7 @@ const TEXTS_MAX: usize = 5_000;
 /// A text that stands for two different numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextConflict {
-    /// The text.
+    /// The text that stands for both numbers.
     pub text: String,
     /// The two numbers that the text stands for. Each number comes with the name of its series, or
     /// with the pattern of the series if the text does not contain the name.
@@ -567,8 +567,8 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     texts
 }
 
-/// Returns the pairs of nodes, one of each automaton, from which both automata can accept the same
-/// rest of a text.
+/// Returns the pairs of nodes, one of each automaton, from which both automata can read the same
+/// characters up to the end of a text.
 ///
 /// # Errors
 /// Returns [`TooComplex`] if the automata have more than [`STEPS_MAX`] steps in common.
