@@ -20,7 +20,7 @@ pub enum OwnEngine {
     },
 }
 
-/// An operator's assertion that no id was ever issued for a time at or above an instant, the floor.
+/// An operator's assertion about the floor: no id was ever issued for this instant or a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// The operator asserts no floor.

@@ -115,7 +115,7 @@ impl FirstStart {
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
-    /// Compares `slots` and `formats` with the stored ones, and stores new formats.
+    /// Compares the number of slots and the formats with the stored ones, and stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written.
@@ -147,7 +147,7 @@ impl Restart {
         self.floor
     }
 
-    /// Compares `slots` and `formats` with the stored ones, and stores new formats.
+    /// Compares the number of slots and the formats with the stored ones, and stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written. No

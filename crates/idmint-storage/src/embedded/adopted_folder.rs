@@ -65,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept the horizon of any slot. The horizon is the time up to which the node may have
-        // minted ids, and no slot of the fleet will mint below it.
+        // Accept whichever slot the horizon file names. The horizon is the time up to which the
+        // node may have minted ids, and no slot of the fleet will mint below it.
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -83,8 +83,9 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // A node whose series are on hold is refused only before the adoption note exists. Once the
-        // note exists, no start can set a hold, so an adoption that has already begun may continue.
+        // Refuse a node whose series are on hold after a restore, so that they issue no numbers.
+        // Once an adoption note exists, no start can set a hold, so an adoption that has begun may
+        // continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \

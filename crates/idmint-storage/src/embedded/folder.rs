@@ -414,8 +414,8 @@ fn open_horizon(
 }
 
 /// Writes a new horizon file. Its horizon is the floor that the operator has set, or the horizon
-/// `found` if that is higher. The new file has no commit mark, so this start cannot detect that the
-/// last commits were lost.
+/// `found` if that is higher. The new file has no commit mark (number of the last commit), so this
+/// start cannot detect that the last commits were lost.
 fn written_anew(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -443,8 +443,8 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // An intact horizon file of another version is not lost, because a program of that version
-        // can read the file.
+        // A floor does not replace an intact horizon file of another version, because a program of
+        // that version can read the file.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -28,7 +28,7 @@ use crate::failure::{FailureKind, StoreError};
 use crate::files::CheckedFile;
 use idmint_core::time::UnixNanos;
 
-/// The file name of the note.
+/// The file name of the note that a restore leaves in the data folder.
 const NOTE_NAME: &str = "restored";
 
 /// The file names that are ignored when a restore checks that the folder is empty: the lock, the
@@ -64,7 +64,8 @@ pub(crate) enum RestoreError {
         /// The path of the folder.
         folder: PathBuf,
     },
-    /// A backup was restored, and the start has no floor.
+    /// A backup was restored to the folder, and the start was given no floor (time below which no
+    /// id is minted).
     #[error(
         "{} was restored from a backup, which does not show the latest ids: start once with --floor {floor}, or with \
          IDMINT_FLOOR={floor}", .folder.display()
@@ -75,7 +76,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The floor in the environment was made for an earlier restore.
+    /// The floor in the environment variable `IDMINT_FLOOR` is too low, because it was made for an
+    /// earlier restore.
     #[error(
         "IDMINT_FLOOR is {stated}, but the restore to {} needs {floor} or later: set IDMINT_FLOOR={floor}", .folder.display()
     )]
@@ -157,8 +159,8 @@ pub fn restore(dir: &Path, archive: &mut impl Read, floor: UnixNanos) -> Result<
     let unfinished = data_dir.database_path().with_extension("new");
     let restored = put_database(archive, &unfinished, &data_dir.database_path());
     if restored.is_err() {
-        // Remove the note last. If the removal of another file fails, the note stays, so the next
-        // start is refused.
+        // Remove the note of the restore last. If the removal of another file fails, the note
+        // stays, so the next start is refused.
         let is_removed = fs::remove_file(&unfinished)
             .map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true);
         if is_removed && data_dir.find().is_ok_and(|files| !files.has_database()) {
@@ -225,7 +227,7 @@ pub(super) struct RestoreNote {
 }
 
 impl RestoreNote {
-    /// Returns the note in this folder, which need not exist.
+    /// Returns a handle to the note of a restore in this folder. The note need not exist.
     pub(super) fn of(folder: &Path) -> RestoreNote {
         RestoreNote {
             folder: folder.to_owned(),
@@ -233,12 +235,12 @@ impl RestoreNote {
         }
     }
 
-    /// Returns the floor that a start on this folder may use.
+    /// Returns the floor (time below which no id is minted) that a start on this folder may use.
     ///
     /// A floor [of a restore](StatedFloor::OfARestore) may stay in the environment for months. A
-    /// later start must not use it again, because ids were issued above it. So it is used only
-    /// while the folder has a note and no horizon. The start that uses it writes a horizon and
-    /// removes the note.
+    /// later start must not use that floor again, because ids were issued above it. So the floor is
+    /// used only while the folder has a note and no horizon. The start that uses it writes a
+    /// horizon and removes the note.
     ///
     /// # Errors
     /// Returns [`RestoreError`] if the folder was restored and the floor is missing or too low, if

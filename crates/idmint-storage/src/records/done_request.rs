@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days by which the recorded request keys may be ahead of today, if all keys
-/// of later days have the same day. Keys further ahead were probably recorded by a wrong clock.
+/// The maximum number of days that a day may be ahead of today to be trusted, if it is the only
+/// later day with request keys. A day further ahead was probably recorded by a wrong clock.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.
@@ -78,10 +78,12 @@ pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventT
 /// Returns the earliest time at which to record a request key if the clock shows `now`. `days` are
 /// the days on which keys were recorded earlier, in ascending order.
 ///
-/// If the clock is behind these days, the result is the start of the latest one. On an earlier day,
-/// the key would already be among [the days to remove](days_to_forget) once the clock is corrected.
-/// A wrong clock may have recorded a day far in the future. So if the only day after today is more
-/// than a month ahead, the result is `now`. Otherwise all keys would be kept until that day.
+/// If the clock is behind the latest of these days, the result is the start of that day. A key
+/// under an earlier day could be [removed](days_to_forget) as soon as the clock is corrected.
+///
+/// However, a wrong clock may have recorded a day far in the future. So if only one day is after
+/// today, and it is more than 31 days ahead, the result is `now`. Otherwise all new keys would be
+/// recorded under that day and kept until then.
 pub(crate) fn recorded_min(days: &[WrittenDay], now: EventTime) -> EventTime {
     let today = WrittenDay::of(now);
     let later = &days[days.partition_point(|day| *day <= today)..];

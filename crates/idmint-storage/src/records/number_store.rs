@@ -149,16 +149,16 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Returns the templates for the texts of numbers that were configured at all starts. The
-    /// history is empty if no start has stored templates.
+    /// Returns the history of the templates for the texts of numbers: the templates that each start
+    /// has configured. The history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn templates(&self) -> Result<TemplateHistory, StoreError>;
 
-    /// Replaces the stored templates of all starts by `history`, if the stored templates are still
-    /// `before`. Returns `false` if another node has replaced them. The change is durable when this
-    /// method returns.
+    /// Replaces the stored history of the templates for the texts of numbers with `history`, if it
+    /// is still `before`. Returns `false` if another node has changed the stored history. The
+    /// change is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the templates are possibly not stored.
@@ -326,12 +326,13 @@ pub trait NumberStore {
         false
     }
 
-    /// Returns the range of the numbers that this template has written, or `None` if it has written
-    /// none. A number without a stored form may have been written by any template.
+    /// Returns the range of the numbers that this template has written as text, or `None` if it has
+    /// written no number. A number without a stored form (how it is written) may have been written
+    /// by any template.
     ///
-    /// In a shared store, another node may still use a template of the last start. Such a template
-    /// counts as having written all numbers within its bounds, if any series of its pattern has
-    /// numbers.
+    /// If several nodes share the store, another node may still use a template of the last start.
+    /// Such a template counts as having written all numbers within its bounds, if any series that
+    /// matches its pattern has numbers.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -366,8 +367,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the ranges of the numbers that a series may have written in this form. A number
-    /// without a stored form may have been written in any form.
+    /// Returns the ranges of the numbers that a series may have written in this form (how numbers
+    /// are written as text). A number without a stored form may have been written in any form.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -517,10 +518,8 @@ pub trait NumberStore {
     }
 }
 
-/// Returns the error for a text that the configured rules could write again. `earlier` says which
-/// series have written the text.
-/// Returns these bounds from the first number on. A series that began before its start was raised
-/// has lower numbers than its start.
+/// Returns these bounds, extended down to number 1. A series may have numbers below the configured
+/// start if it began before that start was raised.
 fn from_one(bounds: NumberBounds) -> NumberBounds {
     NumberBounds {
         start: bounds.start.min(NumberBounds::default().start),
@@ -532,12 +531,14 @@ fn every_series() -> SeriesPattern {
     SeriesPattern::from_text("*").expect("a star is a pattern")
 }
 
-/// `true` if the series has begun, and gets further numbers without gaps.
+/// `true` if the series is open, has numbers, and issues its numbers without gaps.
 fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     let is_gapless = rules.kind(&found.series) == NumberKind::Gapless;
     found.has_numbers() && found.closed.is_none() && is_gapless
 }
 
+/// Returns the error for a text that the configured rules could write again. `earlier` says which
+/// series have written the text.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [
@@ -580,7 +581,7 @@ pub struct TextChange {
     check: Option<NumberCheck>,
     /// The first few changed series, each with the first number that is written in the new form.
     series: Vec<(SeriesName, u64)>,
-    /// The number of all such series.
+    /// The number of all changed series, including those that `series` leaves out.
     count: usize,
 }
 
@@ -614,7 +615,7 @@ impl fmt::Display for TextChange {
 pub struct NumberRecord {
     /// The number itself.
     pub number: u64,
-    /// The numbers of the request that received this number.
+    /// All numbers that were issued to the request that received this number.
     pub given: GivenNumbers,
     /// The time and the reason of voiding the number, or `None` if the number is not void.
     pub void: Option<VoidedNumber>,

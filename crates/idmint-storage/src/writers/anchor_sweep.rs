@@ -1,5 +1,5 @@
 //! The sweep that removes old anchors, the first reports of conjunctions. The sweep runs once a day
-//! while the writer thread is idle, and checks up to 10 000 anchors at a time. If the thread is not
+//! while the writer thread is idle, and checks up to 2 000 anchors at a time. If the thread is not
 //! idle for a day, the sweep runs between its requests.
 //!
 //! The age of an anchor is judged by times that nodes have written. The anchor's time of closest

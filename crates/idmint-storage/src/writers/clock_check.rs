@@ -9,8 +9,9 @@ use idmint_core::time::Clock;
 /// fleet or an operator can notice that before records are lost.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
-/// Events are appended only if the clock is at most this far behind the fleet. All request keys of
-/// the last day are kept, so a clock that is a few hours behind would still be harmless.
+/// The maximum time by which the clock may be behind the fleet when events are appended. The limit
+/// leaves a margin, because all request keys of the last day are kept: a clock that is a few hours
+/// behind would still be harmless.
 const BEHIND_MAX: Duration = Duration::from_hours(1);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the

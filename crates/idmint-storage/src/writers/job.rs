@@ -53,7 +53,7 @@ struct Job<R: Request> {
 /// dropped.
 pub(super) type Caller<T> = oneshot::Sender<Result<T, RecordError>>;
 
-/// A job for any type of request.
+/// A job (a request and the caller that waits for it), for any type of request.
 pub(super) type AnyJob = Box<dyn Work>;
 
 /// Boxes a request with its caller, so that requests of all types can wait in the same queue.
@@ -124,8 +124,8 @@ impl<R: Request> Work for Job<R> {
     }
 }
 
-/// A job whose request was decided. The outcome is sent to the caller once all plans that the
-/// outcome depends on are durable.
+/// A job (a request and the caller that waits for it) with its outcome. The outcome is sent to the
+/// caller once all plans that it depends on are durable.
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,

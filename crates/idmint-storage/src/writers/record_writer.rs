@@ -211,9 +211,9 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Replies to the jobs that need no write, and refuses the jobs that do. If the refusal is
-    /// [`RecordError::Unknown`], only granted jobs get their outcome. If the store has an obstacle
-    /// other than a full disk, refuses all jobs without reading the store.
+    /// Replies to the jobs (queued requests) that need no write, and refuses the jobs that do. If
+    /// the refusal is [`RecordError::Unknown`], only granted jobs get their outcome. If the store
+    /// has an obstacle other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
         let obstacle = self.records.obstacle();
         if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {
@@ -223,7 +223,7 @@ impl RecordWriter {
         round::answer_without_writing(&*self.records, self.times(), jobs, refusal);
     }
 
-    /// Decides on the jobs, writes their plans, and sends the replies.
+    /// Decides on the jobs (queued requests), writes the planned records, and sends the replies.
     ///
     /// If another writer changed the records first, the jobs that got no reply yet are decided
     /// again. The outcomes that callers have already received stay valid.

@@ -41,7 +41,8 @@ const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 pub struct RecordWriterHandle {
     records: Records,
     clock: Arc<Clock>,
-    /// The time for which anchors are kept at least, or `None` if they are kept forever.
+    /// The minimum time for which anchors (first reports of conjunctions) are kept, or `None` if
+    /// they are kept forever.
     retention: Option<Duration>,
     /// The report counts that are not stored yet.
     report_counts: Arc<ReportTallies>,
@@ -121,8 +122,8 @@ impl RecordWriterHandle {
     /// are reported.
     ///
     /// # Errors
-    /// Returns the [`RecordError`] that explains why no events can be appended. Records can still
-    /// be read, and earlier appends can be replayed, unless the store is unusable.
+    /// Returns the [`RecordError`] that explains why no events can be appended. Unless the store is
+    /// unusable, records can still be read, and a repeated request still gets its earlier outcome.
     pub fn can_append(&self) -> Result<(), RecordError> {
         self.can_issue_numbers()?;
         check_append_clock(&self.clock).map_err(RecordError::Clock)
@@ -281,8 +282,8 @@ impl RecordWriterHandle {
         Ok(grouped)
     }
 
-    /// `true` if a sweep may soon remove an anchor with this time of closest approach, unless a new
-    /// report is counted.
+    /// `true` if the sweep that removes old anchors may soon remove an anchor with this time of
+    /// closest approach. A new report that is counted prevents the removal.
     fn may_be_swept(&self, anchor: Tca) -> bool {
         self.retention.is_some_and(|retention| {
             let soon = self.clock.now().after(CLOCKS_APART_MAX);

@@ -41,7 +41,7 @@ struct Gathered {
     /// The report counts that are being written to the store. It is unknown whether they are
     /// already stored.
     writing: HashMap<AnchorKey, ReportCount>,
-    /// The number of writes that have begun.
+    /// The number of writes of report counts to the store that have begun.
     writes: u64,
 }
 

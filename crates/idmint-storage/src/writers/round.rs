@@ -50,8 +50,8 @@ pub(super) struct Decided {
     pub(super) replies: Vec<Reply>,
 }
 
-/// The times to record in new records. If the clock cannot be right, a time is an error with the
-/// reason.
+/// The times to record in new records. A time is an error with the reason if the clock is certainly
+/// wrong.
 #[derive(Debug)]
 pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.
@@ -63,7 +63,7 @@ pub(super) struct RoundTimes<'a> {
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
-/// Makes plans for the jobs, based on the stored records.
+/// Decides which records to write for the jobs (queued requests), based on the stored records.
 pub(super) fn decide(
     records: &dyn RecordStore,
     times: RoundTimes<'_>,
@@ -129,7 +129,7 @@ fn known_requests(
 }
 
 /// Returns the numbers that were issued earlier to the request keys of these jobs. Returns `None`
-/// if reading the numbers of all keys at once fails.
+/// if reading the numbers of all keys at once fails. Each job then looks up its own key.
 fn known_numbers(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -148,7 +148,7 @@ fn known_numbers(
     )
 }
 
-/// The decisions made so far on the requests of one transaction.
+/// The decisions made so far on the requests of one round, which are written together.
 pub(super) struct Round<'a> {
     records: &'a dyn RecordStore,
     /// The earlier requests with the same keys as the requests of this round, or `None` if reading
@@ -269,8 +269,9 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the time to record for the request, and its ledger. The id of a new ledger may
-    /// depend on the time. In this case, the time is advanced until no ledger has the id yet.
+    /// Returns the time to record for the request, and the ledger of the request. The id of a new
+    /// ledger may depend on the time. If a ledger with that id exists already, a later time is
+    /// used.
     fn time_and_ledger(
         &mut self,
         request: &LedgerRequest,
@@ -285,7 +286,8 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the earliest time at which to record an append if the clock shows `now`.
+    /// Returns the earliest time at which to record an append if the clock shows `now`. The result
+    /// is later than `now` if earlier request keys show that the clock is behind.
     fn recorded_min(&self, now: EventTime) -> Result<EventTime, RecordError> {
         let days = match self.times.earlier_days.get() {
             Some(days) => days,

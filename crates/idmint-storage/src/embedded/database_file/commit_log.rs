@@ -179,8 +179,8 @@ impl CommitLog {
     /// Returns any error of the disk.
     pub(in crate::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
-        // If the log was not written since it was opened, no note about synced commits is needed.
-        // Writing a note could fail on a full disk.
+        // A note about synced commits is needed only if the log was written since it was opened.
+        // Avoid a needless note, because writing it could fail on a full disk.
         if self.filled > self.first {
             self.note(self.first, number)
         } else {

@@ -113,9 +113,9 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Checks whether the commit slot that is not current has the later transaction. If so, returns the
-/// byte that makes this slot current when it is written at [`SLOT_CHOICE_AT`]. Otherwise returns
-/// `None`.
+/// Compares the engine's two commit slots, one of which is current. If the other slot has the later
+/// transaction, returns the byte to write at [`SLOT_CHOICE_AT`] to make that slot current.
+/// Otherwise returns `None`.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);

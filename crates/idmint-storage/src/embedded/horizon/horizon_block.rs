@@ -31,15 +31,15 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 /// The content of one intact copy of the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HorizonRecord {
-    /// The slot to which the horizon applies.
+    /// The slot (place of the node among all nodes) to which the horizon applies.
     pub(crate) slot: u32,
     /// The number of the pass that wrote this copy. A pass overwrites both copies, so both have the
     /// same number once the pass is complete.
     pub(crate) sequence: u64,
     /// The horizon: the first instant for which no ids are reserved.
     pub(crate) horizon: UnixNanos,
-    /// The floor: the time from which the node began to mint. Ids in the tick (time unit of a
-    /// format) that contains the floor may have been issued before.
+    /// The floor: the time from which the node began to mint. Earlier ids may exist, even ids in
+    /// the tick (time unit of a format) that contains the floor.
     pub(crate) floor: Option<UnixNanos>,
     /// `true` once the database next to the horizon file was created. If the database is missing
     /// later, it was lost.
@@ -68,13 +68,13 @@ pub(crate) enum CopyFault {
     /// decoded.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
-    /// This copy is intact, but out of date. A later pass wrote this copy first and the other copy
-    /// second, and only the second write is on disk.
+    /// This copy is intact, but out of date. A later pass (write of both copies) began with this
+    /// copy, but only its second write, to the other copy, is on disk.
     #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
-        /// The number of the pass that should have written the copy.
+        /// The number of the pass (write of both copies) that should have written this copy.
         expected: u64,
-        /// The number of the pass that wrote the copy.
+        /// The number of the earlier pass that wrote this copy.
         found: u64,
     },
 }

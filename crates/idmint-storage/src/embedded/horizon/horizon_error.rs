@@ -36,7 +36,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// The file belongs to another slot, and was not changed.
+    /// The file is the horizon of another slot (place of a node) than the configured one. The file
+    /// was not changed.
     #[error(
         "{} is the horizon of slot {kept}, but slot {asked} is configured; set worker.slot = {kept}, use another \
          storage.data_dir, or start with --floor and an instant at or above which slot {asked} never issued an id",

@@ -81,7 +81,7 @@ impl fmt::Display for Damage {
 pub(crate) struct HorizonFile<F = File> {
     path: PathBuf,
     file: F,
-    /// The content of both copies, unless the file is poisoned.
+    /// The content of both copies of the horizon, unless a write has failed.
     newest: HorizonRecord,
     is_poisoned: bool,
 }
@@ -174,10 +174,10 @@ impl HorizonFile {
 impl<F: BlockFile> HorizonFile<F> {
     /// Reads the horizon of `slot` from `file`. `path` is only used in errors.
     ///
-    /// One intact copy is enough. If both are intact, the copy of the later pass is used. A bad
-    /// copy is repaired and reported. An interrupted pass is completed, and is not reported as
-    /// damage. Both copies are always written again, so that both are on disk when this function
-    /// returns.
+    /// One intact copy is enough. If both are intact, the copy of the later pass (write of both
+    /// copies) is used. A bad copy is repaired and reported. An interrupted pass is completed, and
+    /// is not reported as damage. Both copies are always written again, so that both are on disk
+    /// when this function returns.
     ///
     /// # Errors
     /// Returns [`HorizonError::BothCopiesDamaged`],
@@ -408,16 +408,16 @@ fn choose_copy(
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
-        // The newest pass has written its first copy only, because a crash interrupted it. This is
-        // no damage, because a crash can happen at any time.
+        // A crash interrupted the newest pass (write of both copies) after its first copy. Report
+        // no damage, because both copies are intact.
         return Ok(Choice {
             newest: newer,
             write_first: newer_copy,
             damage: None,
         });
     }
-    // The latest pass has written both copies, and the sync of its first copy reported success. But
-    // this first copy still has the content of an earlier pass, so its write was lost.
+    // The newest pass has written its second copy, so the sync of its first copy had reported
+    // success. But the first copy still has the content of an earlier pass, so that write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,
@@ -467,7 +467,7 @@ fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, Co
     }
 }
 
-/// Returns the two copies of the horizon in the order in which pass number `sequence` writes them.
+/// Returns the order in which pass number `sequence` overwrites the two copies of the horizon.
 /// Passes with even numbers begin with copy A, and all others with copy B.
 fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     if sequence.is_multiple_of(2) {
@@ -477,8 +477,8 @@ fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     }
 }
 
-/// Returns the number of the next pass after pass `sequence` that writes `copy` before the other
-/// copy.
+/// Returns the number of the first pass after pass `sequence` that begins with `copy`. Each pass
+/// overwrites both copies of the horizon.
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
     if writing_order(next)[0] == copy {

@@ -290,8 +290,8 @@ impl State {
         self.operations += 1;
         match &mut self.plan {
             Some((0, Fault::Full)) => {
-                // The disk is full from now on, so each later write checks whether it needs a new
-                // block.
+                // End the plan. The disk stays full until the test makes room, so each write checks
+                // whether it needs a new block.
                 self.plan = None;
                 self.is_full = true;
                 None

@@ -11,9 +11,9 @@ use crate::records::{LedgerStore, LedgerSummary, StoredAppend};
 use idmint_records::ledger::{Entry, EventId, Head, LedgerId, Link};
 
 /// Maps a ledger and the id of an event to the row of events that ends with that event. A row
-/// contains an append, or one chunk of a long append. Long appends are split because the engine
-/// always reads whole rows. Otherwise, reading a single event or a list of ledgers could cost as
-/// much as reading the longest append.
+/// contains an append (events that were written together), or one chunk of a long append. Long
+/// appends are split because the engine always reads whole rows. Otherwise, reading a single event
+/// or a list of ledgers could cost as much as reading the longest append.
 pub(super) const APPENDS: TableDefinition<'_, append_row::AppendName, &[u8]> =
     TableDefinition::new("appends");
 
@@ -172,8 +172,8 @@ fn summary_of(appends: &Appends, ledger: LedgerId) -> Result<Option<LedgerSummar
     }))
 }
 
-/// Returns the rows of a ledger whose last event comes after the event `after`. Returns all rows of
-/// the ledger if `after` is `None`.
+/// Returns the rows of a ledger that end after the event `after`, or all rows of the ledger if
+/// `after` is `None`.
 fn rows_behind(
     appends: &Appends,
     ledger: LedgerId,

@@ -60,8 +60,8 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
     let _copying = database.begin_copy();
     database.attempt(|engine| {
         // Store the number of the last commit in the copy, so that the copy continues the
-        // numbering. If someone later replaces the restored copy by an even older file, its lower
-        // commit number reveals that.
+        // numbering. If someone later replaces the restored copy by an even older file, the lower
+        // commit number of that file reveals the replacement.
         let last = engine.last_commit()?;
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {

@@ -24,8 +24,9 @@ use crate::failure::{FailureKind, StoreError};
 /// The cache size of the engine: 32 MiB.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// The length of the log in blocks. The log has 2 MiB, enough for about 12 000 appends. Its content
-/// is written again at every start.
+/// The length of the log in blocks. The log has 2 MiB, enough for about 12 000 appends of one event
+/// if they share commits. A commit takes at least one block. The content of the log is written
+/// again at every start.
 pub(in crate::embedded) const LOG_LEN: u32 = 512;
 
 /// The error of a database that cannot be used.
@@ -111,8 +112,8 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// Locked for writing by a copy of the whole database, and for reading by threads that close
-    /// the engine. A thread that needs both locks must lock this one before `engine`.
+    /// Locked for writing by a thread that copies the whole database, and for reading by threads
+    /// that close the engine. A thread that needs both locks must lock this one before `engine`.
     copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.
@@ -538,8 +539,8 @@ fn is_about_the_bytes(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the error of type `E` inside this I/O error, or `None` if this crate has not wrapped
-/// such an error in it.
+/// Returns the error of type `E` that is wrapped in this I/O error, or `None` if the I/O error does
+/// not contain one.
 fn reason<E: std::error::Error + Clone + 'static>(error: &io::Error) -> Option<E> {
     error.get_ref()?.downcast_ref().cloned()
 }

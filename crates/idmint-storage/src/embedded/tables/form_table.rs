@@ -22,9 +22,9 @@ pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form that was stored with a number, which is the rule for writing the number as
-    /// text. The read uses the open write transaction, so that the response to a repeated request
-    /// need not wait until earlier commits are in the tables.
+    /// Returns the form (how a number is written as text) that applies to a number. The read uses
+    /// the open write transaction, so that the response to a repeated request need not wait until
+    /// earlier commits are in the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -64,8 +64,9 @@ impl RecordTables {
     }
 }
 
-/// Returns the changes of form that must be stored together with these plans. A change is needed
-/// where a plan writes its numbers in another form than the number before them.
+/// Returns the changes of form (how numbers are written as text) to store together with these
+/// plans. A change is stored if a plan writes its numbers in another form than the number before
+/// them.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -91,8 +92,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the stored forms of the numbers `wrong`, which a caller has corrected. Only the first
-/// number of a series can be corrected.
+/// Removes the stored forms (how numbers are written as text) of the numbers `wrong`, which a
+/// caller has corrected. Only the first number of a series can be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
@@ -104,8 +105,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the last change of form at or below a number of a series, or `None` if no form was
-/// stored up to this number.
+/// Returns the last change of form (how numbers are written as text) at or below a number of a
+/// series, or `None` if no form was stored up to this number.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

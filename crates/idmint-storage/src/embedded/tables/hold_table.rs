@@ -23,9 +23,9 @@ const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
-/// Sets a hold, so that no series issues numbers, because acknowledged numbers may be missing. If a
-/// hold with this floor was set before, it stays unchanged, whether it is still in force or has
-/// ended.
+/// Sets a hold after a restore: no series issues numbers, because acknowledged numbers may be
+/// missing. If a hold with this floor was set before, it stays unchanged, whether it is still in
+/// force or has ended.
 ///
 /// # Errors
 /// Returns [`DatabaseError`] if the hold is possibly not durable.
@@ -74,8 +74,8 @@ impl RecordTables {
     }
 }
 
-/// `true` if a hold was set and was not ended for all series at once. Some series may then still
-/// issue no numbers.
+/// `true` if a hold was set after a restore, and was not ended for all series at once. Some series
+/// may then still be on hold and issue no numbers.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);

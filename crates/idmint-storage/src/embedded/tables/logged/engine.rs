@@ -261,12 +261,12 @@ impl Engine {
         Ok(true)
     }
 
-    /// Adds the pending commits, which are only in the log, to the tables. The callers of these
-    /// commits have already received the acknowledgement.
+    /// Adds the pending commits, which are only in the log, to the open transaction of the tables,
+    /// and commits that transaction if it is large. The pending commits were already acknowledged.
     ///
     /// # Errors
     /// Returns the error that the tables reported. Later calls return this error as well, because a
-    /// reader must not see the data without these commits.
+    /// reader must not see the data without the commits in the log.
     pub(in crate::embedded::tables) fn apply_pending(&self) -> Result<(), redb::Error> {
         let mut pending = self.pending()?;
         if pending.waits() {
@@ -385,7 +385,8 @@ impl<'a> Writing<'a> {
         self.commit_as(last)
     }
 
-    /// Does the same as [`commit`](Self::commit), and sets the number of the last commit.
+    /// Commits the transaction and syncs the tables, like [`commit`](Self::commit). Stores `number`
+    /// as the number of the last commit.
     pub(in crate::embedded::tables) fn commit_as(self, number: u64) -> Result<(), redb::Error> {
         self.sync(number).map(drop)
     }

@@ -276,7 +276,7 @@ enum Row<'a> {
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
     Close(number_rows::NumberName<'a>, &'a [u8]),
-    /// An append, with its request if the request has a key.
+    /// An append (events that were written together), and its request if it has an idempotency key.
     Append(append_row::AppendName, &'a [u8], Option<DoneRequest>),
     Anchor(anchor_row::Name<'a>, &'a [u8]),
 }

@@ -23,7 +23,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct Rows {
     open: Option<Box<WriteTransaction>>,
-    /// The number of bytes of log rows that were added to the open transaction.
+    /// The number of bytes in the log whose rows were added to the open transaction.
     taken: usize,
     /// The rows in the log that were not added to the open transaction yet.
     waiting: Vec<u8>,
@@ -41,7 +41,7 @@ impl Pending {
     ///
     /// # Errors
     /// Returns the error that the tables reported. Later calls return this error as well, because a
-    /// reader must not see the data without these commits.
+    /// reader must not see the data without the commits in the log.
     pub(super) fn take(
         &mut self,
         engine: &redb::Database,

@@ -19,8 +19,8 @@ use idmint_records::ledger::{
     AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
-/// Returns `true` if all plans may be written in this order, based on the data that the transaction
-/// reads.
+/// Returns `true` if all plans (decisions to write records) may be written in this order, based on
+/// the data that the transaction reads.
 pub(in crate::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
