@@ -1,5 +1,6 @@
 //! The trait for reserving time in which sequenced ids may be minted. A single node raises its
-//! horizon on disk, and a node of a fleet renews the lease of its slot.
+//! horizon (end of the reserved time) on disk, and a node of a fleet renews the lease of its slot
+//! (place among the nodes).
 
 use std::fmt::Debug;
 use std::pin::Pin;

@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An inclusive range of slots, written like `0-15`. The first slot is not above the last one.
+/// An inclusive range of slots (places for running nodes), written like `0-15`. The first slot is
+/// not above the last one.
 ///
 /// ```
 /// use idmint_storage::SlotRange;
@@ -22,8 +23,8 @@ pub struct SlotRange {
     last: u32,
 }
 
-/// The slots that one coordinator hands out to nodes. Each slot is below the number of slots in the
-/// namespace.
+/// The slots (places for running nodes) that one coordinator hands out. Each slot is below the
+/// number of slots in the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShare {
     slots: NonZeroU32,

@@ -141,8 +141,8 @@ impl Restart {
         self.horizon
     }
 
-    /// Returns the floor with which the store was created. The floor is the clock reading at the
-    /// first start, or a floor that an operator has set.
+    /// Returns the floor: the time from which the node began to mint. The floor is the clock
+    /// reading at the first start, or a time that an operator has set.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }

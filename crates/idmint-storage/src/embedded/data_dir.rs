@@ -74,8 +74,8 @@ impl DataDir {
     /// Locks the folder, and creates it if it is missing. Checks that a file in it can be written
     /// and synced.
     ///
-    /// A full disk is accepted if the folder already has a horizon, because raising the horizon
-    /// needs no additional space.
+    /// A full disk is accepted if the folder already has a horizon file, because overwriting that
+    /// file needs no additional space.
     ///
     /// # Errors
     /// Returns [`DataDirError::Locked`] if another process holds the lock, and

@@ -159,8 +159,8 @@ pub(crate) fn create_folder(system: &impl FileSystem, path: &Path) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && system.is_folder(path) => {}
         done => done?,
     }
-    // Sync the parent folder. If a power loss removed the new folder, the horizon in it would be
-    // lost, and the next start would look like a first start.
+    // Sync the parent folder. If a power loss removed the new folder, the horizon file in it would
+    // be lost, and the next start would look like a first start.
     system.sync_folder(above)
 }
 

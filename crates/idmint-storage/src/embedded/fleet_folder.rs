@@ -25,7 +25,7 @@ use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
 /// The file name prefix of high-water files. In such a file, a fleet node stores the floor and the
-/// horizons that its coordinator (etcd) has acknowledged.
+/// horizons (times up to which ids may be minted) that its coordinator (etcd) has acknowledged.
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -166,8 +166,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 /// its folder has no horizon file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// A high-water file, in which the fleet node stored the floor and the horizons that its
-    /// coordinator (etcd) had acknowledged.
+    /// A high-water file, in which the fleet node stored the floor and the horizons (times up to
+    /// which ids may be minted) that its coordinator (etcd) had acknowledged.
     pub(super) path: PathBuf,
     /// An instant at or above which the fleet had issued no id, according to all high-water files
     /// that can be read. The fleet may have issued later ids since these files were written.

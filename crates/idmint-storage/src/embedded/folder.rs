@@ -167,10 +167,11 @@ impl From<OpenError> for StoreError {
 }
 
 impl Folder {
-    /// Opens the folder `dir`, and reads the horizon of `slot`. If the folder is missing, it is
-    /// created.
+    /// Opens the folder `dir`, and reads the horizon (time up to which ids may be minted) of
+    /// `slot`. If the folder is missing, it is created.
     ///
-    /// The floor [for this start](StatedFloor::ForThisStart) is used only in these cases:
+    /// A floor (time below which no id is minted) [for this start](StatedFloor::ForThisStart) is
+    /// used only in these cases:
     /// - The horizon is missing, damaged, or belongs to another slot.
     /// - The horizon says that a database exists, but the database or its last commits are missing.
     /// - A fleet node has minted in the folder.

@@ -41,7 +41,8 @@ impl NextStart {
     /// file is locked or written, so a node may be running on the folder.
     ///
     /// # Errors
-    /// Returns the [`FormatsError`] with which the next start would fail if no floor is stated.
+    /// Returns the [`FormatsError`] with which the next start would fail if the operator states no
+    /// floor (time below which no id is minted).
     pub fn on(
         dir: &Path,
         slot: u32,

@@ -1,4 +1,5 @@
-//! Restores a backup to an empty data folder. The next start on the folder then needs a floor.
+//! Restores a backup to an empty data folder. The next start on the folder then needs a floor (time
+//! below which no id is minted).
 //!
 //! ```text
 //! 1. lock the folder, which must be empty

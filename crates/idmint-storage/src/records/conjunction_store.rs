@@ -10,7 +10,8 @@ use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 /// of their conjunctions.
 pub trait ConjunctionStore {
     /// Returns one list for each item of `times`, which is a pair of objects and a time. The list
-    /// has the pair's anchors that are [near](Tca::neighbourhood) this time, sorted by time.
+    /// has the pair's anchors (first reports of conjunctions) that are [near](Tca::neighbourhood)
+    /// this time, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -26,7 +27,8 @@ pub trait ConjunctionStore {
     }
 
     /// Returns one list for each item of `spans`, which is a pair of objects and a span of time.
-    /// The list has the pair's anchors within this span, sorted by time.
+    /// The list has the pair's anchors (first reports of conjunctions) within this span, sorted by
+    /// time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

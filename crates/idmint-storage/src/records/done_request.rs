@@ -24,9 +24,9 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// Returns the completed request of a plan that appends events under a request key, and `None`
-    /// for any other plan. Plans about numbers are left out, because the store does not remove the
-    /// keys of numbers when they are old.
+    /// Returns the completed request of a plan (decision to write a record) that appends events
+    /// under a request key, and `None` for any other plan. Plans about numbers are left out,
+    /// because the store does not remove the keys of numbers when they are old.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

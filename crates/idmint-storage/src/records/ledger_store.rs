@@ -85,7 +85,7 @@ pub struct StoredAppend {
 }
 
 impl StoredAppend {
-    /// Returns the stored form of a planned append.
+    /// Converts a planned append (events to be written together) to the form in which it is stored.
     pub fn of(plan: &AppendPlan) -> StoredAppend {
         StoredAppend {
             first_place: plan.first_place(),

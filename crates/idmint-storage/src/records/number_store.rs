@@ -272,8 +272,9 @@ pub trait NumberStore {
         self.check_plain_digits(rules, history)
     }
 
-    /// Checks that no series repeats one of its own texts after its form has changed from or to
-    /// plain digits. [`NumberRules::conflicts_with`] does not compare plain digits.
+    /// Checks that no series repeats one of its own texts after its form (how numbers are written
+    /// as text) has changed from or to plain digits. [`NumberRules::conflicts_with`] does not
+    /// compare plain digits.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a series could repeat a text, and
@@ -302,8 +303,8 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // Read the stored forms only after a conflict was found, because reading takes
-                // longer.
+                // Read the stored forms of the numbers only if this comparison finds a conflict,
+                // because reading takes longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;

@@ -36,8 +36,9 @@ pub trait RecordStore:
         plans.len()
     }
 
-    /// Stores either all of the plans, in order, or none of them. The plans are durable when this
-    /// method returns. The plans must [fit](Self::fitting) into one write.
+    /// Stores either all of the plans (decisions to write records), in order, or none of them. The
+    /// plans are durable when this method returns. The plans must [fit](Self::fitting) into one
+    /// write.
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold.
     /// This check covers the last event of each ledger, the last number of each series and whether

@@ -17,7 +17,8 @@ pub struct StoredConjunction {
     pub report_count: Option<ReportCount>,
 }
 
-/// The key of a stored anchor. Keys are ordered by format, pair of objects and time.
+/// The key of a stored anchor (first report of a conjunction). Keys are ordered by format, pair of
+/// objects and time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnchorKey {
     /// The name of the format.
@@ -28,7 +29,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor, from which a sweep decides whether the anchor is old.
+/// The key and the report count of an anchor. The sweep that removes old anchors decides from these
+/// whether the anchor is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

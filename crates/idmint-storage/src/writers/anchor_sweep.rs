@@ -28,8 +28,8 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The maximum number of anchors that one step of the sweep checks. A step takes some milliseconds,
-/// or up to some hundred round trips to the etcd of a fleet.
+/// The maximum number of anchors (first reports of conjunctions) that one step of the sweep checks.
+/// A step takes some milliseconds, or up to some hundred round trips to the etcd of a fleet.
 const STEP_LEN: usize = 2_000;
 
 /// The minimum time between two steps of an overdue sweep. During this time, the thread writes the

@@ -42,14 +42,16 @@ struct ExtensionCounts {
     failed: AtomicU64,
 }
 
-/// The next extension of the horizon that callers have requested from the writer thread.
+/// The next extension of the horizon (time up to which ids may be minted) that callers have
+/// requested from the writer thread.
 #[derive(Debug, Default)]
 struct Wanted {
     next: Mutex<Option<Extension>>,
     asked: Condvar,
 }
 
-/// A requested extension of the horizon that has not begun yet.
+/// A requested extension of the horizon (time up to which ids may be minted) that has not begun
+/// yet.
 #[derive(Debug, Clone, Copy)]
 enum Extension {
     /// Extend the horizon at least to this instant. 1970 means that any extension is sufficient.

@@ -129,8 +129,8 @@ impl<R: Request> Work for Job<R> {
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans in the round that must be durable before the reply is sent, counted from
-    /// the first plan.
+    /// The number of plans (decisions to write records) that must be durable before the reply is
+    /// sent, counted from the first plan of the round.
     rests_on: usize,
 }
 
@@ -140,7 +140,8 @@ pub(super) struct Reply {
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 
 impl DurablePlans {
-    /// Adds the next plans of the round, which have just become durable.
+    /// Adds the next plans (decisions to write records) of the round, which have just become
+    /// durable.
     pub(super) fn add(&mut self, plans: Durable<Vec<RecordPlan>>) {
         self.0.push(plans);
     }

@@ -1,6 +1,6 @@
-//! The thread that writes records durably. The thread makes plans for the queued requests, and
-//! writes the plans in as few transactions as possible. Each reply is sent only once its plans are
-//! durable.
+//! The thread that writes records durably. The thread decides which records to write for the queued
+//! requests, and writes them in as few transactions as possible. Each reply is sent only once its
+//! records are durable.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -167,7 +167,8 @@ impl RecordWriter {
             .write(|report_counts| self.records.add_reports(report_counts))
     }
 
-    /// Removes old anchors if the sweep is due according to `is_due`.
+    /// Runs the next step of the sweep that removes old anchors (first reports of conjunctions), if
+    /// the step is due according to `is_due`.
     fn forget_anchors(
         &mut self,
         is_due: impl Fn(&AnchorSweep, &Clock) -> bool,
@@ -266,8 +267,8 @@ impl RecordWriter {
         }
     }
 
-    /// Refuses the jobs whose plans could not be written. Jobs that need no write still get their
-    /// outcome.
+    /// Refuses the jobs (queued requests) whose records could not be written. Jobs that need no
+    /// write still get their outcome.
     ///
     /// # Errors
     /// Returns `error` if the process has to end because of it.

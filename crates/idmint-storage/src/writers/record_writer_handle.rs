@@ -242,8 +242,8 @@ impl RecordWriterHandle {
     /// conjunctions are durable when this method returns.
     ///
     /// Reports that join a conjunction near the end of its retention are counted in the store
-    /// before this method returns. Otherwise, a sweep could remove the conjunction before it sees
-    /// the report, even a sweep of another node.
+    /// before this method returns. Otherwise, this node or another one could remove the conjunction
+    /// as old before it sees the report.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the reports were not grouped, if the outcome is unknown, or if
@@ -275,8 +275,8 @@ impl RecordWriterHandle {
             }
         }
         if are_counts_due {
-            // If the write fails, the counts stay in memory, and this node writes them before its
-            // next sweep.
+            // If the write fails, the counts stay in memory, and this node writes them before it
+            // removes old anchors the next time.
             let _ = self.send(Arc::clone(&self.report_counts)).await;
         }
         Ok(grouped)

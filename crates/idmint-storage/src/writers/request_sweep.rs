@@ -12,8 +12,8 @@ use idmint_records::ledger::EventTime;
 /// that are old enough. An hour is short enough, because keys expire a whole day at a time.
 const PAUSE: Duration = Duration::from_hours(1);
 
-/// The pause between two steps of a sweep. During the pause, the thread writes the records of
-/// queued requests.
+/// The pause between two steps of the sweep that removes old request keys. During the pause, the
+/// thread writes the records of queued requests.
 const STEP_PAUSE: Duration = Duration::from_millis(100);
 
 /// The number of request keys that are removed in one step. A step takes some milliseconds, and

@@ -44,7 +44,8 @@ pub struct Numbered<T> {
 /// External ids, each with the key of the anchor to which the id is to be attached.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
-/// The plans for the requests of a round, and the replies to send once these plans are durable.
+/// The plans (decisions to write records) for the requests of a round, and the replies to send once
+/// these plans are durable.
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,

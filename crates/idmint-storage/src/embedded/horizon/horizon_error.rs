@@ -10,7 +10,7 @@ use crate::failure::{FailureKind, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HorizonError {
     /// Both copies of the horizon are damaged. The file was not changed, and the operator has to
-    /// set a floor.
+    /// set a floor (time below which no id is minted).
     ///
     /// No message about this file suggests restoring a backup. A backup has an older horizon that
     /// looks valid, so ids could be minted twice.

@@ -1,6 +1,6 @@
-//! The byte format of an anchor's row: the version in 1 byte (always 1), the rank in 4 bytes, and a
-//! CRC-32C in 4 bytes. A new anchor gets a higher rank than the older anchors near it. The CRC-32C
-//! covers the row name and the bytes before it.
+//! The byte format of the row of an anchor (first report of a conjunction): the version in 1 byte
+//! (always 1), the rank in 4 bytes, and a CRC-32C in 4 bytes. A new anchor gets a higher rank than
+//! the older anchors near it. The CRC-32C covers the row name and the bytes before it.
 
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 

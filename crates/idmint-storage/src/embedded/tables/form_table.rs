@@ -16,8 +16,8 @@ use crate::records::RecordPlan;
 use crate::records::rows::number_rows::{self, NumberName};
 use idmint_records::ledger::{FormChange, GivenNumbers, NumberForm, SeriesName};
 
-/// Maps a series and a number to the form in which the series writes its numbers from this number
-/// on.
+/// Maps a series and a number to the form in which the series writes its numbers as text from this
+/// number on.
 pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 

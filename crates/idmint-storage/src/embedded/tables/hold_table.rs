@@ -13,9 +13,10 @@ use crate::failure::StoreError;
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::SeriesName;
 
-/// Maps the name of a row to the floor of the start that set a hold, in nanoseconds since 1970. One
-/// row is for the current hold, one for the last hold that ended for all series, and one for each
-/// series whose hold has ended.
+/// Maps the name of a row to a hold, which stops series from issuing numbers after a restore. The
+/// value is the floor of the start that set the hold, in nanoseconds since 1970. One row is for the
+/// current hold, one for the last hold that ended for all series, and one for each series whose
+/// hold has ended.
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
 /// The names of the two rows about all series. All other rows of this table have the name of a

@@ -33,7 +33,7 @@ type Row<'a> = (
     AccessGuard<'a, &'static [u8]>,
 );
 
-/// The table of anchors by time, opened for writing.
+/// The table of anchors (first reports of conjunctions) by time, opened for writing.
 pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
 
 impl ConjunctionStore for RecordTables {

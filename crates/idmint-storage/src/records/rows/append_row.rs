@@ -30,7 +30,7 @@ const HEAD_LEN: usize = 66;
 const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
-/// The number of events in each chunk except the last one.
+/// The number of events in each chunk of a long append, except the last chunk.
 const PIECE_EVENTS: usize = 320;
 
 /// The name of a row: the ledger and the id of the last event in the row.
@@ -41,7 +41,8 @@ pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }
 
-/// The part of an append that a row contains: the whole append, or a chunk of it.
+/// The part of an append (events that were written together) that a row contains: the whole append,
+/// or a chunk of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The row contains the whole append.
@@ -52,13 +53,13 @@ pub(crate) enum Extent {
     LastPiece,
 }
 
-/// Encodes an append as a single row, regardless of its length.
+/// Encodes an append (events that were written together) as a single row, regardless of its length.
 pub fn to_bytes(append: &StoredAppend) -> Vec<u8> {
     row_to_bytes(Extent::Whole, append, append.first_place, &append.entries)
 }
 
-/// Encodes an append as one or more rows with their names. A long append is split into chunks, in
-/// order.
+/// Encodes an append (events that were written together) as one or more rows with their names. A
+/// long append is split into chunks, in order.
 pub(crate) fn rows_of(append: &StoredAppend) -> impl Iterator<Item = (AppendName, Vec<u8>)> {
     let (mut first_place, last) = (append.first_place, append.head().id);
     append.entries.chunks(PIECE_EVENTS).map(move |entries| {

@@ -102,12 +102,12 @@ pub fn void_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<VoidedNumber>
     })
 }
 
-/// Returns the name of the row for this change of form.
+/// Returns the name of the row for this change of form (how numbers are written as text).
 pub fn name_of_form(change: &FormChange) -> NumberName<'_> {
     (change.series.as_str(), change.from)
 }
 
-/// Encodes the row for a change of form.
+/// Encodes the row for a change of form (how numbers are written as text).
 pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
     let NumberForm {
         before,
