@@ -33,7 +33,7 @@ pub(super) struct Agreed {
     pub(super) origin: Nonce,
     /// The number of fences so far.
     pub(super) fences: u32,
-    /// The floor: no slot is used below this instant.
+    /// The floor: no id is minted in any slot for a time before this instant.
     pub(super) floor: UnixNanos,
     /// The instant up to which single nodes had minted ids before the fleet adopted them (took over
     /// their records). A fence never sets a floor below this instant. `None` if no adoption has set
@@ -93,8 +93,8 @@ impl OwnLayout {
     }
 
     /// Compares this node with the fleet like [`compare`](Self::compare). Also makes `least` a
-    /// lower bound of the fleet's floor, now and after any later fence. If the stored agreement has
-    /// a lower bound or floor, the returned transaction raises both to `least`.
+    /// lower bound of the fleet's floor, now and after any later fence. If the agreement's floor or
+    /// its own `least` is lower, the returned transaction raises it to this `least`.
     ///
     /// # Errors
     /// Returns the errors of [`compare`](Self::compare).

@@ -39,8 +39,8 @@ const CLOCKS_MIN: usize = 3;
 /// has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The difference between one clock and the median of the fleet's clocks that the records in the
-/// store prove. The actual difference may be larger.
+/// The difference that certainly exists between one clock and the median of the fleet's clocks. It
+/// is computed from the records in the store, and the actual difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.
@@ -163,8 +163,9 @@ impl FleetClocks {
         }
         least.sort_unstable();
         most.sort_unstable();
-        // An even number of clocks has two middle ones. A clock that shows a time between these two
-        // is not contradicted by a majority of the clocks.
+        // If the number of clocks is even, take the lower of the two middle values of `least`, and
+        // the higher of the two middle values of `most`. No majority of the clocks contradicts a
+        // time between them.
         let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
         Some(match (clock.since(most), least.since(clock)) {
             (Duration::ZERO, Duration::ZERO) => Skew::None,

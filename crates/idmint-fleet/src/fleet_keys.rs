@@ -25,8 +25,8 @@ impl FleetKeys {
         FleetKeys { prefix }
     }
 
-    /// Returns the key of the fleet's agreement: the slots and formats of all nodes, and the time
-    /// below which no slot is used.
+    /// Returns the key of the fleet's agreement: the slots and formats of all nodes, and the floor,
+    /// the time below which no id is minted in a slot.
     pub(super) fn meta(&self) -> Key {
         format!("{}meta", self.prefix)
     }

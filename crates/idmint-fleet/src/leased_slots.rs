@@ -103,8 +103,8 @@ impl LeasedSlots {
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
-        // Take over the revision and the term that the record store has seen. Do so before the
-        // request is sent, so that its response is compared with them.
+        // Take over the highest revision and election term that the record store has seen. The
+        // response to the next request is then compared with them.
         self.lease.high_water.see(self.known.highest());
         self.lease.high_water.see_term(self.known.term());
         let doubts = self.known.doubts();
@@ -128,9 +128,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Publish the slot's key before a renewal of the slot is sent. The renewal may cause a
-        // concurrent write of records to be refused, and that refusal may arrive before the reply
-        // to the renewal.
+        // Before a renewal is sent, tell the record store which value the renewal writes to the
+        // slot's key. The renewal may cause a concurrent write of records to be refused, and that
+        // refusal may arrive before the reply to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -284,8 +284,8 @@ impl LeasedSlots {
         self.mint.end(reason);
     }
 
-    /// Adjusts this node's clock after the wall clock was set by a step that is too large for a
-    /// single node to accept.
+    /// Adjusts this node's minting clock after someone has set the wall clock by more than the
+    /// allowed `skew_max`.
     ///
     /// Before the first slot is taken, the clock is adjusted in either direction. The adjustment is
     /// safe because the clocks of other nodes are read before this node mints. Later the clock only
@@ -360,9 +360,10 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal can open the session. The time that a
-    /// renewal reserves can be used until [`DEADLINE`] after the renewal was sent. Time from an
-    /// earlier renewal would end before the session starts.
+    /// Returns the earliest instant at which a renewal can open the session: slightly less than
+    /// [`DEADLINE`] before the session's start. Time that a renewal reserves is usable for
+    /// [`DEADLINE`] after the renewal was sent, so time from an earlier renewal would end before
+    /// the start.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

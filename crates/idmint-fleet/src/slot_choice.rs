@@ -18,8 +18,8 @@ use idmint_storage::SlotShare;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// If an earlier process of this node holds the slot, the revision that created the key with
-    /// that holder. Otherwise [`Revision::ABSENT`].
+    /// The revision that created the key with the slot's holder, if that holder is an earlier
+    /// process of this node. [`Revision::ABSENT`] if the slot has no holder.
     pub(super) holder: Revision,
     /// The revision of the horizon.
     pub(super) revision: Revision,
@@ -123,8 +123,8 @@ fn free_slot(
 /// `true` if an earlier process of this node holds the slot.
 ///
 /// That process must have ended, because another process could not listen on its address. So this
-/// node need not wait until the lease expires. If the process is still running after all, it is
-/// fenced like any node that loses its slot.
+/// node need not wait until the lease expires. If the process is still running after all, it stops
+/// minting like any node that loses its slot.
 fn is_of(holder: &KeyValue, node: &NodeName) -> bool {
     SlotRecord::from_bytes(&holder.value).is_ok_and(|record| {
         record.node == node.node && record.addr == node.addr && record.instance != node.instance

@@ -20,7 +20,7 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HighWater(Option<Known>);
 
-/// The acknowledged values of one fleet.
+/// The highest values that the coordinator has acknowledged or returned for one fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -41,7 +41,8 @@ struct Known {
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The bound `least` of the fleet's agreement, which every adoption of a single node raises.
+    /// The instant up to which single nodes had minted ids before the fleet took them over,
+    /// according to the field `least` of the fleet's agreement.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -154,8 +155,8 @@ impl HighWater {
         self.0.as_ref().map_or(0, |known| known.fences)
     }
 
-    /// Returns the floor of the fleet that the node was last part of: the time below which no slot
-    /// of the fleet is used. Returns `None` if the node was never part of a fleet.
+    /// Returns the floor of the fleet that the node was last part of: the time below which no id is
+    /// minted in a slot. Returns `None` if the node was never part of a fleet.
     pub(crate) fn floor(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(|known| known.floor.0)
     }
@@ -165,9 +166,10 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the bound `least` from the fleet's agreement, which every adoption of a single node
-    /// raises. If the last fence found that records are missing (`lacks_records`), keeps a higher
-    /// bound, so that the next fence also finds that an adoption is missing.
+    /// Records the instant `least` from the fleet's agreement, up to which single nodes had minted
+    /// ids before the fleet took them over. If the last fence found that records are missing
+    /// (`lacks_records`), keeps a later instant that is already known. The next fence then also
+    /// finds that the store has lost an adoption.
     pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, lacks_records: bool) {
         if let Some(known) = &mut self.0 {
             known.least = match lacks_records {
@@ -177,8 +179,9 @@ impl HighWater {
         }
     }
 
-    /// Returns the highest bound `least` of the fleet's agreement that this node knows. If the
-    /// store has a lower one, it has lost an adoption.
+    /// Returns the instant `least` of the fleet's agreement that this node recorded last. Every
+    /// adoption of a single node raises it, so a lower `least` in the store shows that an adoption
+    /// is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -194,9 +197,9 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // The fleet is new to this node, or has a new name after a fence. Acknowledged horizons
-            // below its floor no longer matter. Higher horizons are still stored for their slots,
-            // but perhaps at other revisions, so the known revisions are reset to 0.
+            // The fleet is new to this node, or has a new name after a fence. Forget acknowledged
+            // horizons below the fleet's floor, because they no longer matter. Keep higher ones
+            // with the revision 0, because the store may have them at other revisions now.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);

@@ -10,7 +10,7 @@ use idmint_storage::SlotShare;
 pub struct AgreedFleet {
     /// The name of the fleet.
     pub fleet: Nonce,
-    /// The floor: no slot is used below this instant.
+    /// The floor: no id is minted in any slot for a time before this instant.
     pub floor: UnixNanos,
     /// The slots that the fleet's nodes may take.
     pub share: SlotShare,

@@ -279,7 +279,7 @@ struct Found {
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
     /// The lowest floor that the fence may set: an instant above all ids that nodes can have
-    /// minted, except in slots that are far ahead. A whole number of milliseconds.
+    /// minted, except in slots whose horizon is far ahead. A whole number of milliseconds.
     floor: UnixNanos,
     /// A horizon at or above this instant cannot come from a node with a correct clock. A floor at
     /// or above this instant was set with a wrong clock.
@@ -355,9 +355,9 @@ impl Found {
             .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
-                    // A node whose clock is far ahead may have renewed slots after it last wrote
-                    // its high-water file. But it can have done so only for slots that were already
-                    // far ahead.
+                    // A node whose clock is far ahead may have renewed its slot after it last wrote
+                    // its high-water file. In that file, the slot's horizon is already far ahead,
+                    // so other slots need no correction.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -442,8 +442,8 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest time that the clock of an operator or node can have shown when it set the
-/// fleet's floor. Returns `None` if the floor may come from an adoption.
+/// Returns a lower bound of the clock reading from which a fence, or a node that founded the fleet,
+/// computed the fleet's floor. Returns `None` if the floor may come from an adoption instead.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);

@@ -31,8 +31,9 @@ const SWEPT_MAX: usize = 60;
 /// comparisons and two writes.
 const EXTERNALS_MAX: usize = 60;
 
-/// The maximum number of attempts to write external ids or report counts, because other nodes may
-/// write the same rows first. A caller waits longer than all attempts take together.
+/// The maximum number of attempts to write external ids or report counts. An attempt fails if
+/// another node writes the same rows first. All attempts together take less time than a caller
+/// waits for a response.
 const TRIES_MAX: usize = 16;
 
 impl ConjunctionStore for FleetRecords {
@@ -357,8 +358,8 @@ impl FleetRecords {
     }
 }
 
-/// The external ids of an anchor. If the store has a row with external ids for the anchor, `row` is
-/// the key and the revision of that row.
+/// The external ids of an anchor (the first report of a conjunction). `row` is the key and the
+/// revision of the row with these ids, or `None` if the store has no such row.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,
@@ -406,8 +407,8 @@ fn try_until_written(
     Err(StoreError::new(FailureKind::Unreachable, error))
 }
 
-/// Returns the anchors in the row of a pair of objects. If the store has no such row, the result is
-/// empty.
+/// Returns the anchors (first reports of conjunctions) in the row of a pair of objects, or an empty
+/// list if the store has no such row.
 pub(super) fn anchors_of(found: &[KeyValue]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else {
         return Ok(Vec::new());

@@ -75,9 +75,9 @@ impl FleetRecords {
         }
     }
 
-    /// Writes rows that were requested at `asked` to the journal, and checks that this was done in
-    /// time. So if an operator restores the coordinator, the journal has all rows that responses
-    /// rely on.
+    /// Writes rows to the journal, and checks that at most `JOURNALLED_WITHIN` has passed since
+    /// they were requested at `asked`. So if an operator restores the coordinator, the journal has
+    /// all rows that responses rely on.
     ///
     /// # Errors
     /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal, the

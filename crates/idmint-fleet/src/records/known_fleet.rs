@@ -32,10 +32,10 @@ use idmint_storage::{FailureKind, Obstacle, StoreError};
 /// fences. Their eras have the count 0, and compare by their floors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct FleetEra {
-    /// The number of fences so far, or 0 if an earlier version of this program fenced the fleet
-    /// last.
+    /// The number of fences (operator's commands after a restore) so far, or 0 if an earlier
+    /// version of this program fenced the fleet last.
     pub(crate) fences: u32,
-    /// No slot is used below this instant.
+    /// The fleet's floor: no id is minted in any slot for a time before this instant.
     pub(crate) floor: UnixNanos,
     /// The fleet's first name, which no fence changes.
     pub(crate) origin: u128,

@@ -109,8 +109,9 @@ impl FleetRecords {
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
         }
-        // If a response is missing, the transaction is sent again. Deleting twice has the same
-        // effect as deleting once, so it does not matter which attempt was committed.
+        // If an earlier attempt was committed but its response is missing, the last attempt is
+        // refused, and the result is `false`. The rows are removed nevertheless, and a later run
+        // removes further keys.
         match self.store.write(transaction, |_| false) {
             Ok(Written::Committed(_)) => Ok(true),
             Ok(Written::Stale) => Ok(false),

@@ -33,8 +33,8 @@ impl Room {
         let fullest = spaces
             .map(|state| Space::of(state, configured))
             .max_by_key(|space| {
-                // Members with scarce space count as fuller than all other members. Apart from
-                // that, compare only the used space. Quotas differ only while an operator is
+                // Members with scarce space count as fuller than all other members. Otherwise
+                // compare only the used space, because quotas differ only while an operator is
                 // raising them.
                 (space.is_scarce(), space.used)
             })?;

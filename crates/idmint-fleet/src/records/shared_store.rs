@@ -112,7 +112,7 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The value is the time at which the request was sent whose
+    /// The transaction was committed. The value is the time at which the attempt was sent whose
     /// response proved the commit.
     Committed(Asked),
     /// A comparison failed, so no write was done.
@@ -323,8 +323,9 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
-    /// Commits a transaction whose writes may get lost without harm. Returns `false` if another
-    /// node changed the compared rows first.
+    /// Commits a transaction whose writes may get lost without harm. Returns `false` if the
+    /// compared rows have changed, because another node or an earlier attempt without a response
+    /// wrote them.
     pub(super) fn write_what_may_be_lost(
         &self,
         transaction: Transaction,

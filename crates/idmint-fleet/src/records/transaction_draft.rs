@@ -124,9 +124,9 @@ struct OfPair {
 }
 
 impl<'a> TransactionDraft<'a> {
-    /// Reads the rows that the plans are based on. Also reads those rows directly before the new
-    /// events and numbers that the journal lacks, which are the rows for whose keys `lacks` returns
-    /// `true`.
+    /// Reads the rows that the plans are based on. Also reads the rows that directly precede the
+    /// new events and numbers, unless the journal already has them. `lacks` returns `true` for the
+    /// key of a row that the journal may lack.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the rows cannot be read.
@@ -338,7 +338,8 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns those rows directly before the new events and numbers that were read.
+    /// Returns the rows that directly precede the new events, numbers and closings, and the rows
+    /// with forms of numbers. Leaves out rows that were not read because the journal has them.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()

@@ -121,8 +121,8 @@ pub(crate) struct Acquired {
     /// The first instant for which this node may mint ids in the slot. No node has used the slot
     /// for this instant or a later one.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no slot is used below this instant. The floor is set when the fleet is
-    /// founded or fenced, and raised by an adoption.
+    /// The fleet's floor: no id is minted in any slot for a time before this instant. The floor is
+    /// set when the fleet is founded or fenced, and raised by an adoption.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,

@@ -270,8 +270,8 @@ impl Holding {
         };
         let (meta, horizon, slot) = (meta.first(), horizon.first(), slot.first());
         match horizon {
-            // Recognize the own write by its attempt number and not by the process id `instance`,
-            // because a copy of this process has the same instance.
+            // Recognize this node's own write by its attempt number. The process id `instance` is
+            // not sufficient, because a copy of this process has the same one.
             Some(entry) if pending.has_written(horizon) => {
                 return Held::Extended(self.acknowledge(pending, entry.modified));
             }

@@ -8,9 +8,9 @@ use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A horizon of a slot, with the time of its request. The horizon is acknowledged if its
-/// transaction was committed, or if its record was read from the store. In a `Pending` transaction,
-/// it is not acknowledged yet.
+/// A requested horizon of a slot, with the time of the request. The horizon is acknowledged once
+/// its transaction is committed or its record is read from the store. In a [`Pending`] transaction,
+/// the horizon is not acknowledged yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
@@ -82,8 +82,8 @@ impl Pending {
     }
 }
 
-/// Returns the write by which this process announces which kinds of rows it can read that some
-/// earlier versions cannot.
+/// Returns the write by which this process announces that it can read the rows in [`KNOWN_ROWS`],
+/// which some earlier versions cannot read.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,

@@ -20,8 +20,8 @@ use idmint_core::time::UnixNanos;
 /// The maximum time before the slots are read again while this node waits for a slot.
 pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// The delay after which a node that wants to found the fleet reads the announcements of other
-/// nodes that want to do the same.
+/// The time that a node waits after it has announced that it wants to found the fleet. After that,
+/// the node reads the announcements of other nodes that want to do the same.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
 /// The maximum number of times that this node sends the release of its slot if no response arrives.
@@ -289,9 +289,9 @@ impl SlotLease {
             CoordinatorError::Refused(_) | CoordinatorError::Denied(_)
         );
         match &mut self.phase {
-            // The lease for the slot has ended, so the transaction that takes the slot can no
-            // longer commit. An earlier copy of the transaction may have committed, which only the
-            // next read shows.
+            // The coordinator refused the transaction that takes the slot, usually because its
+            // lease has ended. An earlier copy of the transaction may have been committed, which
+            // the next read of all slots shows.
             Phase::Acquiring { .. } if is_refused => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -486,8 +486,8 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // If this node overwrote the key of the slot's earlier holder, that key still has the
-        // revision at which it was created.
+        // If the slot had an earlier holder, this node overwrote that holder's key, so the key
+        // keeps the revision that created it. Otherwise this transaction created the key.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

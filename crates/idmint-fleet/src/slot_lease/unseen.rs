@@ -16,10 +16,10 @@ pub struct UnseenNodes {
 }
 
 impl UnseenNodes {
-    /// Returns an upper bound, exclusive, of the time that an unseen node may have reserved by
-    /// `now`. The bound is too low only if the node's clock is ahead by more than `ahead_max`. The
-    /// bound is used as the floor of a fleet that is fenced, or that is founded while other nodes
-    /// may still be minting.
+    /// Returns an exclusive upper bound on the time that a node with an unknown horizon may have
+    /// reserved by `now`. The bound is too low only if that node's clock is ahead by more than
+    /// `ahead_max`. It is used as the floor of a fleet that is fenced, or that is founded while
+    /// other nodes may still be minting.
     pub fn bound(self, now: UnixNanos) -> UnixNanos {
         now.after(self.window).after(self.ahead_max)
     }
@@ -36,8 +36,9 @@ pub enum Founding {
 }
 
 impl Founding {
-    /// Returns the floor (the time below which no slot is used) of a fleet that is founded at
-    /// `now`. `ahead_max` is the maximum difference between the founder's clock and other clocks.
+    /// Returns the floor (the time below which no id is minted in a slot) of a fleet that is
+    /// founded at `now`. `ahead_max` is the maximum difference between the founder's clock and
+    /// other clocks.
     pub fn floor(self, now: UnixNanos, ahead_max: Duration) -> UnixNanos {
         match self {
             // Use the same margin as a node that starts without a record of its horizon, the end of

@@ -15,7 +15,7 @@ use idmint_storage::{SlotRange, SlotShare};
 const VERSION_WITH_HOLD: u32 = 2;
 
 /// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
-/// and its floor, the time below which no slot is used.
+/// and its floor, the time below which no id is minted in a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -42,8 +42,8 @@ pub(crate) struct FleetMeta {
     /// versions of this program were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
-    /// The floor: no slot is used below this instant, even if its horizon is lower. A whole number
-    /// of milliseconds.
+    /// The floor: no id is minted in any slot for a time before this instant, even if the slot's
+    /// horizon is lower. A whole number of milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
     /// The instant up to which single nodes had minted ids before the fleet took them over. A fence
@@ -51,13 +51,14 @@ pub(crate) struct FleetMeta {
     /// instant by at least 1 ms, so an earlier instant shows that the store has lost an adoption.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
-    /// `true` after a fence that knew of missing records. Nodes neither read nor write records
-    /// until the next fence, because new records could take the positions of the missing ones.
+    /// `true` if the last fence (an operator's command after a restore) found that records are
+    /// missing. Nodes neither read nor write records until the next fence, because new records
+    /// could take the positions of the missing ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// `true` if a fence has held the numbers of all series, so that a node must be able to read
-    /// the row `number-hold`. In this case the stored agreement has version 2. Nodes that cannot
-    /// read that row refuse version 2.
+    /// `true` if a fence has stopped all series of numbers, so that a node must be able to read the
+    /// row `number-hold`. The stored agreement then has version 2, which nodes refuse if they
+    /// cannot read that row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's

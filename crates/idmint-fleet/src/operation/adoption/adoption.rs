@@ -61,8 +61,8 @@ pub enum AdoptionStep {
     Resumed,
     /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor was raised. The value is the new floor, the time below which no slot is
-    /// used.
+    /// The fleet's floor was raised. The value is the new floor: no id is minted in any slot for a
+    /// time before it.
     FloorRaised(UnixNanos),
     /// A slot is not used before an instant, because the adopted node had reserved time far ahead
     /// of the clock. The values are the number of the slot and the instant. All other slots can be
@@ -77,7 +77,7 @@ pub enum AdoptionStep {
 pub enum Adopted {
     /// The whole folder has been adopted.
     Done {
-        /// The fleet's floor. No slot is used below this instant.
+        /// The fleet's floor: no id is minted in any slot for a time before this instant.
         floor: UnixNanos,
         /// The adopted records.
         records: AdoptedRecords,
@@ -94,7 +94,7 @@ pub struct AdoptedRecords {
     /// The counts of ledgers, of the appends to them, and of the request keys that are recent
     /// enough to be adopted.
     pub ledgers: AdoptedCount,
-    /// The counts of pairs of objects, and their conjunctions.
+    /// The counts of pairs of objects, and of the conjunctions (close approaches) of these pairs.
     pub pairs: AdoptedCount,
     /// The counts of series, their numbers, and the request keys of these numbers.
     pub series: AdoptedCount,
@@ -122,8 +122,9 @@ impl Adoption {
         match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have stopped after it wrote the note and before it marked the
-                // folder's horizon. `write_note` does both again.
+                // An earlier run may have stopped after it wrote the adoption note, and before it
+                // marked the folder's horizon file. Writing the note again also sets the missing
+                // mark.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
@@ -225,8 +226,9 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        // An equal first name is sufficient. After a wipe of the store, a fence knows the fleet's
-        // first name from the journals of nodes, but may not know every later name.
+        // Checks that this fleet once had the name in the note, or has the first name in the note.
+        // After a wipe of the store, a fence knows the fleet's first name from the journals of
+        // nodes, but may not know every later name.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -346,8 +348,8 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Compares the folder's formats and the bound `least` with the fleet's agreement. Returns the
-    /// agreement, or the transaction that must change it first.
+    /// Compares the folder's formats with the fleet's agreement, and the bound `least` with the
+    /// fleet's floor. Returns the agreement, or the transaction that must change it first.
     fn plan(
         &self,
         least: UnixNanos,
@@ -471,13 +473,15 @@ impl Adoption {
     }
 }
 
-/// Returns the instant below which no slot may be used because of the folder's ids. If the slot
-/// `far` alone takes over the folder's horizon, the other slots have no such bound.
+/// Returns the lowest floor that keeps new ids apart from the folder's ids, which is the folder's
+/// horizon. If only the slot `far` takes over that horizon, the other slots need no such floor, so
+/// the result is the start of 1970.
 fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos {
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the earliest bound that is above the bounds of all earlier adoptions by the fleet.
+/// Returns the instant 1 ms after `least` in the fleet's agreement, which every earlier adoption
+/// has raised. If the agreement has no `least`, it counts as the start of 1970.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
@@ -492,9 +496,9 @@ fn value_of(entry: &KeyValue) -> Vec<u8> {
     entry.value.clone()
 }
 
-/// Returns the time before which request keys are too old to be adopted. The time is computed only
-/// from the last append of each ledger. All appends together could only give a later time, so all
-/// keys that are needed are adopted.
+/// Returns the time before which the folder's request keys count as expired and are not adopted.
+/// The last append of each ledger determines this time. Other appends could only make it later, so
+/// every key that is still needed is adopted.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

@@ -133,7 +133,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns the templates that only one of the two has, as text.
+/// Returns a text that lists the templates that only the folder or only the fleet has. If `folder`
+/// is `None`, the text says that the folder has stored no templates.
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();
@@ -165,8 +166,8 @@ fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
 }
 
 /// Returns the form (how numbers are written) to store with the first numbers of a gapless series,
-/// or `None` if the folder already has one. The folder writes numbers without a stored form by the
-/// templates of its first start, which the fleet does not have.
+/// or `None` if the folder already has such a form. Without a stored form, the folder's node wrote
+/// numbers by the templates of its first start, which the fleet does not have.
 fn earlier_form(
     summary: &SeriesSummary,
     of: &dyn NumberStore,

@@ -109,8 +109,8 @@ impl AppendJournal {
         AppendJournal { bounds, ..self }
     }
 
-    /// `true` if the journal may lack the row with this key that was committed in this era of the
-    /// fleet.
+    /// `true` if the journal may lack the row that was committed under this key in this era of the
+    /// fleet. An era is the time from one fence to the next.
     pub(in crate::records) fn lacks(&self, era: FleetEra, key: &str) -> bool {
         !self
             .state
@@ -205,8 +205,9 @@ impl OpenSegment {
 }
 
 impl KnownRows {
-    /// Returns the known rows of this era of the fleet, and forgets the rows of other eras. After a
-    /// restore, a key can get another value, for example if a lost number is issued again.
+    /// Returns the hashes of the rows in this era of the fleet, and discards the hashes of other
+    /// eras. A new era begins after a restore, when a key can get another value, for example if a
+    /// lost number is issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {

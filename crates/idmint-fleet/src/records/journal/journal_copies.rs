@@ -82,8 +82,8 @@ pub(super) struct JournalledAnchor {
     /// the fleet after a restore.
     pub(super) era: FleetEra,
     /// Other anchors of the same journalled row that are so close in time that they would normally
-    /// be the same conjunction as `anchor`. Such anchors exist if a report kept the id with which
-    /// it arrived.
+    /// be the same conjunction as `anchor`. Such an anchor exists if a report arrived with an id of
+    /// its own and kept it.
     pub(super) beside: Vec<Anchor>,
 }
 
@@ -346,8 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // Without a record that names the era of this row, it is unknown which rows it
-                // replaces, and which rows replace it.
+                // No record names the era of this row, so it is unknown whether this row replaces
+                // other rows, or was itself replaced.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {

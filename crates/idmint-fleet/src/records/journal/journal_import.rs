@@ -196,8 +196,8 @@ impl<'a> JournalImport<'a> {
     }
 
     /// Writes the requests of a row that has too many requests for one transaction, such as a row
-    /// of an adopted node. They are written before the row, because a repeated import writes
-    /// requests only for rows that are still missing.
+    /// of an adopted node. The requests are written before the row, because a repeated import
+    /// writes requests only for rows that are still missing.
     fn write_requests(
         &self,
         requests: &[DoneRequest],
@@ -288,8 +288,9 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds the missing anchors of all pairs. If more anchors of a pair are missing than fit into
-    /// one transaction, the next transaction adds further ones.
+    /// Adds the missing anchors (first reports of conjunctions) of all pairs of objects. If more
+    /// anchors of a pair are missing than fit into one transaction, the next transaction adds
+    /// further ones.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
         let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
         while !waiting.is_empty() {

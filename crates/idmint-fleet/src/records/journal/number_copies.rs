@@ -107,8 +107,8 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of these numbers was issued in a later era than the one in which the series
-    /// was closed. An earlier restore had then undone the closing.
+    /// `true` if one of these numbers was issued after a restore that undid the closing of the
+    /// series. Such a number belongs to a later era than the closing.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -119,8 +119,8 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if the numbers above `closed.last`, up to the last number of the series, are of
-    /// earlier eras than `era`, in which the series was closed.
+    /// `true` if all numbers above `closed.last`, up to `last`, were issued in earlier eras than
+    /// `era`, in which the series was closed. `last` is the last number of the series.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,
@@ -133,7 +133,7 @@ impl NumberCopies {
                 Some(given.last) > closed.last && Some(given.last) <= last
             })
             .collect();
-        // The last number may be missing in the journals. Its era is then unknown.
+        // If the journals lack the last number, its era is unknown, so the result is `false`.
         above.iter().any(|above| Some(above.given.last) == last)
             && above.iter().all(|above| above.era < era)
     }
@@ -146,8 +146,9 @@ impl NumberCopies {
     /// Sorts all entries. If several journals have equal entries, keeps only the entry of the
     /// latest era.
     ///
-    /// A series can begin twice in an era only if its first number was wrong and was corrected. The
-    /// correction is recorded later, and the node that made it journalled both in the same era.
+    /// If a series begins twice in the same era, its first number was wrong, and the entry that was
+    /// recorded later corrects it. The node that made the correction journalled both entries in
+    /// that era.
     pub(super) fn settle(&mut self) {
         for of_series in self.series.values_mut() {
             let begun: Vec<(FleetEra, EventTime)> = of_series

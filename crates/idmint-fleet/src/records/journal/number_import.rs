@@ -30,13 +30,14 @@ struct Next<'a> {
     owners: &'a BTreeMap<KeyHash, u64>,
     /// `true` if the series is opened again if it is closed.
     is_reopened: bool,
-    /// The wrong first number of the series, which the numbers replace.
+    /// The stored first number of the series, if it is wrong. The imported numbers replace it.
     replaces: Option<GivenNumbers>,
 }
 
 impl JournalImport<'_> {
-    /// Continues every series with the numbers from the journals, written as before. Then voids and
-    /// closes again the numbers that were void and the series that were closed before the restore.
+    /// Continues every series with the numbers from the journals, written as before. Then voids the
+    /// numbers again that were void before the restore, and closes the series again that were
+    /// closed.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
@@ -114,8 +115,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Returns the first number of a series if it is the only one, and the journals have its
-    /// correction. The restore lost that correction.
+    /// Returns the wrong first number of a series if the restore has lost its correction. In that
+    /// case, the wrong number is the only stored one, and the journals have the correction.
     fn wrong_first(
         &self,
         there: Option<&SeriesSummary>,
@@ -202,7 +203,8 @@ impl JournalImport<'_> {
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // The key of a wrong number is free again. The revision of the series protects it.
+            // The request key of the wrong number may be used again, so do not require that its row
+            // is absent. The compared revision of the series protects that row.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);
@@ -247,8 +249,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator already has the numbers `given` for the same request. `of_key` has
-    /// the numbers that it stores under the key of this request.
+    /// `true` if the coordinator already has the numbers `given` for the same request. `of_key`
+    /// contains the numbers that the coordinator has stored under the key of this request.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -264,8 +266,8 @@ impl JournalImport<'_> {
         Ok(by_number.is_some_and(|there| is_same(&there.found.given)))
     }
 
-    /// Voids each number again that a journal contains as void. A number that now belongs to
-    /// another request than when it was voided stays valid.
+    /// Voids each number again that is void according to a journal. If the number now belongs to
+    /// another request than when it was voided, it stays valid.
     fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for journalled in &self.copies.numbers.voids {
             let VoidRow { of, void, .. } = &journalled.row;

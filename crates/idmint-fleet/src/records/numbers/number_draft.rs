@@ -95,8 +95,8 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// The revision of the stored row that voids a number, the stored number, and the plan to void that
-/// number.
+/// A plan to void a number, and the stored number. `revision` belongs to the stored row that
+/// already voids the number, and is [`Revision::ABSENT`] if no such row exists.
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
@@ -239,7 +239,8 @@ impl NumberDraft {
     }
 
     /// Adds a plan to issue numbers. Returns `false` if the plan is based on other rows than the
-    /// stored ones, or if a hold stops the series from issuing numbers.
+    /// stored ones. Also returns `false` if a hold stops the series from issuing numbers, unless
+    /// the plan skips numbers because an operator resumes the series.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -270,7 +271,7 @@ impl NumberDraft {
     }
 
     /// Adds a plan to close a series. Returns `false` if the plan is based on other rows than the
-    /// stored ones, or if the series is already closed or held by a fence.
+    /// stored ones, if the series is already closed, or if a hold stops it.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -447,8 +448,8 @@ pub(in crate::records) fn put_commit(
 }
 
 /// Adds changes of the form in which numbers are written to the transaction that issues the first
-/// numbers in these forms. It compares the row of the series, which protects the forms as well,
-/// because no form changes without that row.
+/// numbers in these forms. The form rows are not compared, because the transaction compares the row
+/// of the series, and no form changes without that row.
 pub(in crate::records) fn put_forms(
     keys: &Keys,
     forms: &[FormChange],
@@ -461,8 +462,8 @@ pub(in crate::records) fn put_forms(
     }
 }
 
-/// Adds a write to `transaction`, which closes the series. The transaction must not issue a number
-/// of that series. The write changes the row that every transaction compares when it issues numbers.
+/// Adds the closing of a series to a transaction that issues no number of that series. The closing
+/// changes the row of the series, which every transaction that issues its numbers compares.
 fn close(
     keys: &Keys,
     attempt: Attempt,
