@@ -15,8 +15,8 @@ use idmint_storage::{SlotRange, SlotShare};
 pub(super) struct OwnLayout {
     /// The fleet's slots, according to this node's configuration.
     pub(super) share: SlotShare,
-    /// The formats in this node's configuration. The agreement of the fleet's nodes contains only
-    /// formats of which a node mints ids.
+    /// The formats in this node's configuration. Only formats of which a node mints ids are added
+    /// to the fleet's agreement.
     pub(super) formats: Vec<KeptFormat>,
 }
 

@@ -105,7 +105,8 @@ impl Members {
             let error = match self.ask_one(place, &request, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ CoordinatorError::Full(_)) => return Err(error),
-                // The password or certificate may have changed. A new connection reads them again.
+                // The password or certificate may have changed. Close the connection, because only
+                // a new one reads them again.
                 Err(error @ (CoordinatorError::Refused(_) | CoordinatorError::Denied(_))) => {
                     self.forget_connection(place);
                     return Err(error);

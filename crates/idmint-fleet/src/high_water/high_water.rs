@@ -180,8 +180,8 @@ impl HighWater {
     }
 
     /// Returns the instant `least` of the fleet's agreement that this node recorded last. Every
-    /// adoption of a single node raises it, so a lower `least` in the store shows that an adoption
-    /// is lost.
+    /// adoption of a single node raises `least`, so a lower value in the store shows that an
+    /// adoption is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -370,10 +370,10 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // A higher floor shows that an operator has recovered the fleet only if a fence has set
-            // that floor. A fleet that was never fenced was founded by a node that did not know the
-            // earlier fleet. A fleet with fewer fences is an older state, for example one whose
-            // floor was set by a clock far ahead, and lowered by the next fence.
+            // A higher floor proves that an operator has recovered the fleet, but only if a later
+            // fence has set it. A fleet without fences was founded by a node that did not know the
+            // earlier fleet. A fleet with fewer fences is an older state, for example from before a
+            // fence lowered a floor that a clock far ahead had set.
             let is_later_fence =
                 meta.is_fenced() && meta.fences >= known.fences && floor > known.floor.0;
             let follows = meta.former.contains(&known.fleet) || is_later_fence;

@@ -59,7 +59,7 @@ pub struct FenceRule {
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
     /// `true` if numbers may be missing in the store, so that no series issues numbers before an
-    /// operator resumes it. `false` ends such a hold of an earlier fence.
+    /// operator resumes it. With `false`, the fence ends the hold of an earlier fence.
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right, even if other clock
     /// readings are later.

@@ -224,7 +224,7 @@ impl<'a> TransactionDraft<'a> {
     }
 
     /// Adds a plan to the transaction. Returns `false` if the plan is based on other rows than the
-    /// stored ones. In that case the draft must not be committed.
+    /// stored ones, or if a hold stops its series. In that case the draft must not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {

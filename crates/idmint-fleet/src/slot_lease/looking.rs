@@ -40,7 +40,7 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase that rewrites this node's own key, provided that neither the key nor the
+    /// Returns the phase in which this node rewrites its own key. The write fails if the key or the
     /// fleet's agreement has changed since the last read of all slots. If that read did not find
     /// the key, the key must still not exist.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
@@ -68,9 +68,9 @@ impl SlotLease {
             };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
-        // If this node tried to found the fleet and got no response, it does not know whether its
-        // transaction succeeded. The stored value tells: it contains the random name of the fleet,
-        // so only this node can have written the same value.
+        // If this node tried to found the fleet and got no response, its transaction may have
+        // succeeded. It has succeeded if the store has the same value. The value contains a random
+        // name of the fleet, so only this node can have written it.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }

@@ -134,7 +134,7 @@ impl RecordAdopter {
 }
 
 /// Returns a text that lists the templates that only the folder or only the fleet has. If `folder`
-/// is `None`, the text says that the folder has stored no templates.
+/// is `None`, the text says that the folder has no templates of its last start.
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();

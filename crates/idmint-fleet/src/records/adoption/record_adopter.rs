@@ -209,7 +209,8 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds the requests that the fleet lacks to the batch. Returns the number of all `requests`.
+    /// Adds those of `requests` to the batch that the fleet lacks. Returns the number of all
+    /// `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,

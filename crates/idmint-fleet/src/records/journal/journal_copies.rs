@@ -385,8 +385,9 @@ impl JournalCopies {
                 .or_default()
                 .entry(last)
                 .or_insert(commit);
-            // If two journalled commits have the same events, the commit of the later era has the
-            // correct request key, so keep that one.
+            // Several journalled rows can have the same events. Keep the row of the latest era,
+            // because after a restore the events may have been appended again with another request
+            // key.
             if known.era < era {
                 *known = commit;
             }
@@ -459,7 +460,7 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     }
     let within = segments::folder_of(path, namespace);
     let segments = segments::list(if within.is_dir() { &within } else { path })?;
-    // A node that has not appended any row has an empty journal folder.
+    // An empty journal folder is valid, because the node may not have appended any row yet.
     let is_journal = within.is_dir() || path.file_name() == within.file_name();
     if segments.is_empty() && !is_journal {
         return Err(io::Error::new(

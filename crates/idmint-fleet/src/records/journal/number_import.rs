@@ -35,8 +35,8 @@ struct Next<'a> {
 }
 
 impl JournalImport<'_> {
-    /// Continues every series with the numbers from the journals, written as before. Then voids the
-    /// numbers again that were void before the restore, and closes the series again that were
+    /// Continues every series with the numbers from the journals, written as before. Then voids
+    /// each number again that was void before the restore, and closes each series again that was
     /// closed.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
@@ -192,7 +192,8 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
-        // The form of a wrong first number is removed together with the number.
+        // Ignore the stored form of a wrong first number, because it is removed together with the
+        // number.
         let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);

@@ -95,7 +95,8 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if a hold stopped the series from issuing numbers when this node last read the hold.
+    /// `true` if a hold stopped series from issuing numbers when this node last read the hold. A
+    /// hold that was ended only for single series still counts.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }

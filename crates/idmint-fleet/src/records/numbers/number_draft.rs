@@ -378,8 +378,8 @@ impl NumberDraft {
         })
     }
 
-    /// Returns the rows with the forms (how numbers are written) of the numbers that directly
-    /// precede the new numbers or a closing.
+    /// Returns the rows with the forms (how numbers are written) that apply to the numbers directly
+    /// before the new numbers or a closing.
     pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
         self.series
             .values()
@@ -513,8 +513,8 @@ pub(in crate::records) fn remove_wrong(
     }
 }
 
-/// Parses the first row with numbers of a series from `number` on. Returns `None` if this row does
-/// not contain the number, which was then not issued.
+/// Parses the row that contains a number if the number was issued: the first row of the series
+/// whose last number is at or above `number`. Returns `None` if the number was not issued.
 fn stored_number(
     keys: &Keys,
     (series, number): (&SeriesName, u64),
