@@ -40,7 +40,7 @@ const URI_LEN_MAX: usize = 8 * 1024;
 /// function may attach the caller's permit to the request.
 pub type Admission = Arc<dyn Fn(&Route, &mut Request) -> Result<(), Problem> + Send + Sync>;
 
-/// A handler of requests inside the edge.
+/// A request handler that an [`Edge`] can wrap.
 pub trait Handle {
     /// The future that resolves to the response.
     type Answering: Future<Output = Response<AnswerBody>>;
@@ -52,7 +52,7 @@ pub trait Handle {
     fn handle(&self, route: &Route, request: Request) -> Self::Answering;
 }
 
-/// A request handler inside the edge.
+/// A request handler wrapped in the edge, the layer that every request and response passes.
 ///
 /// The edge admits or refuses requests, and counts and times them. Every response carries
 /// `X-Request-Id`. A URI longer than `URI_LEN_MAX` gets 414, and an unsupported transfer coding
@@ -78,7 +78,7 @@ impl<H> Clone for Edge<H> {
     }
 }
 
-/// Returns an edge around this route table, with the default [`HostPolicy`] and without access
+/// Returns an [`Edge`] around this route table, with the default [`HostPolicy`] and without access
 /// control.
 pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTable> {
     let (load, host_policy) = (Load::default(), HostPolicy::default());
@@ -227,8 +227,8 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
                 .expect("a future that is ready is not polled again")
                 .into_answer(),
         };
-        // A response that consists of minted ids is never a problem document, and its headers are
-        // already complete.
+        // A response that consists of minted ids is never a problem document, and already has the
+        // header `X-Content-Type-Options`.
         let is_of_ids = response.body().is_of_ids();
         if !is_of_ids {
             name_instance(&mut response, this.request_id);
@@ -250,9 +250,9 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
     }
 }
 
-/// Returns the response to a request that is refused before it reaches the edge. `headers` are the
-/// headers of the request or of its response. If they contain a valid request id, the returned
-/// response has the same one.
+/// Returns the response to a request that the connection layer refuses. `headers` are the headers
+/// of the request, or of the response that the refusal replaces. If they contain a valid request
+/// id, the returned response has the same one.
 pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
     let request_id = request_id(headers);
     let mut response = Problem::from(shed).into_answer();
@@ -332,7 +332,7 @@ fn catch_panic<T>(
     })
 }
 
-/// The whole API, inside one edge.
+/// The whole API: all routes inside one [`Edge`].
 pub type Api = Edge<Dispatch>;
 
 impl Api {

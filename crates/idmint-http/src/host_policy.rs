@@ -109,7 +109,7 @@ impl HostPolicy {
                     ));
                 }
             } else if writes && name == header::ORIGIN {
-                // A browser never sends more than one origin.
+                // Refuse a request with two origins, because a browser never sends more than one.
                 if origin.replace(value).is_some() {
                     return Err(cross_site(Some(value)));
                 }
@@ -318,7 +318,7 @@ impl<'a> Authority<'a> {
                 (Host::of(host)?, port)
             }
         };
-        // "host:" is allowed, and has no port.
+        // A colon without a port, as in "host:", is allowed and counts as no port.
         let port = match port {
             None | Some("") => None,
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -24,8 +24,8 @@ pub struct Row<S = ()> {
     handler: MethodRouter<S>,
 }
 
-/// Returns a row of the table. Paths have axum's syntax: `/ledgers/{ledger}/ids/{id}`,
-/// `/decode/{*id}`.
+/// Returns a row of the route table, which describes one operation. Paths have axum's syntax, such
+/// as `/ledgers/{ledger}/ids/{id}` or `/decode/{*id}`.
 pub(super) fn row<S>(
     name: &'static str,
     method: Method,
@@ -70,10 +70,11 @@ impl<S> Row<S> {
     }
 }
 
-/// The table's entry for a method and a path.
+/// An entry of the route table, for one method and one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// The number of the path in the table, from 1. 0 if the table does not have the path.
+    /// The number of the path in the route table, counted from 1. 0 if the table does not have the
+    /// path.
     pub(super) path: usize,
     /// The path as written in the table, such as `/ids/{format}`. Empty if the request has no
     /// handler.
@@ -100,7 +101,7 @@ impl Route {
     }
 }
 
-/// All operations, indexed by path.
+/// The operations of the API, indexed by path.
 #[derive(Clone)]
 pub struct RouteTable {
     by_path: matchit::Router<usize>,
@@ -116,7 +117,7 @@ struct Operations {
     handler: MethodRouter,
 }
 
-/// A request in progress, until its route has a response.
+/// The future of a request in progress. It resolves to the response of the request's route.
 pub(super) type Routed = Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>>;
 
 impl RouteTable {
@@ -213,8 +214,8 @@ impl RouteTable {
     }
 }
 
-/// Returns the distinct paths of a table, in the order of their first rows. The first path has the
-/// number 1.
+/// Returns the distinct paths of a route table, in the order in which they first occur. The number
+/// of a path in the table is its index in this list plus 1.
 pub(super) fn templates(paths: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut templates = Vec::new();
     for path in paths {

@@ -18,7 +18,7 @@ use idmint_service::Service;
 
 /// Returns the rows of the route table, one for each operation of the API. The name of an operation
 /// is its `operationId` in `openapi.yaml`, and its path is a label of its metrics. If `has_page` is
-/// `false`, `/` returns the cheat sheet even to browsers.
+/// `false`, `/` returns the cheat sheet, a text with example requests, even to browsers.
 fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
     use Need::{
         AnyLedger, Conjunctions, Ledger, Ledgers, MintFormat, Nothing, ResumedSeries, Series,

@@ -31,7 +31,8 @@ impl Callers {
         }
     }
 
-    /// Sets whether refused connections and requests are marked with `Idmint-Test`.
+    /// Sets whether refusals of connections and requests have the header `Idmint-Test`, which marks
+    /// the responses of a test service.
     #[must_use]
     pub fn of_test(self, is_test: bool) -> Self {
         Self { is_test, ..self }

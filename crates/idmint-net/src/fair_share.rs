@@ -27,7 +27,8 @@ use tokio::sync::Notify;
 
 use idmint_service::network_of;
 
-/// The number of turns of one peer per round.
+/// The number of turns that one peer gets in each scheduling round. In each turn, one task is
+/// polled once.
 const TURNS: usize = 8;
 
 /// The scheduler of all peers of one listener. Clones share its state.
@@ -50,10 +51,10 @@ struct Shared {
     is_wanted: Notify,
 }
 
-/// A peer: an IPv4 address or an IPv6 network.
+/// The scheduling state of one peer. A peer is an IPv4 address or an IPv6 network.
 #[derive(Debug)]
 struct Peer {
-    /// The number of tasks of this peer: its connections and streams.
+    /// The number of tasks of this peer: its connections and HTTP/2 streams.
     /// Written by: `PeerShare::take`, `TurnTaker::drop`. Read by: `has_turn`. Ordering: `Relaxed`,
     /// because the counter guards no other data.
     /// Tested by: `few_tasks_never_wait`.
@@ -111,7 +112,7 @@ impl FairShare {
         }
     }
 
-    /// Starts one round after another while tasks wait. Never completes.
+    /// Starts one scheduling round after another while tasks wait for their turns. Never completes.
     pub(super) async fn begin_rounds(self) {
         loop {
             self.0.is_wanted.notified().await;
@@ -158,8 +159,9 @@ impl Peer {
             || self.turns_left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// Grants the turns of the new round to waiting tasks, in order. Tasks that come later in the
-    /// round get the turns that are left. Returns `true` if tasks still wait.
+    /// Starts the next round for this peer. Grants its new turns to waiting tasks, in order, and
+    /// keeps the remaining turns for tasks that come later in the round. Returns `true` if tasks
+    /// still wait.
     fn begin_round(&self) -> bool {
         let mut queue = lock(&self.queue);
         let granted = queue.seats.len().min(TURNS);

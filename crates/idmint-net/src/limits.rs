@@ -46,9 +46,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns a `connections_max` for a process with `memory_max` bytes of memory: the number of
-    /// idle connections that fit into the reservable part of the memory, but at least 6 000 and at
-    /// most 10 000.
+    /// Returns a `connections_max` for a process with `memory_max` bytes of memory. It is the
+    /// number of idle connections that fit into the [reservable](MemoryBudget::reservable) part of
+    /// the memory, but at least 6 000 and at most 10 000.
     ///
     /// With less memory than 6 000 connections need, new connections are refused for lack of memory
     /// before their number reaches the limit.

@@ -102,22 +102,22 @@ impl ClientCertificates {
         Arc::clone(&self.verifier)
     }
 
-    /// Returns the permits of all listed names.
+    /// Returns the permits of all names in `http.tls.client_scopes`.
     pub(super) fn permits(&self) -> impl Iterator<Item = &Arc<Permit>> {
         self.permits.values()
     }
 
-    /// Returns the number of listed names.
+    /// Returns the number of names in `http.tls.client_scopes`.
     pub fn count(&self) -> usize {
         self.permits.len()
     }
 
-    /// Returns the permit of this certificate, which is the union of the permits of all names in
-    /// it.
+    /// Returns the permit of this certificate. It is the union of the permits of those names in the
+    /// certificate that `http.tls.client_scopes` lists.
     ///
     /// # Errors
     /// Returns 401 `unauthorized` if the certificate is no longer valid, and 403 `forbidden` if
-    /// none of its names is listed.
+    /// `http.tls.client_scopes` lists no name of the certificate.
     pub(super) fn permit(
         &self,
         certificate: &ClientCertificate,

@@ -130,8 +130,8 @@ impl Guard {
     /// admitted.
     fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
         let asks = self.tokens.is_some() || self.certificates.is_some();
-        // Browsers send preflight requests without a token.
         let is_free = is_probe(request.uri());
+        // Admit preflight requests (`OPTIONS`), because browsers send them without a token.
         if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
             return if is_free {
                 Ok(())

@@ -439,8 +439,8 @@ impl IdEncoder {
         }
     }
 
-    /// Returns the number of bytes after the head, or `None` if it depends on ids that are not
-    /// minted yet.
+    /// Returns the length of the body without the bytes before the first id, in bytes. Returns
+    /// `None` if the length depends on ids that are not minted yet.
     fn len_after_head(&self, format: &Format, ids: &Batch) -> Option<u64> {
         let count = ids.count();
         let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
@@ -484,7 +484,8 @@ impl IdEncoder {
         }
     }
 
-    /// Returns the maximum number of bytes of `count` ids, including separators and the tail.
+    /// Returns the maximum number of bytes of `count` ids, including the separators and the bytes
+    /// after the last id.
     fn room_for(&self, count: usize, format: &Format) -> usize {
         let ids_len = match self.form {
             Form::Bytes { width } => IdBlock::bytes_len_max(count, width),

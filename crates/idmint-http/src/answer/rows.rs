@@ -6,9 +6,9 @@ use idmint_core::id::{FieldKind, Format, Progression};
 /// eight digits.
 pub(super) const ROW_LEN_MAX: usize = 120;
 
-/// Returns the maximum number of rows for `count` ids of a format. The ids of each whole tick, the
-/// format's unit of time, are one row. The node mints with `lanes` worker numbers, and each of them
-/// adds two rows: for the first and the last tick, which may not be whole.
+/// Returns the maximum number of rows that `count` ids of a format take. The ids of one worker
+/// number in a whole tick, the format's unit of time, are one row. Each of the node's `lanes`
+/// worker numbers adds at most two rows, for its first and last tick, which may be incomplete.
 pub(super) fn rows_max(format: &Format, lanes: usize, count: u64) -> usize {
     let sequences = format
         .variants

@@ -135,9 +135,9 @@ async fn collect(
 /// an effect, so that a refusal for lack of memory means that the request had no effect. Pass the
 /// reservation to [`paid_with`] with the response.
 ///
-/// `of_body` is the reservation for the request's body. If it is given, the response reuses it and
-/// this function never waits. Requests that held memory while they waited for more could block each
-/// other.
+/// `of_body` is the reservation for the request's body. If it is given, the response reuses it, and
+/// more memory is added only if it is free. This function must not wait then, because requests that
+/// hold memory while they wait for more could block each other.
 ///
 /// # Errors
 /// Returns [`Shed::Memory`] if no memory was reserved.

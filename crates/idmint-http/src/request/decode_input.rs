@@ -102,7 +102,7 @@ fn first_line(rest: &[u8]) -> Option<(&[u8], usize)> {
     Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
 }
 
-/// Returns the length of the JSON string at the start of `rest`, including its quotes. The flag is
+/// Returns the length of the JSON string at the start of `rest`, including its quotes. Also returns
 /// `true` if the string has no escapes.
 fn quoted_len(rest: &[u8]) -> (usize, bool) {
     let mut is_plain = true;

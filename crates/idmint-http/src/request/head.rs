@@ -243,9 +243,10 @@ pub(crate) fn encoding_named(name: &str, format: &Format) -> Result<usize, Probl
     })
 }
 
-/// Returns the prefix to write before each id. A prefix applies only to canonical text, so an
-/// explicit `prefix` is refused for any other encoding or media type. A `type` is always checked.
-/// It is written only into canonical text, and only if the bits of the id do not contain the type.
+/// Returns the prefix to write before each id, from the parameter `prefix` or `type`. A prefix
+/// applies only to canonical text, so an explicit `prefix` is refused for any other encoding or
+/// media type. A `type`, such as `user` for ids like `user_…`, is always checked. It is written
+/// only into canonical text, and only if the bits of the id do not contain the type.
 pub(crate) fn prefix(
     query: &Query<'_>,
     format: &Format,
@@ -270,7 +271,7 @@ pub(crate) fn prefix(
 }
 
 /// Refuses the parameters `count`, `type` and `domain`, because this format mints one id for each
-/// `item` in the body.
+/// item in the body. `item` is the kind of item, such as `report`.
 pub(crate) fn refuse_count(query: &Query<'_>, item: &str, format: &Format) -> Result<(), Problem> {
     for name in ["count", "type", "domain"] {
         if query.get(name).is_some() {

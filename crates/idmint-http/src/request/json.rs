@@ -38,8 +38,9 @@ pub(crate) fn strict_json<'de, T: Deserialize<'de>>(
     shallow_json(body, invalid)
 }
 
-/// Parses a whole body like [`strict_json`], but a valid body in one pass. `T` must not skip any
-/// value. `T` may keep a value as raw JSON, which another strict parser must read later.
+/// Parses a whole body like [`strict_json`], but needs only one pass if the body is valid. `T` must
+/// not skip any value. `T` may keep a value as raw JSON, which another strict parser must read
+/// later.
 ///
 /// # Errors
 /// Returns the errors of [`strict_json`], but does not find duplicate keys and deep nesting inside
@@ -55,7 +56,8 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
         if inner.classify() != Category::Data {
             return unacceptable(&inner);
         }
-        // A key given twice is a data error too, but makes the body malformed.
+        // A duplicate key also causes a data error, but makes the body malformed instead of
+        // invalid.
         if let Err(malformed) = check_form(body) {
             return malformed;
         }
@@ -112,7 +114,7 @@ impl<'a> ListReader<'a> {
             let columns = if inner.line() == 1 { columns } else { 0 };
             let place = place(lines + inner.line(), columns + inner.column());
             let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
-            // `Problem::new` truncates a long detail.
+            // Create a `Problem`, because `Problem::new` truncates a detail that is too long.
             let problem = Problem::new(Slug::InvalidReport, detail);
             problem.detail().to_owned()
         })
@@ -146,8 +148,8 @@ fn unacceptable(error: &serde_json::Error) -> Problem {
     })
 }
 
-/// A `T` that must be written as a JSON object. A derived `Deserialize` would also accept an array
-/// of the members' values.
+/// A `T` parsed from JSON that must be an object. The `Deserialize` that serde derives for a struct
+/// would also accept an array of the members' values.
 #[derive(Debug, Default)]
 pub(crate) struct Object<T>(pub T);
 

@@ -167,8 +167,8 @@ fn grouped(
     }
 }
 
-/// Returns the list position of the conjunction in the cursor `after`. The page begins after this
-/// position. `text` is the cursor as the caller wrote it.
+/// Returns the list position of the conjunction whose id is the cursor `after`. The page begins
+/// after this position. `text` is the cursor as the caller wrote it, for error messages.
 fn known_place(
     service: &Service,
     minter: &GroupedMinter,

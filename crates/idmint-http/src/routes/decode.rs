@@ -86,7 +86,8 @@ pub(crate) fn decode_filter<'a>(
     Ok(filter.with_current_names())
 }
 
-/// Returns all readings of a text, except numbers of series that the caller may not read.
+/// Returns all readings of a text, which are the possible ways to decode it. Leaves out numbers of
+/// series that the caller may not read.
 pub(super) fn readings<'a>(
     decoding: &'a DecodingAt<'_>,
     text: &'a str,

@@ -39,17 +39,17 @@ const NANOS_FOR_A_BYTE: u64 = 120;
 
 /// The estimated time to read one byte of a body, in nanoseconds.
 pub(super) const NANOS_TO_READ_A_BYTE: u64 = 5;
-/// The estimated time to decode one text if only the best reading is returned, in nanoseconds.
+/// The estimated time to decode one text with `detail=brief`, in nanoseconds.
 const NANOS_FOR_A_TEXT: u64 = 2_500;
-/// The estimated time to decode one text if all readings are returned, in nanoseconds.
+/// The estimated time to decode one text with `detail=full`, in nanoseconds.
 const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
-/// The parts of the estimated maximum length of a result, in bytes. A brief result takes
-/// `BRIEF_LEN`, and a full result takes `FULL_LEN_BY_FORMAT` for each format. Results repeat the
-/// text, so `TEXT_BYTE_LEN` is added for each byte of the text. A character of the text can take
-/// six bytes, and a full result repeats the text several times.
+/// The estimated maximum length of a brief result without its text, in bytes.
 const BRIEF_LEN: usize = 1024;
+/// The estimated maximum length of a full result for each format, without the text, in bytes.
 const FULL_LEN_BY_FORMAT: usize = 1024;
+/// The estimated maximum number of bytes that a result takes for each byte of its text. A character
+/// of the text can take six bytes, and a full result repeats the text several times.
 const TEXT_BYTE_LEN: usize = 24;
 
 /// The length of a chunk of the response, in bytes. A chunk may be slightly longer, because the
@@ -62,13 +62,13 @@ const PIECE_TEXTS_MAX: usize = 1024;
 /// The time after which writing a chunk ends, so that the long work of other peers can run.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
-/// The time that a request may take if it was estimated as short. If the first texts show that all
-/// of them take longer, the rest is long work. A text that is not an id takes several times the
-/// estimate.
+/// The maximum time for a request that was estimated as short work. If the first texts show that
+/// all texts take longer, the rest is long work. The estimate may be too low, because a text that
+/// is not an id takes several times the estimated time.
 const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
 
-/// The minimum time over which the speed of decoding is measured. A shorter time says little, and
-/// short work could be refused as long work by mistake.
+/// The minimum time over which the speed of decoding is measured. A measurement over a shorter time
+/// is inaccurate, so short work could be refused as long work by mistake.
 const MEASURED_MIN: Duration = Duration::from_micros(100);
 
 /// The number of texts that are decoded before the clock is read again.
@@ -207,7 +207,7 @@ fn time_of(count: usize, took: Duration, measured: usize) -> Duration {
 /// The level of detail of each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// The best reading only.
+    /// Only the best reading, which is the most likely format and encoding of the text.
     Brief,
     /// The full result, as of `GET /decode/{id}`.
     Full,
@@ -302,7 +302,7 @@ impl Form {
     }
 }
 
-/// The filter for the formats and encodings to try.
+/// The filter that limits the formats and encodings to try for each text.
 #[derive(Clone)]
 pub(super) struct Tried {
     format: Option<String>,
@@ -355,7 +355,7 @@ struct Draft {
 /// needs.
 struct Answers {
     draft: Draft,
-    /// The handle for the long work of the peer, or `None` if this is short work.
+    /// The handle that runs the peer's long work on other threads, or `None` if this is short work.
     aside: Option<PeerBulk>,
     /// The bulk permit, for long work.
     pass: Option<BulkPass>,
@@ -434,7 +434,7 @@ impl Draft {
                 .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
             let is_full = is_late(number) || out.len() >= PIECE_LEN;
-            // After the last text, only the tail is missing.
+            // Do not end the chunk after the last text, because only the tail is missing.
             if is_full && self.input.clone().next().is_some() {
                 break;
             }

@@ -65,8 +65,9 @@ fn description(request: &Request, text: &'static str) -> Answer {
     Ok(no_store(media, text))
 }
 
-/// Returns the page to a browser, and the cheat sheet to other callers. The page ignores
-/// parameters, because other sites add some to links, such as `utm_source`.
+/// Returns the web page to a browser, and the cheat sheet, a text with example requests, to other
+/// callers. The page ignores parameters, because other sites add some to links, such as
+/// `utm_source`.
 ///
 /// # Errors
 /// Returns 406 if the request is not acceptable, and 422 if another caller sends parameters.
@@ -81,7 +82,7 @@ pub(crate) async fn front(
     }
 }
 
-/// Returns a file of the page.
+/// Returns a file of the web page, such as a script.
 ///
 /// # Errors
 /// Returns 404 if the file does not exist, and 422 if the request has parameters.

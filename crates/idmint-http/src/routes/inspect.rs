@@ -17,9 +17,9 @@ use idmint_service::{MemoryReservation, PeerBulk, Service};
 /// An example request that works.
 const EXAMPLE: &str = r#"POST /inspect ["175928847299117063","175928847299117064"]"#;
 
-/// The estimated time, in nanoseconds, to read one line in all formats. The next constant is the
-/// estimated time to judge one line of the sample from which the verdict is derived.
+/// The estimated time to read one line in all formats, in nanoseconds.
 const NANOS_FOR_A_LINE: u64 = 4_000;
+/// The estimated time to judge one line of the sample that decides the verdict, in nanoseconds.
 const NANOS_TO_JUDGE_A_LINE: u64 = 20_000;
 
 /// Returns the estimated time of a verdict on up to `lines_max` lines.
@@ -60,7 +60,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate).await?;
     let now = service.clock().now();
-    // Hold the permit for long work until the verdict is known.
+    // Work that has a permit is long, and runs on other threads. The permit, `pass`, is held until
+    // the verdict is known.
     let aside = pass.is_some().then_some(&bulk);
     let input = work_on(aside, move || DecodeInput::read(body, media_of_body)).await?;
     let service = Arc::clone(service);
@@ -70,7 +71,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     Ok(no_store(MediaType::Json, judged.verdict))
 }
 
-/// The verdict on a column of texts.
+/// The verdict on the format of a column of texts.
 #[derive(Clone)]
 pub(super) struct JudgedColumn {
     /// The verdict as JSON.
@@ -113,9 +114,9 @@ impl Inspection {
         }
     }
 
-    /// Reads all lines and returns the verdict. If the work is long, `aside` is the handle for the
-    /// long work of the peer, and the lines are read in batches on other threads. For short work,
-    /// `aside` is `None`.
+    /// Reads all lines and returns the verdict. If the work is long, `aside` is the handle that
+    /// runs the peer's long work on other threads, and the lines are read there in batches. For
+    /// short work, `aside` is `None`.
     pub(super) async fn judge(mut self, aside: Option<&PeerBulk>) -> JudgedColumn {
         let Some(bulk) = aside else {
             while self.read_lines() {}

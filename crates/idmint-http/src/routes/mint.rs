@@ -54,7 +54,7 @@ pub(crate) fn format_name(path: &str) -> Option<&str> {
         .filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
-/// Calls [`mint`] from the route table.
+/// Handles a mint request for the route table, by calling [`mint`].
 pub(crate) async fn route(State(service): State<Arc<Service>>, request: Request) -> Answer {
     mint(&service, request)
         .await
@@ -211,19 +211,20 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Count this request as held (waiting) here and not inside the future, because an HTTP/2
-    // connection accepts all of its requests before it polls the first future.
+    // Count this request as held (waiting) now, and not inside the future. An HTTP/2 connection
+    // accepts all of its requests before it polls the first future, and until then its requests
+    // would count towards the limit of requests in flight.
     //
-    // Held requests do not count towards the limit of requests in flight. Thousands of requests may
-    // wait here at no cost.
+    // Held requests do not count towards that limit. Thousands of requests may wait here at no
+    // cost.
     let held = service.load().requests.hold();
     MaybeReady::pending(async move {
         let reserved = match owner.reserve(price).await {
             Ok(reserved) => reserved,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
-        // Let the requests that have already arrived run first. Short requests among them are
-        // served. If the service has too much work, long requests are refused.
+        // Let the requests that have already arrived run first. Short requests among them are then
+        // served, and long requests are refused if the service has too much work.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {
@@ -374,7 +375,7 @@ impl MintQuery {
 
     /// Returns the memory to reserve for the first chunk of the response. A response in rows is
     /// much shorter, but reserves as much as the texts of the same ids, because minting them is the
-    /// same work. Both are then refused and delayed alike.
+    /// same work. Requests for rows and for texts are then refused and delayed alike.
     fn price(&self, format: &Format) -> usize {
         let of_texts = self
             .encoder_of_texts(format)

@@ -13,12 +13,9 @@ use idmint_records::conjunction::{Grouped, ReportsError};
 use idmint_service::{GroupedReports, NEAR_MAX};
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
-/// The estimated length of a report's details, without its variable parts, in bytes. The details of
-/// an accepted report take `DETAIL_LEN` plus three times the length of an id, because they can
-/// contain two ids and the response also lists the ids alone. If conjunctions are stored, the
-/// details can also list [`NEAR_MAX`] near conjunctions. The details of a refused report take
-/// `REFUSED_LEN` plus twice the length of the reason, because the details contain the reason twice.
+/// The estimated length of the details of an accepted report, without its ids, in bytes.
 const DETAIL_LEN: usize = 128;
+/// The estimated length of the details of a refused report, without the reason, in bytes.
 const REFUSED_LEN: usize = 400;
 
 /// The length of the quotes and the comma around an id in a list, in bytes.
@@ -41,15 +38,17 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     ))
 }
 
-/// Returns the estimated length of the details of an accepted report. `are_stored` is `true` if the
-/// service stores conjunctions.
+/// Returns the estimated length of the details of an accepted report. Three ids are counted,
+/// because the details can contain two ids and the response also lists the ids alone. If the
+/// service stores conjunctions (`are_stored`), the details can also list [`NEAR_MAX`] near
+/// conjunctions.
 pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
     let id_len = format.encodings[encoding].len_max();
     let near_max = if are_stored { NEAR_MAX } else { 0 };
     DETAIL_LEN + 3 * id_len + near_max * (LISTED_LEN + id_len)
 }
 
-/// Returns the estimated length of the details of a refused report.
+/// Returns the estimated length of the details of a refused report, which contain the reason twice.
 pub(super) fn refused_len(error: &ReportsError) -> usize {
     REFUSED_LEN + 2 * error.to_string().len()
 }

@@ -162,8 +162,8 @@ struct Grouping {
     order: ReportOrder,
     /// The handle that runs long work on another thread, or `None` if the work is short.
     aside: Option<PeerBulk>,
-    /// The maximum difference in time at which an analysis still joins the conjunction that its
-    /// `event_id` names.
+    /// The maximum difference in time at which an analysis (a report with an `event_id`) still
+    /// joins the conjunction that its `event_id` names.
     analysis_reach: Duration,
 }
 

@@ -48,7 +48,7 @@ const HEADERS_MAX: usize = 64;
 const HEAD_LEN_MAX: u32 = 16 * 1024;
 /// The maximum size of the read buffer and of the write buffer, in bytes each.
 const BUFFER_LEN_MAX: usize = 64 * 1024;
-/// The maximum number of bytes of one stream's response that h2 buffers.
+/// The maximum number of bytes of one stream's response that the library h2 buffers.
 const SEND_BUFFER_LEN: usize = 16 * 1024;
 const STREAMS_MAX: u32 = 100;
 /// The maximum number of HTTP/2 streams that are reset before they are accepted, and the maximum
@@ -327,7 +327,7 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             }
             if !unread.is_empty() {
                 // The first bytes of the next request head arrived together with the previous
-                // request.
+                // request. The time limit of that head therefore starts now.
                 head_deadline = Instant::now() + context.limits.header_timeout;
                 continue;
             }

@@ -217,7 +217,7 @@ pin_project! {
         // Counts the request as in flight. `None` once the head of the response is ready, because
         // the body of the response then holds the guard.
         guard: Option<RequestGuard>,
-        // The budget owner, if it is not the connection's peer.
+        // The owner of the memory budget for the request, if it is not the connection's peer.
         other: Option<BudgetOwner>,
         reserved: Reserved,
     }
@@ -294,8 +294,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
             response = without_body(response);
         }
         if response.status() == StatusCode::NOT_MODIFIED {
-            // axum adds the length 0, but only the length of the 200 response is allowed (RFC 9110,
-            // section 8.6).
+            // axum adds `Content-Length: 0` to a 304 response. The header may only have the length
+            // of the corresponding 200 response (RFC 9110, section 8.6).
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         let stream = this

@@ -192,7 +192,7 @@ impl<B: ResponseBody> Body for SentAnswer<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // hyper calls this once, before the first chunk.
+        // hyper calls this once, before the first chunk, when `rest` is still empty.
         self.body.size_hint()
     }
 }

@@ -13,8 +13,8 @@ use crate::stream::{Activity, Snapshot, State};
 /// the activity sets a new deadline.
 pub(super) struct Timeouts {
     limits: Limits,
-    /// The time that a connection must be idle before [`poll_expired`](Self::poll_expired) resolves
-    /// for the first time.
+    /// The time that a connection must be idle before [`poll_expired`](Self::poll_expired) first
+    /// resolves. It is shorter than the idle timeout if the connection can release its buffers.
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,
@@ -90,7 +90,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // The timer also wakes a connection whose handler was dropped on another thread.
+                // The state `Handling` has no timeout, but the timer still fires. It thereby
+                // notices a handler that was dropped on another thread.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

@@ -272,8 +272,9 @@ pub(crate) struct RequestBody<B> {
 
 impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
-        // In HTTP/1, the rest of the body is still in front of the next request. In HTTP/2, it is
-        // discarded with its stream, and other streams may wait for their handlers.
+        // In HTTP/1, the unread rest of the body still precedes the next request. In HTTP/2, the
+        // rest is discarded with its stream. Clear the flag then, because the connection must not
+        // time out while its other streams wait for their handlers.
         if !self.is_http1 {
             self.activity
                 .has_unread_body

@@ -13,18 +13,19 @@ use std::sync::Arc;
 
 use idmint_service::{Shed, ShedCounts};
 
-/// The initial allowance in frames, and its maximum.
+/// The allowance of a new connection: the number of frames without a request that its caller may
+/// send. It is also the maximum of the allowance.
 const FULL: usize = 1_000;
 
 /// The number of frames that each request adds to the allowance. For one request, a caller may send
 /// window updates for the stream and for each frame of the response, and a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// The number of sent bytes that add one frame to the allowance.
+/// The number of bytes sent to the caller that allow the caller one more frame without a request.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// The number of received DATA bytes that add one frame to the allowance, even if the stream was
-/// reset.
+/// The number of received DATA bytes that allow the caller one more frame without a request, even
+/// if their stream was reset.
 const DATA_FOR_ONE: usize = 64;
 
 /// The flag of a padded DATA frame.

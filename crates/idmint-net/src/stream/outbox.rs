@@ -29,7 +29,7 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// responses. It holds the bytes buffered here, short responses in hyper, and the requests that
 /// follow them.
 const UNREAD_LEN: usize = 32 * 1024;
-/// For a write of more than this number of bytes, memory is already reserved as part of its
+/// The length, in bytes, above which the memory for a write is already reserved as part of its
 /// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
