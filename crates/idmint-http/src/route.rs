@@ -88,7 +88,7 @@ impl Route {
     pub(super) const UNMATCHED: Route = Route::unanswered(0);
 
     /// Returns the route of requests without a handler: for an unknown path (`path` is 0), or for
-    /// an unknown method of a path. If the service requires tokens, the route needs one of any
+    /// an unknown method of a path. If the service requires tokens, the route needs a token of any
     /// scope, so that strangers do not learn which routes exist. Preflight requests never need a
     /// token.
     const fn unanswered(path: usize) -> Route {

@@ -19,8 +19,8 @@ use idmint_service::{Shed, network_of};
 /// no further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
-/// A scan of the table remembers up to this many of the longest-idle connections, so that a full
-/// table is not scanned again for every new connection.
+/// The maximum number of longest-idle connections that a scan of the table remembers. With them, a
+/// full table is not scanned again for every new connection.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a

@@ -150,8 +150,8 @@ impl Guard {
         }
         let permit = permit?;
         self.check(&permit, need, template, request)?;
-        // Attach the permit to the request. While the service waits for the request's body, the
-        // permit identifies the sender.
+        // Attach the permit to the request if the handler must check it, or if the request has a
+        // body. While the service waits for the body, the permit identifies the sender.
         let is_asked_later =
             matches!(need, Need::Series | Need::ResumedSeries) || permit.is_asked_later();
         if is_asked_later || !request.body().is_end_stream() {

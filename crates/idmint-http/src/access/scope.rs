@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Minting ids by count or for reports.
+    /// Minting ids: a requested number of ids, or one id for each report.
     Mint,
     /// Creating, reading and appending to ledgers, and reading conjunctions.
     Ledger,
@@ -76,7 +76,7 @@ impl FromStr for Scope {
 pub(crate) enum Need {
     /// No permission.
     Nothing,
-    /// This scope, with or without restrictions.
+    /// The scope in the value. The caller may be restricted to some formats, ledgers or series.
     Scope(Scope),
     /// The scope in the value. The caller must not be restricted to some formats, ledgers or
     /// series, because the response covers all formats, ledgers and series.
@@ -84,7 +84,7 @@ pub(crate) enum Need {
     /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
     /// format, whose ids belong to ledger events, and `mint` for any other.
     MintFormat,
-    /// This scope, and permission for the format in the path.
+    /// The scope in the value, and permission for the format in the path.
     Format(Scope),
     /// The scope `ledger`, and permission for at least one chained format. The ids of chained
     /// formats belong to ledger events.

@@ -74,7 +74,7 @@ fn list_of(service: &Service, request: &Request) -> Answer {
         // A name needs no escaping: it has only lower-case letters, digits, `_` and `-`.
         Some(last) => format!(",\"next\":\"{}\"", last.format().name),
     };
-    // The JSON has the form of `FormatList`.
+    // This JSON has the same form as a serialized `FormatList`.
     Ok(no_store(
         MediaType::Json,
         format!("{{\"formats\":[{}]{next}}}\n", formats.join(",")),

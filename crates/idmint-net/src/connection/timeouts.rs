@@ -47,9 +47,9 @@ impl Timeouts {
         Self { rest_after, ..self }
     }
 
-    /// Call this when `poll_expired` has resolved for an idle connection. If it resolved early,
-    /// moves the deadline to the end of the idle timeout and returns `true`. Returns `false` if the
-    /// idle timeout itself has expired.
+    /// Moves the deadline to the end of the idle timeout. Returns `true` if `poll_expired` resolved
+    /// early, and `false` if the idle timeout itself has expired. Call this when `poll_expired` has
+    /// resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
