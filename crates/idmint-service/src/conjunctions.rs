@@ -16,12 +16,13 @@ use idmint_storage::{
     log_unreadable,
 };
 
-/// The maximum number of near conjunctions that the response to a report lists. A list of all of
-/// them could be hundreds of times as long as the report.
+/// The maximum number of near conjunctions in the response to a report. Near conjunctions have the
+/// same two objects and are at most a minute apart. A list of all of them could be hundreds of
+/// times as long as the report.
 pub const NEAR_MAX: usize = 10;
 
-/// The number of conjunctions whose near conjunctions are read at once. It limits the memory for
-/// the conjunctions that are read but not listed.
+/// The number of conjunctions for which near conjunctions (within a minute) are read in one batch.
+/// The batches limit the memory for near conjunctions that are read but not listed.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.
@@ -34,9 +35,9 @@ pub struct GroupedReports {
     /// their times differ by at most a minute. The key is the index of the report that created the
     /// conjunction.
     pub near: HashMap<usize, Vec<u128>>,
-    /// Nearer conjunctions that analyses did not join. An analysis is a report that joins the
-    /// conjunction in its `event_id`. The value is the id of another conjunction of the same pair
-    /// that is nearer in time. The key is the index of the analysis in the request.
+    /// The id of a nearer conjunction for each analysis that did not join it. An analysis is a
+    /// report that joined the conjunction in its `event_id`, even if another conjunction of the
+    /// same two objects is nearer in time. The key is the index of the analysis in the request.
     pub nearer: HashMap<usize, u128>,
 }
 
@@ -112,10 +113,10 @@ impl Service {
         })
     }
 
-    /// Looks for conjunctions that are nearer in time to an analysis than the conjunction that its
-    /// `event_id` names. Returns the nearest one for each analysis that joined the named
-    /// conjunction. If this lookup fails, the error is ignored, because the analyses already have
-    /// their ids.
+    /// Returns, for each analysis, the id of the conjunction that is nearest in time. An analysis
+    /// is a report that joined the conjunction in its `event_id`. The map has no entry for an
+    /// analysis if no other conjunction is nearer. If this lookup fails, the error is ignored,
+    /// because the analyses already have their ids.
     async fn nearer_than_named(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -193,14 +194,15 @@ impl Service {
     }
 }
 
-/// The maximum number of conjunctions that a search for one external id returns.
+/// The maximum number of conjunctions that a search for one external id (an id from another
+/// organization) considers.
 const OF_EXTERNAL_MAX: usize = 1_000;
 
 /// The maximum number of database rows that one request for a list of conjunctions reads. Reading
 /// this many rows takes some hundredths of a second.
 const LOOKED_THROUGH_MAX: usize = 50_000;
 
-/// The number of rows read in one batch.
+/// The number of database rows that are read in one batch.
 const STEP_LEN: usize = 2_000;
 
 /// A query that selects the conjunctions to list.
@@ -209,7 +211,7 @@ pub struct ListQuery {
     /// The earliest time of the conjunctions to list. If a time is given, the list is in ascending
     /// order of time. If `None`, the latest conjunctions come first.
     pub from: Option<Tca>,
-    /// The end of the time range, exclusive.
+    /// The end of the time range, exclusive, or `None` for no end.
     pub to: Option<Tca>,
     /// The primary object of the conjunctions to list, or `None` to list conjunctions of all
     /// primary objects.

@@ -39,7 +39,8 @@ pub enum DecodeOutcome {
     Refused,
 }
 
-/// The counters and histograms of everything except the minters.
+/// The metrics of the service, except the counters of minted ids and mint requests, which each
+/// format keeps itself.
 pub struct ServiceCounters {
     registry: Registry,
     /// The time, in seconds, for which responses were held until the clock reached the time of
@@ -55,8 +56,9 @@ pub struct ServiceCounters {
     /// of etcd.
     pub coordinator_space: SpaceGauges,
     data_dir_free: Gauge,
-    /// The number of append rounds that a fleet node could not write to its journal, which is a
-    /// local copy of the records that it commits to etcd.
+    /// The number of append rounds (groups of requests that are written together) that a fleet node
+    /// could not write to its journal. The journal is a local copy of the records that the node
+    /// commits to etcd.
     pub journal_failures: IntCounter,
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,

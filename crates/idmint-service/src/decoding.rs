@@ -121,8 +121,8 @@ impl Decoding {
     }
 }
 
-/// `true` if texts are also read as numbers of series. A filter that selects formats or an encoding
-/// excludes them.
+/// `true` if a text is also read as a number of a series, such as an invoice number. `false` if the
+/// filter selects formats or an encoding.
 fn has_numbers(filter: DecodeFilter<'_>) -> bool {
     !filter.is_pinned() && filter.among.is_none()
 }
@@ -167,7 +167,7 @@ impl DecodingAt<'_> {
     }
 
     /// Returns the response for the id `made`, which was encoded from given field values. The
-    /// decoder must try the format of the id.
+    /// format of the id must be one of the decoder's formats.
     pub fn encoded<'a>(&'a self, format: &'a Format, made: &IdOfFields) -> EncodeAnswer<'a> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
@@ -198,9 +198,9 @@ impl DecodingAt<'_> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 
-    /// Returns the most likely reading of a text in a column of ids. If `ids_of` has the names of a
-    /// format and of its encoding, the result also contains the reading in this format. The other
-    /// ids of the column have this format and encoding.
+    /// Returns the most likely reading of a text in a column of ids. `ids_of` contains the names of
+    /// the format and the encoding of the column's ids, if they are known. The result then also
+    /// contains the reading of the text in this format.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,

@@ -28,7 +28,7 @@ pub enum ServiceError {
     /// The format does not support the requested prefix.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
-    /// Sequenced ids cannot be minted at the moment.
+    /// Sequenced ids, which contain the time, cannot be minted at the moment.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The store of ledgers, conjunctions and numbers refused the request, or cannot serve it at
@@ -67,7 +67,7 @@ fn why_not_minted(format: &str, rule: Rule) -> String {
 }
 
 /// The reason why a request to assign ids to reports failed. Either no report got an id, or the
-/// outcome is unknown, or the external ids of the reports were possibly not stored.
+/// outcome is unknown, or the external ids (from other organizations) were possibly not stored.
 #[derive(Debug)]
 pub enum GroupFailure {
     /// One of the reports in the request is invalid.

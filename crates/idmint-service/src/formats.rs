@@ -193,7 +193,7 @@ impl ServedFormat {
         &self.counted
     }
 
-    /// Returns the source of the ids.
+    /// Returns the way in which ids of the format are created.
     pub fn source(&self) -> &IdSource {
         &self.source
     }
@@ -280,8 +280,8 @@ impl Service {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {
             IdSource::Count(minter) => {
-                // Types can have sequences of different lengths. A request for any type gets this
-                // number of ids.
+                // A format can have several types of ids, with different limits. Return the lowest
+                // limit, so that a request for any type can get this number of ids.
                 let types = served.format().variants.iter().enumerate();
                 let types = types.filter(|(_, variant)| variant.assigned);
                 let most = types.filter_map(|(at, _)| minter.count_max(at));

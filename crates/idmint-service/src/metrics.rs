@@ -1,7 +1,7 @@
 //! Collects all metrics with their current values.
 //!
-//! The counters of minted ids are read only when metrics are scraped, so counting hardly adds to
-//! the cost of a mint.
+//! A mint only increments atomic counters, which costs little. This module turns the counters into
+//! metrics when the metrics are scraped.
 
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
@@ -26,7 +26,7 @@ impl Service {
 /// The labels and the value of one time series.
 type Sample = (Vec<(&'static str, String)>, f64);
 
-/// Returns the metrics of the minters.
+/// Returns the metrics of minted ids and mint requests, for each format.
 fn minting(service: &Service) -> Vec<MetricFamily> {
     let mut minted = Vec::new();
     let mut requests = Vec::new();

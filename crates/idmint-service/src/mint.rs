@@ -88,9 +88,9 @@ impl Service {
     /// Mints a large batch. Without this method, requests for single ids would have to wait for all
     /// large batches.
     ///
-    /// Large batches run one after another. Each large batch reserves its ids only after the ids of
-    /// the previous large batch are due. A small request therefore waits for at most one large
-    /// batch per lane (worker number).
+    /// At most one large batch per lane (worker number) runs at a time, or only one in total if
+    /// each uses every lane. The next large batch reserves its ids only after the ids of an earlier
+    /// one are due. A small request therefore waits for at most one large batch per lane.
     ///
     /// # Errors
     /// Returns [`Refusal`] if no id was minted.
@@ -114,8 +114,8 @@ impl Service {
     #[inline]
     fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;
-        // If the clock stands still, as in tests, time is reserved only when a request needs it. A
-        // repeated test then reserves time at the same points.
+        // With a clock that stands still, as in tests, do not reserve time in advance, but only
+        // when a request needs it. Every run of a test then reserves time at the same points.
         let is_early = refill && !self.clock().is_standing();
         if let Some(reserver) = self.reserver().filter(|_| is_early) {
             reserver.refill();
@@ -170,8 +170,9 @@ impl Service {
     /// Waits until the clock of the service shows the time `due`.
     ///
     /// After the wall clock was set back, the clock of the service runs slower than the timer, so
-    /// one sleep may be too short. A clock that stands still, as in a test service, is set forward
-    /// to `due` at once, because the ids before `due` are used up.
+    /// one sleep may be too short. A clock that stands still, as in a test service, does not reach
+    /// `due` by itself, so it is set forward to `due` at once. The ids before `due` are already
+    /// used up.
     async fn wait_until(&self, due: UnixNanos) {
         if self.clock().let_pass_to(due) {
             return;

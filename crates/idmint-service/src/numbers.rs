@@ -3,8 +3,9 @@
 //!
 //! In a series without gaps, a number is durable before the response is sent. In a series with
 //! blocks, a block of numbers is first reserved in the store, and its numbers are then issued from
-//! memory. The reservation is a normal request with a random key, so two processes never reserve
-//! the same numbers. If the process or its minting session ends, the unused numbers become a gap.
+//! memory. Each reservation is a normal request to the store with a new random idempotency key. The
+//! store therefore always issues new numbers, so two processes never reserve the same ones. If the
+//! process or its minting session ends, the unused numbers become a gap.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -69,9 +70,9 @@ impl Service {
     /// the first number.
     ///
     /// If the process ends, at most `reserve` numbers are lost, or `count` numbers if `count` is
-    /// larger. The lost numbers include the numbers of this request if its response does not
-    /// arrive. Numbers contain no time, so the request waits neither for the clock nor for a slot.
-    /// Without a minting session, exactly `count` numbers are reserved.
+    /// larger. This bound includes the numbers of this request if the process ends before the
+    /// response arrives. Numbers contain no time, so the request waits neither for the clock nor
+    /// for a slot. Without a minting session, exactly `count` numbers are reserved.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if no numbers were issued.
@@ -262,8 +263,8 @@ pub struct NumberPage {
     /// The time at which the series was closed, and the caller who closed it. `None` if the series
     /// is open.
     pub closed: Option<ClosedSeries>,
-    /// The changes of the written form, such as of a prefix, that apply to the numbers on this
-    /// page.
+    /// The changes of the text form of numbers, such as a new prefix, that apply to the numbers on
+    /// this page.
     pub forms: Vec<FormChange>,
     /// The numbers.
     pub numbers: ListPage<NumberRecord>,
@@ -298,10 +299,10 @@ struct Reserve {
 
 impl Blocks {
     /// Takes consecutive numbers, and returns the first of them. If too few reserved numbers are
-    /// left, reserves more numbers. If another process reserved numbers of the series in between,
-    /// the new numbers do not continue the left ones, which are then lost. Without a session, or if
-    /// [`SERIES_MAX`] other series have reserved numbers, reserves only as many numbers as the
-    /// caller requests.
+    /// left, reserves more numbers. If another process has reserved numbers of the series in the
+    /// meantime, the new numbers do not follow the unused ones. The unused numbers are then lost.
+    /// Without a session, or if [`SERIES_MAX`] other series have reserved numbers, reserves only as
+    /// many numbers as the caller requests.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were taken.
@@ -328,9 +329,10 @@ impl Blocks {
     }
 
     /// Drops the reserved but unused numbers of a series that was closed. Also drops them if the
-    /// outcome is unknown, because the close may still be in the queue of the writer thread. A
-    /// later reservation is then processed after the close. Waits for callers that are reserving
-    /// numbers, because such a caller holds the lock until it has taken its own numbers.
+    /// outcome is unknown, because the close may still be in the queue of the writer thread. The
+    /// next request must then reserve new numbers, and the writer thread processes that reservation
+    /// after the close. Waits for callers that are reserving numbers, because such a caller holds
+    /// the lock until it has taken its own numbers.
     async fn forget_closed(
         &self,
         series: &SeriesName,
@@ -428,8 +430,8 @@ impl Reservation<'_> {
     }
 
     /// Reserves `size` numbers. If the series has fewer numbers left before its maximum, reserves
-    /// all of them, provided that they and the `rest` unused numbers are enough for the request.
-    /// Otherwise returns an error.
+    /// all of them. `rest` is the count of numbers that are already reserved but unused. Returns an
+    /// error if the left and the unused numbers together are too few for the request.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,

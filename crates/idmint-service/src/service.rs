@@ -20,8 +20,8 @@ use idmint_records::conjunction::{NoteForm, ObjectRules};
 use idmint_records::ledger::KeptTemplates;
 use idmint_storage::{RecordWriterHandle, Reserver};
 
-/// The maximum time that a shutdown waits for requests whose callers have already disconnected. The
-/// audit trail can then include these requests.
+/// The maximum time that a shutdown waits for requests whose callers have already disconnected.
+/// Until then, these requests can still end and be recorded in the audit trail.
 const DETACHED_MAX: Duration = Duration::from_secs(3);
 
 /// The service, which mints and decodes ids, appends events to ledgers and assigns ids to
@@ -32,9 +32,10 @@ pub struct Service {
     pub(super) blocks: Blocks,
     /// Empty until the service can read and write records.
     records: OnceLock<RecordWriterHandle>,
-    /// The templates that were configured when the store first kept the form of each number. Older
-    /// numbers have no stored form, so these templates determine how they are written. Empty until
-    /// the service can read records.
+    /// The templates that were configured when the store began to keep the text form of each
+    /// number. A template, such as `INV-{n:05}`, defines the text of a number. Older numbers have
+    /// no stored form, so they are written with these templates. Empty until the service can read
+    /// records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
     /// The `Reserver`, which reserves time for minting. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
@@ -78,7 +79,8 @@ pub struct ServiceParts {
     pub limits: RequestLimits,
     /// The domains and the default type for SIQ ids.
     pub siq: SiqDefaults,
-    /// The configured slot of this node. `None` in a fleet, where a node leases its slot.
+    /// The configured slot of this node, which determines the worker numbers in its ids. `None` in
+    /// a fleet, where a node leases its slot.
     pub slot: Option<u32>,
     /// The counters that the service increments when an event happens.
     pub counters: ServiceCounters,
@@ -149,9 +151,9 @@ impl Service {
     }
 
     /// Begins to serve requests that read or write records. Such requests do not need a minting
-    /// session. `first_templates` are the templates that were configured when the store first kept
-    /// the form of each number. They determine how older numbers, which have no stored form, are
-    /// written.
+    /// session. `first_templates` are the templates, such as `INV-{n:05}`, that were configured
+    /// when the store began to keep the text form of each number. Older numbers have no stored
+    /// form, so they are written with these templates.
     ///
     /// # Panics
     /// Panics if this method was called before.
@@ -166,8 +168,8 @@ impl Service {
         );
     }
 
-    /// Begins to mint in `session`. `reserver` reserves more time for the session, up to a new
-    /// horizon.
+    /// Begins to mint in `session`. `reserver` reserves more time for the session by raising its
+    /// horizon, which is the time up to which ids may be minted.
     ///
     /// # Panics
     /// Panics if the service already has a reserver.

@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in the example id of a format, if the format mints ids of every valid type.
+/// The type in the example id of a format that mints ids of every valid type.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are

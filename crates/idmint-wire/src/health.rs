@@ -19,7 +19,8 @@ pub struct Readiness {
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
     /// `ready` if the node stores new events, numbers and conjunctions, for which it needs no
-    /// horizon. Otherwise the slug of the problem that requests to store them get.
+    /// horizon. Otherwise the slug (last part of the URL) of the problem that requests to store
+    /// them get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

@@ -30,9 +30,10 @@ pub struct InspectAnswer<'a> {
     blank: u64,
     /// The number of lines that are ids of the format and have a plausible time.
     ids: Option<u64>,
-    /// The number of other lines that are not blank.
+    /// The number of lines that are neither blank nor ids of the format with a plausible time.
     none: Option<u64>,
-    /// The line numbers, counted from 1, of the first lines that `none` counts.
+    /// The line numbers, counted from 1, of the first lines that `none` counts, which are not ids
+    /// of the format.
     none_lines: Vec<u64>,
     /// The number of lines that are equal to an earlier line.
     duplicates: u64,
@@ -50,7 +51,7 @@ pub struct InspectAnswer<'a> {
     notes: Vec<InspectNote>,
 }
 
-/// A note about all lines together.
+/// A note about the column as a whole, such as a note about digits that were lost by rounding.
 #[derive(Debug, Serialize)]
 struct InspectNote {
     kind: &'static str,
@@ -124,7 +125,7 @@ impl<'a> InspectAnswer<'a> {
         }
     }
 
-    /// Adds the number of lines that may be minted again.
+    /// Adds the number of lines whose id could be minted again.
     #[must_use]
     pub fn with_mintable(self, mintable: Option<u64>) -> InspectAnswer<'a> {
         InspectAnswer { mintable, ..self }

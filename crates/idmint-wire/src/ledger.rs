@@ -39,7 +39,7 @@ pub struct AppendRequest<'a> {
 pub struct EventDetail {
     /// The id of the event.
     pub id: String,
-    /// The time of the event, in microseconds.
+    /// The time of the event in RFC 3339, to the microsecond.
     pub timestamp: String,
     /// The id of the previous event.
     pub previous: String,

@@ -1,5 +1,5 @@
-//! Requests and responses about series of numbers without gaps, such as invoice numbers. As with
-//! ids, numbers are strings, because they may be too large for numbers in JSON.
+//! Requests and responses about series of numbers, such as invoice numbers. As with ids, numbers
+//! are strings, because they may be too large for numbers in JSON.
 
 use std::borrow::Cow;
 
@@ -22,8 +22,8 @@ pub struct NumberAnswer {
     pub texts: Option<Vec<String>>,
 }
 
-/// The response of `POST /numbers/{series}` if the series has the kind `blocks`, in which each
-/// request gets one block of consecutive numbers.
+/// The response of `POST /numbers/{series}` if the series has the kind `blocks`. Such a series
+/// reserves its numbers in blocks, and may have gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockAnswer {
     /// The series.
@@ -113,7 +113,7 @@ pub struct VoidInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberInfo {
     /// The number, or the first number of a block if the series has the kind `blocks`. A block
-    /// contains the numbers that one request got.
+    /// contains the numbers that a node reserved at once.
     pub number: String,
     /// The last number of the block. Absent unless the series has the kind `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -134,16 +134,17 @@ pub struct ReportDetail {
     pub created: Option<bool>,
     /// The time of closest approach from which the id of the conjunction is made, in RFC 3339 with
     /// six fraction digits. If conjunctions are not stored, it is the time in the report itself,
-    /// unless the report keeps its attached id.
+    /// unless the report keeps the id that its sender attached.
     pub anchor_tca: String,
     /// The time from `anchor_tca` to the time in the report, in microseconds. If conjunctions are
-    /// not stored, it is 0, unless the report keeps its attached id.
+    /// not stored, it is 0, unless the report keeps the id that its sender attached.
     pub tca_delta_us: i64,
     /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// If an analysis joined the conjunction of its `event_id`: the id of another conjunction of
-    /// the same two objects whose time is nearer to the time of the analysis. Otherwise absent.
+    /// The id of another conjunction of the same two objects that is nearer in time. Present only
+    /// if the report is an analysis that joined the conjunction of its `event_id` although another
+    /// one is nearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of

@@ -30,8 +30,8 @@ const KEPT_FREE: usize = 16 * 1024 * 1024;
 /// that is kept free.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
-/// One eighth of each pool (`1 / PARTS`) is set aside for callers that must not wait for memory:
-/// connections and streams.
+/// The number of equal parts of each memory pool. One part is set aside for connections and
+/// streams, which must not wait for memory.
 const PARTS: usize = 8;
 
 /// The maximum time for which a caller waits until other callers release memory.
@@ -75,7 +75,8 @@ impl MemoryReservation {
         self.from_all.merge(other.from_all);
     }
 
-    /// Releases all memory but `len` bytes. Does nothing if less memory is reserved.
+    /// Reduces the reservation to `len` bytes, rounded up to whole KiB, and releases the rest. Does
+    /// nothing if less memory is reserved.
     pub fn reduce_to(&mut self, len: usize) {
         let units = len.div_ceil(UNIT);
         for permits in [&mut self.from_share, &mut self.from_all] {
@@ -274,7 +275,8 @@ impl BudgetOwner {
     }
 
     /// Reserves `bytes` of memory without waiting, or returns `None` if too little memory is free.
-    /// After `None`, the caller can continue with less memory.
+    /// A failed attempt is not counted as a refusal, because the caller can continue with less
+    /// memory.
     pub fn try_reserve(&self, bytes: usize) -> Option<MemoryReservation> {
         let units = units_of(bytes, self.share.units);
         let from_share = self.share.buy_now(units)?;

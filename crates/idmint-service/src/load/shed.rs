@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// had no effect, so the caller may retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shed {
-    /// The memory of `http.memory_max`, or the peer's share of it.
+    /// All memory of `http.memory_max`, or of the peer's share of it, is in use.
     #[error("all memory for requests (http.memory_max) is in use")]
     Memory,
-    /// The limit `http.in_flight_max` on the number of requests in flight.
+    /// The number of requests in flight has reached the limit `http.in_flight_max`.
     #[error("too many requests are in flight (http.in_flight_max)")]
     InFlight,
-    /// No place was left for a pending request, whose body has not arrived yet. The setting
-    /// `http.in_flight_max` limits the number of these places, too.
+    /// The request waited for its body, and another request took its place. The setting
+    /// `http.in_flight_max` also limits the number of requests that wait for their bodies.
     #[error("the body did not arrive in time, and another request took its place")]
     Bodies,
-    /// The node's capacity for long work.
+    /// The node has too much long work, or too many long requests.
     #[error("too many long requests are in progress")]
     Bulk,
-    /// The limit `http.connections_max` on connections.
+    /// The number of open connections has reached the limit `http.connections_max`.
     #[error("too many connections are open (http.connections_max)")]
     Connections,
-    /// The limit `http.connections_per_peer` on the connections of one peer.
+    /// The peer's number of open connections has reached the limit `http.connections_per_peer`.
     #[error("this peer has too many connections open (http.connections_per_peer)")]
     Peer,
     /// The client sent too many HTTP/2 frames that do not belong to any request.

@@ -18,9 +18,9 @@ use super::shed::{Shed, ShedCounts};
 /// under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
 
-/// The estimated duration from which short work waits until other tasks have had a turn. Without
-/// that, one connection could have many such requests answered in a row, while a caller with a
-/// tiny request waits for all of them.
+/// The estimated duration from which short work first yields to other tasks. Otherwise one
+/// connection could have many such requests processed in a row, and a caller with a tiny request
+/// would wait for all of them.
 const YIELD_FROM: Duration = Duration::from_micros(50);
 
 /// The number of long requests per core that are always admitted, however long they take. An idle
@@ -38,7 +38,7 @@ pub struct WorkLimits {
     cores: usize,
     /// The number of mints that are only waiting: for memory, for a permit, or until their ids may
     /// be sent. Such mints are in flight, but do not use the CPU.
-    /// Written by: `HeldMint`. Read by: `has_room`.
+    /// Written by: `hold`, `HeldMint`. Read by: `has_room`.
     held: AtomicUsize,
     bulk: Mutex<Bulk>,
     /// The queue for CPU cores. It has one place for each core that long work may keep busy.
@@ -57,8 +57,8 @@ pub struct WorkLimits {
     all_ended: Notify,
     counts: Arc<ShedCounts>,
 }
-// All atomics of this type use the ordering `Relaxed`, because the counts only limit how much work
-// runs and guard no other memory.
+// All atomics of `WorkLimits` use the ordering `Relaxed`, because the counts only limit how much
+// work runs and guard no other memory.
 
 /// The admitted long work of all peers.
 #[derive(Debug, Default)]
@@ -145,7 +145,8 @@ impl WorkLimits {
     }
 
     /// `true` if the number of requests in flight is within the limit. `in_flight` includes the new
-    /// request, but not detached ones. Mints that only [wait](WorkLimits::hold) do not count.
+    /// request, but not detached requests, whose callers have disconnected. Mints that only
+    /// [wait](WorkLimits::hold) do not count.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
         let in_flight = in_flight + self.detached.load(Ordering::Relaxed);
@@ -267,10 +268,10 @@ impl PeerBulk {
         })
     }
 
-    /// Admits work whose request body has now arrived, so that its duration can be estimated
-    /// better. If `pass` is a permit, the work was already admitted, and continues with the new
-    /// estimate. Short work needs no permit, so without `pass` the result is `None`. Unless it is
-    /// very short, this method yields to other tasks before it returns.
+    /// Admits work after its request body has arrived, with a better estimate of its duration. If
+    /// `pass` is a permit, the work was already admitted and continues with the new estimate.
+    /// Otherwise long work gets a new permit. Short work needs no permit, so the result is `None`.
+    /// Before short work of 50 µs or more, this method yields to other tasks.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
@@ -349,8 +350,8 @@ impl BulkPass {
         &self.of
     }
 
-    /// Returns a handle with which the work can run on a thread for long work. Returns `None`
-    /// unless long requests outnumber the cores, because the work can then stay on the threads that
+    /// Returns a handle with which the work can run on a thread for long work. Returns `None` if
+    /// the node has no more long requests than cores. The work can then stay on the threads that
     /// serve requests.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;

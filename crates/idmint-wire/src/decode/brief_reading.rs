@@ -16,8 +16,8 @@ use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 /// present where they apply:
 ///
 /// - `type` or `prefix` if the text has one.
-/// - `as_given` and `canonical` if reading is lenient, or if another text than the given one was
-///   read.
+/// - `as_given` and `canonical` if the filter permits lenient reading, or if a corrected text was
+///   read instead of the given one.
 /// - `did_you_mean` if the caller may have meant other ids.
 /// - `notes` if the text is probably damaged.
 /// - `read_as` if the best reading is not an id of the format of the text's
@@ -60,8 +60,8 @@ pub enum RowReading<'a> {
 /// corrected text, which the caller probably meant. The [`Liberty`] of the filter limits how the
 /// two texts may differ.
 struct BestMatch<'a> {
-    /// The match, and `true` if the text is ambiguous because another match is nearly as likely.
-    /// `None` if the text has no match.
+    /// The match, and `true` if the match is ambiguous because another match or a random text is
+    /// nearly as likely. `None` if the text has no match, or only unlikely ones.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -143,8 +143,8 @@ impl<'a> BriefReading<'a> {
                 format: Some(format),
                 ..filter
             };
-            // If another encoding has the same text for the same id, that encoding can be the best
-            // match. The column's encoding must be tried first.
+            // Try the column's encoding first. If another encoding writes the same id as the same
+            // text, that encoding could otherwise be the best match.
             let in_encoding = DecodeFilter {
                 encoding: filter.encoding.or(Some(encoding)),
                 ..filter
@@ -172,8 +172,8 @@ impl<'a> BriefReading<'a> {
         self.in_column.as_ref()
     }
 
-    /// Returns the reading of the text without regard to its column, or `None` if no format can
-    /// read the text.
+    /// Returns the reading of the text without regard to its column, or `None` if the text has no
+    /// reading or only unlikely ones.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -183,7 +183,7 @@ impl<'a> BriefReading<'a> {
         &self.notes
     }
 
-    /// `true` if another reading is nearly as likely.
+    /// `true` if another reading, or a random text, is nearly as likely.
     pub fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
     }

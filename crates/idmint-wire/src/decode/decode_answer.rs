@@ -15,12 +15,12 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 ///
 /// Further members are present where they apply:
 ///
-/// - `shaped_like` if the text has the shape of some formats.
+/// - `shaped_like` if the text only looks like an id of some formats.
 /// - `numbers` if the text is a number of a series.
 /// - `unlikely` if all readings are [unlikely](idmint_core::id::Match::is_unlikely) and the filter
 ///   selects no format or encoding. The readings are then listed here and not in `matches`.
-/// - `as_given` if reading is lenient, or if another text than the given one was read. `canonical`
-///   is then the canonical text of the first match.
+/// - `as_given` and `canonical` if the filter permits lenient reading, or if a corrected text was
+///   read instead of the given one. `canonical` is the canonical text of the first match.
 ///
 /// Most of a response is names and ids. To save copies, the response borrows the names, and encodes
 /// the ids only when it is written.
@@ -55,8 +55,9 @@ pub struct DecodeAnswer<'a> {
     near: Vec<NearId<'a>>,
     /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
-    /// The formats whose ids have the shape of the text. Empty if the text has a plausible reading
-    /// or resembles an id. The text may be an id that was written with another salt.
+    /// The formats whose ids the text looks like. For example, the text may be an id that was
+    /// written with another salt. Empty if the text has a plausible reading, or if `did_you_mean`
+    /// suggests an id.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -134,8 +135,8 @@ impl<'a> DecodeAnswer<'a> {
         self.read_as.as_deref()
     }
 
-    /// Returns the ids that the caller may have meant, the likeliest first. Empty unless the text
-    /// is not an id, is unlikely to be one, or has an implausible time. See
+    /// Returns the ids that the caller may have meant, the likeliest first. Returns ids only for a
+    /// text that is not an id, is unlikely to be one, or has an implausible time. See
     /// [`DecoderAt::near_ids`].
     pub fn did_you_mean(&self) -> impl Iterator<Item = &str> {
         self.near.iter().map(|near| near.text.as_str())

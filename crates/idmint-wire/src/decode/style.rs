@@ -13,8 +13,8 @@ pub(super) const INDENT: usize = 2;
 pub enum Style {
     /// Plain text without colours.
     Plain,
-    /// Colours, using escape sequences. The digits, the name and the value of a field have the same
-    /// colour.
+    /// Text with colours, using escape sequences. The digits, the name and the value of a field
+    /// have the same colour.
     Colour,
 }
 

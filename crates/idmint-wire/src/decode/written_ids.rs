@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// For each group of encodings, the id that was written last.
+/// The id that was written last in each group of encodings.
 /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of the group.
 ///
 /// Encodings in one group write each id as the same text, even if their formats differ.
@@ -22,7 +22,8 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes the text of an id in quotes. `number` is the index of the group of `encoding`.
+    /// Writes the text of an id in quotes. `number` is the index of the group of encodings that
+    /// write the same text as `encoding`.
     /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns both.
     pub(super) fn write(
         &mut self,
