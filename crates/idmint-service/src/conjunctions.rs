@@ -493,9 +493,9 @@ impl Service {
     }
 }
 
-/// Returns a list of ids for each item of `places`, which is a pair of objects and a time. The list
-/// contains other conjunctions of the same two objects, in either order, within a minute of that
-/// time. The nearest conjunction comes first, and each list has at most `count_max` of them.
+/// Returns a list of ids for each pair of objects and time in `places`. The list has the ids of
+/// other conjunctions of the same two objects, in either order, within a minute of that time. The
+/// nearest conjunction comes first. A list has at most `count_max` ids.
 fn near(
     records: &dyn RecordStore,
     minter: &GroupedMinter,

@@ -172,8 +172,8 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of the other formats that can also read the example id of this format. The
-    /// text of such an id does not show to which format it belongs.
+    /// Returns the names of the other formats to which the example id of this format is nearly as
+    /// likely to belong. The text of such an id does not show its format.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());

@@ -275,7 +275,7 @@ impl Service {
     }
 
     /// Returns the maximum number of ids in one request. Returns `None` if the format is not
-    /// minted, or if only the length of the request body limits the number of ids.
+    /// minted, or if its ids are made from ledger events, which have limits of their own.
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {
@@ -288,7 +288,7 @@ impl Service {
                 Some(most.fold(configured, u64::min))
             }
             IdSource::Reports(_) => served.format().is_minted().then_some(configured),
-            // The length of the request body limits the number of events.
+            // Requests with events have limits of their own, such as `idmint_wire::EVENTS_MAX`.
             IdSource::Events | IdSource::DecodeOnly => None,
         }
     }

@@ -127,7 +127,7 @@ pub struct FormatInfo {
     /// The worker numbers that this node uses for the format.
     pub workers: Vec<u32>,
     /// The maximum number of ids in one request to this node, or null if the node does not mint
-    /// this format.
+    /// this format, or makes its ids from ledger events.
     pub batch_max: Option<String>,
     /// The labels of worker numbers, by worker number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]

@@ -35,8 +35,9 @@ pub struct ReportRequest<'a> {
 /// A report of a close approach from the file of an analyst. The file may have many more members,
 /// which are ignored.
 ///
-/// An object is a JSON object, `{"primary_object":{"norad_id":25544}}`, or in the export of a table
-/// a member with a dot in its name, `{"primary_object.norad_id":25544}`.
+/// An object in space is written as a JSON object, `{"primary_object":{"norad_id":25544}}`. In an
+/// exported table, it is written as a member with a dot in its name,
+/// `{"primary_object.norad_id":25544}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
     /// The id that this service or another one gave to this conjunction, if any. It may be a number.

@@ -50,8 +50,8 @@ impl LongWorkThreads {
 
 impl Drop for LongWorkThreads {
     fn drop(&mut self) {
-        // Dropping a runtime normally waits for its threads to end, and async code must not block
-        // like that.
+        // Shut down in the background. Dropping a runtime would wait for its threads to end, and
+        // async code must not block.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }

@@ -23,7 +23,7 @@ pub struct MatchReading<'a> {
 /// One field of an id, with its value.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldReading<'a> {
-    /// The field in its layout.
+    /// The definition of the field in its layout.
     pub field: &'a Field,
     /// The value of the field. A time is in ticks since the epoch.
     pub value: u128,

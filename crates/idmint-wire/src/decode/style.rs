@@ -1,4 +1,4 @@
-//! The colours and the indentation of drawings.
+//! The colours and the indentation for drawing a decoded id as text.
 
 /// The colours of fields, which are used in rotation. They are SGR codes of ECMA-48.
 pub(super) const COLOURS: [&str; 6] = ["36", "33", "32", "35", "34", "31"];
@@ -8,7 +8,7 @@ pub(super) const DIM: &str = "2";
 /// The indentation of tables and rows of digits, in columns.
 pub(super) const INDENT: usize = 2;
 
-/// The style of a drawing: with or without colours.
+/// The style in which a decoded id is drawn: with or without colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Plain text without colours.
