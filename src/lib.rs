@@ -28,7 +28,8 @@
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
-// These macros panic if the output fails. Commands print with the functions of cli/print.rs.
+// `println!` and `eprintln!` panic if the output fails, so commands print with the functions of
+// cli/print.rs.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
 pub use idmint_core::{InProcess, InProcessError};

@@ -61,8 +61,8 @@ pub(super) fn load_environment() -> Result<Config, ConfigError> {
     Config::from_environment(variables()?)
 }
 
-/// Returns the environment variables of this process. Bytes that are not UTF-8 are replaced in
-/// variables that are no settings.
+/// Returns the environment variables of this process. In variables that are not settings, bytes
+/// that are not UTF-8 are replaced.
 ///
 /// # Errors
 /// Returns [`ConfigError::NotUtf8`] for a setting whose name or value is not UTF-8.

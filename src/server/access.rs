@@ -47,8 +47,9 @@ pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunEr
     Ok(())
 }
 
-/// The access control of the service: the guard that checks callers, and the TLS configuration. A
-/// part that is not configured is `None`. The other fields are needed to read the files again.
+/// The access control of the service. `guard` checks callers, and `tls` is the TLS configuration.
+/// Either of them is `None` if it is not configured. The other fields are needed to read the files
+/// again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -216,8 +217,9 @@ pub enum TlsError {
         #[source]
         cause: io::Error,
     },
-    /// A TLS file is not PEM or lacks an item of the required kind, such as a private key. Or the
-    /// certificate, its key or the certificate authorities for clients cannot be used.
+    /// A TLS file is not PEM, lacks an item of the required kind, such as a private key, or
+    /// contains an item that cannot be used. An item is a certificate, a private key or a
+    /// certificate revocation list.
     #[error("{problem}")]
     Unusable {
         /// The problem, with the setting and the file.

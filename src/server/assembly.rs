@@ -23,16 +23,17 @@ use idmint_service::{
 use idmint_storage::KeptFormat;
 use idmint_wire::KnownDomains;
 
-/// The minimum time for which a request for a large batch waits for its permit. The time limit is
-/// `mint.wait_max`, or this constant if `mint.wait_max` is shorter.
+/// The lowest time limit for a request for a large batch, which waits for a permit to start. The
+/// limit is `mint.wait_max`, unless `mint.wait_max` is shorter than this constant.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
 /// The maximum number of lanes (worker numbers) per format that a node gets by default, if its slot
 /// is not configured. A format with room for only 4 lanes gets 4.
 const LANES_MAX: u32 = 8;
 
-/// The longest tick of a format whose ids are assigned to conjunctions (a grouped format). With a
-/// longer tick, two stored conjunctions of the same pair of objects could get the same id.
+/// The longest permitted tick (unit of time) of a format whose ids are assigned to conjunctions (a
+/// grouped format). With a longer tick, two stored conjunctions of the same pair of objects could
+/// get the same id.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// An error in the configuration that prevents assembly.
@@ -103,7 +104,8 @@ pub fn assemble(
     Ok(Arc::new(service))
 }
 
-/// Adds every format with its minter.
+/// Returns the formats that the service serves, each with its minter. Adds the minters of sequenced
+/// and random formats to `mint`.
 fn serve_formats(
     config: &Config,
     catalog: &Catalog,
@@ -193,7 +195,8 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Returns the first minted format with this rule whose tick is longer than `most`.
+/// Returns the first format that is minted by `rule` and has a tick longer than `most`. Also
+/// returns this tick.
 fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Format, Tick)> {
     let formats = catalog.formats.iter();
     let minted = formats.filter(|format| format.is_minted() && format.rule == rule);
@@ -237,8 +240,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // With one lane, the worker number is `first_worker + slot`, so it does not depend on
-        // `slots`.
+        // With one lane, the worker number is `first_worker + slot`. It is then unique even if
+        // other processes are configured with a different number of `slots`.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {

@@ -13,8 +13,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Watches the wall clock until the future is dropped.
 ///
-/// The service's clock estimate follows the wall clock. However, the estimate does not follow a
-/// wall clock that is more than `ahead_max` ahead of it.
+/// The service mints by its clock estimate, which follows the wall clock. If the wall clock is more
+/// than `ahead_max` ahead of the estimate, the estimate ignores it.
 pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
     let clock = service.clock();
     let mut was_too_far_ahead = false;

@@ -17,7 +17,7 @@ use idmint_storage::EtcdTls;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Tags of DER (X.690).
+/// Tags of types in the binary encoding DER (X.690).
 const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;

@@ -92,9 +92,9 @@ impl Fleet {
         listen: SocketAddr,
     ) -> Result<Arc<SlotKeeper>, StartError> {
         wait_for_clock(service, rule, None).await;
-        // Skip the ids that other generators minted since the build time, and not only those from
-        // the current time on. The clock may step back while the node looks for a slot, but a clock
-        // before the build time is not accepted.
+        // Skip all ids of other generators whose time is after the build of this program, and not
+        // only those whose time is in the future. While the node looks for a slot, the clock may
+        // step back, but a clock before the build time is not accepted.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
@@ -215,8 +215,8 @@ fn watch_room(
     }
 }
 
-/// Waits until this node must end. The reason is that its formats differ from the fleet's formats,
-/// or that the records can no longer be used. Returns the reason.
+/// Waits until this node must end, because its formats differ from the fleet's formats or the
+/// records can no longer be used. Returns the reason.
 pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {
         error = keeper.disagrees() => StartError::Formats(error),

@@ -34,8 +34,8 @@ pub enum OtherGeneratorError {
     },
 }
 
-/// Checks that every format can begin to mint within `max_ahead`, although ids up to its
-/// `start_after` must not be minted.
+/// Checks that every format can begin to mint at most `max_ahead` from now. A format mints only ids
+/// above its `start_after`, which is an id of another generator.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError::Refused`] with the time at which the format would begin to mint.
@@ -92,8 +92,8 @@ pub(super) async fn exclude_ids(
     Ok(())
 }
 
-/// Returns a line for each effect that the ids of other generators would have if the service
-/// started now.
+/// Returns lines for an operator. They say which ids the formats would not mint, because of other
+/// generators, if the service started now.
 ///
 /// # Errors
 /// Returns the [`OtherGeneratorError`] that the start would return.
@@ -137,7 +137,8 @@ pub fn other_generators(
     Ok(lines)
 }
 
-/// Returns the minters of the formats that have `exclude`.
+/// Returns the minters of the formats with the setting `exclude`, which names a file of ids that
+/// must not be minted.
 fn excluding(service: &Service) -> impl Iterator<Item = &Arc<Minter>> {
     let minters = service
         .formats()

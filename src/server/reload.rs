@@ -1,4 +1,4 @@
-//! Handles the signal SIGHUP by reading the files again that may change while a node runs.
+//! Handles the signal SIGHUP by rereading the files that may change while a node runs.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Reads all files again that may change while the node runs. An invalid file leaves the
-    /// running settings unchanged. The reload is first recorded in the audit trail. If recording
-    /// fails, no file is read.
+    /// Rereads all files that may change while the node runs. An invalid file leaves the running
+    /// settings unchanged. The reload is first recorded in the audit trail. If recording fails, no
+    /// file is read.
     pub(super) fn read_again(&mut self, read: impl Fn() -> Result<Config, ConfigError>) {
         if let Err(error) = self.audit.as_deref().map_or(Ok(()), announce) {
             return error!("SIGHUP: nothing is reloaded: {}", WithCauses(&error));

@@ -91,7 +91,7 @@ pub enum RunError {
     /// Minting did not begin, or the records or formats became unusable later.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The horizon can no longer be made durable.
+    /// The horizon, which is the end of the time reserved for ids, can no longer be made durable.
     #[error("the store failed while running; see the log, check the disk, then start again")]
     StorageFailed,
 }
@@ -114,12 +114,13 @@ impl RunError {
     }
 }
 
-/// A service whose address is bound.
+/// A service whose address is bound, but which does not accept connections yet.
 pub struct Running {
     /// The service that handles the requests.
     pub service: Arc<Service>,
     listener: TcpListener,
-    /// The listener for metrics and health alone.
+    /// The listener of `http.admin_listen`, only for metrics and health checks. `None` if it is not
+    /// configured.
     admin_listener: Option<TcpListener>,
     state: State,
     rule: StartRule,
@@ -132,8 +133,9 @@ pub struct Running {
 /// Runs the service until it receives SIGTERM or SIGINT. A second signal ends the process at once.
 ///
 /// The service listens on `socket` if it is given, and otherwise on the configured address. On
-/// SIGHUP, the function `reload` returns the new configuration. Of the new configuration, only the
-/// designators of objects, the tokens, the certificates and the scopes of certificates take effect.
+/// SIGHUP, the files of tokens and certificates are read again, and the function `reload` returns
+/// the new configuration. Of the new configuration, only the catalogues and designators of space
+/// objects and the scopes of certificates take effect.
 ///
 /// # Errors
 /// Returns [`RunError`] if the start or the service fails. [`RunError::failure_kind`] classifies
@@ -220,8 +222,8 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
 /// already contains the address of the socket.
 ///
 /// # Errors
-/// Returns [`RunError`] if a step fails. After an error, only the data folder and the audit trail
-/// remain.
+/// Returns [`RunError`] if a step fails. After an error, the data folder and the file of the audit
+/// trail may exist already.
 pub async fn open(
     config: &Config,
     options: RunOptions,

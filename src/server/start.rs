@@ -1,5 +1,5 @@
-//! The start of a minting session. Waits until the clock is plausible. Minting then begins later
-//! than the time in any id that was minted before.
+//! Starts a minting session. The start waits until the clock is plausible. Minting then begins at a
+//! time later than the time in any id that was minted before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl RunOptions {
 /// The settings of a start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartRule {
-    /// The number of slots.
+    /// The number of slots, which limits the number of nodes (`worker.slots`).
     pub slots: u32,
     /// The maximum time by which the horizon (the end of the time that earlier runs reserved) may
     /// be ahead of the clock.
@@ -320,7 +320,7 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
 }
 
 /// Returns the reason why the clock is implausible or too far behind the stored horizon `found`.
-/// Returns `None` if the clock is right.
+/// Returns `None` if the clock is neither.
 fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option<Refusal> {
     let now = clock.now();
     if clock.is_before_build() {
@@ -346,14 +346,15 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     }
 }
 
-/// Waits until all ids that an unrecorded earlier run may have minted lie in the past. Returns the
-/// time at which to begin.
+/// Waits until the time in every id that an earlier run may have minted has passed. The store has
+/// no record of such a run. Returns the time at which to begin.
 ///
 /// With one slot, the earlier run minted only slightly ahead of this clock, so a short wait is
-/// enough. With several slots, another node may have minted up to `max_ahead` ahead of the clock.
-/// With one slot, the returned time is a whole second, and this function returns only when the
-/// clock has reached it. If a session began ahead of the clock instead, the next start without a
-/// record could begin at the same time.
+/// enough. With several slots, another node may have minted up to `max_ahead` ahead of the clock,
+/// so the wait is `max_ahead`.
+///
+/// With one slot, the returned time is a whole second that the clock has reached. If minting began
+/// ahead of the clock instead, the next start without a record could begin at the same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();

@@ -130,7 +130,7 @@ impl Cdm {
 
 /// The source of the ids.
 enum Source<'a> {
-    /// The reports themselves determine the ids.
+    /// The ids are computed from the reports, without a service.
     Offline {
         offline: GroupedOffline,
         objects: ObjectRules,
@@ -165,8 +165,8 @@ impl Input {
         })
     }
 
-    /// Inserts ids into the messages of a document, and returns the document. With `only_ids`,
-    /// returns instead a line of text for each id.
+    /// Inserts an id into each message of this document, and returns the document. If `only_ids` is
+    /// `true`, returns a line of text for each id instead.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let read = |objects: &ObjectRules, note| {
@@ -216,9 +216,9 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // The document is read here to find errors before the request is sent, and to know
-                // the line number of each message. Only the service knows all catalogues and
-                // designators of objects.
+                // The document is read here to find errors before the request is sent, and to get
+                // the line number of each message. Every catalogue and designator of an object is
+                // accepted, because only the service knows which ones are valid.
                 let document = read(&ObjectRules::accepting_all(), None)
                     .map_err(|error| self.malformed(&error))?;
                 let document = Some(document).filter(|_| only_ids);
@@ -290,8 +290,9 @@ fn ids_of(
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
-        // Keep ids that are already in the document. A service may have minted such an id from an
-        // earlier report of the same conjunction, which is not known to this command.
+        // Keep the ids that the document already contains. A service may have minted such an id
+        // from an earlier report of the same conjunction, and this command does not know that
+        // report.
         request
             .with_noted_rule(NotedRule {
                 keep: true,

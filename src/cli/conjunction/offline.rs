@@ -1,4 +1,4 @@
-//! Mints ids from reports without a service.
+//! Mints conjunction ids from reports of close approaches, without a service.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::server::config::Config;
 use idmint_core::id::{Format, Rule};
 use idmint_records::conjunction::GroupedMinter;
 
-/// A grouped format, one of its encodings, and its minter.
+/// A format for conjunction ids (a grouped format), its minter, and one of its encodings.
 pub(in crate::cli) struct GroupedOffline {
     /// The minter.
     pub(in crate::cli) minter: Arc<GroupedMinter>,

@@ -148,14 +148,14 @@ impl Import {
         Err(Failure::new(Exit::No, message))
     }
 
-    /// Sends conjunctions of the same rank, and returns the detail for each of them. `ids` contains
-    /// the ids of all conjunctions in the file.
+    /// Sends conjunctions that have the same rank, and returns the service's response for each of
+    /// them. `ids` contains the ids of all conjunctions in the file.
     ///
-    /// Two conjunctions of the same objects in the file may be within a second of each other, if a
-    /// report was once sent with `noted=keep`. The service then treats the second conjunction as a
-    /// report of the first one, so this method sends the second one again with `noted=keep`. This
-    /// happens before the next rank is sent, because the conjunctions of a rank must be stored
-    /// before the conjunctions of higher ranks.
+    /// In the file, two conjunctions of the same objects may be within a second of each other. This
+    /// is so if a report was once sent with `noted=keep`, which keeps the id in the report. The
+    /// service then takes the second conjunction for a report of the first one, so this method
+    /// sends the second one again with `noted=keep`. It does so before the next rank is sent,
+    /// because all conjunctions of a rank must be stored before those of higher ranks.
     fn send(
         &self,
         batch: &[ConjunctionInfo],
@@ -199,8 +199,9 @@ impl Import {
                 continue;
             }
             let damaged = |error: serde_json::Error| {
-                // `text` ends with a position within this one line. The position is removed,
-                // because its line number would contradict `number`, the line number in the file.
+                // `text` ends with a position inside the parsed line, such as `at line 1 column 7`.
+                // The position is removed, because its line number would contradict `number`, the
+                // line number in the file.
                 let text = error.to_string();
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let what = text.strip_suffix(&place).unwrap_or(&text);

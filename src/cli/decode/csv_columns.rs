@@ -15,8 +15,8 @@ use idmint_wire::{BriefReading, MatchReading, RowReading};
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The maximum number of rows that are read to find out the format of the id column. The rows are
-/// the first ones of the file, and have at most `JUDGED_BYTES_MAX` bytes.
+/// The maximum number of rows, from the beginning of the file, that are read to find out the format
+/// of the id column. Fewer rows are read if they already have `JUDGED_BYTES_MAX` bytes.
 const JUDGED_ROWS_MAX: usize = 10_000;
 const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 

@@ -41,15 +41,15 @@ pub(super) struct CsvRecords<R> {
     blank_lines: BlankLines,
     /// The number of records that the reader has returned.
     read: u64,
-    /// A record that follows blank lines, and the number of blank lines that are still to be
-    /// returned before it.
+    /// A record that was read but not returned yet, and the number of blank lines to return before
+    /// it.
     held: Option<(ByteRecord, u64)>,
     separator: Separator,
     terminator: Terminator,
 }
 
-/// The blank lines between records: the index of the record after them, and their number. Blank
-/// lines before the first record are not included.
+/// The blank lines between records, as pairs of numbers: the index of the record after the blank
+/// lines, and the number of these lines. Blank lines before the first record are not included.
 type BlankLines = Rc<RefCell<VecDeque<(u64, u64)>>>;
 
 impl FromStr for Separator {
@@ -185,7 +185,7 @@ impl<R: Read> CsvRecords<R> {
     /// Reads the next record. Returns `false` at the end of the input.
     ///
     /// In a file with one column, a blank line between records is a record with an empty field, so
-    /// that a copy of the file has as many lines.
+    /// that a copy of the file has the same number of lines.
     pub(super) fn read(&mut self, record: &mut ByteRecord) -> Result<bool, CsvError> {
         if self.held.is_none() {
             if !self.reader.read_byte_record(record)? {
@@ -313,7 +313,8 @@ struct BoundedRead<R> {
     separator: u8,
     /// The place of the next byte.
     place: Place,
-    /// The line number of the next byte, and of the last quote that opened a field.
+    /// The line number of the next byte. `quote_line` is the line number of the last quote that
+    /// opened a field.
     line: u64,
     quote_line: u64,
     is_after_cr: bool,

@@ -112,9 +112,9 @@ impl Encode {
 /// The name of the field that contains the hash of a domain.
 const DOMAIN: &str = "domain";
 
-/// Returns the hash of the domain in `given` as a decimal number, which is the value of the field
-/// `domain`. Returns `None` if the format has no domain, or if `given` has no domain or already a
-/// number in its place. `local_id` is the configured `siq.local_id`.
+/// Returns the value of the field `domain` as a decimal number. The value is the hash of the domain
+/// name in `given`. Returns `None` if the format has no domains, or if `given` contains no domain
+/// or already contains the hash. `local_id` is the configured `siq.local_id`.
 fn domain_hash(
     format: &Format,
     given: &[(&str, &str)],
@@ -160,7 +160,8 @@ fn sequence_of<'a>(
             format.name
         )));
     };
-    // Several fields of the same name may hold parts of the sequence.
+    // The sequence may be split into several fields of the same name. Its maximum is the sum over
+    // these fields.
     let fields = parts.layout.fields().iter();
     let shares = fields.filter(|share| share.name == field.name);
     let most: u128 = shares.map(|share| share.max * share.scale).sum();

@@ -112,16 +112,16 @@ impl Inspect {
     }
 }
 
-/// The inspection of a column of ids in progress.
+/// The state of an inspection of a column of ids.
 struct Inspection<'a> {
     decoding: DecodingAt<'a>,
     filter: DecodeFilter<'a>,
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The sequenced format in `--format`, and a count of lines. A line is counted if a minter of
-    /// this format could mint the id in the line again. `None` without `--format`, or if the format
-    /// is not sequenced.
+    /// The format in `--format`, and the number of lines whose ids a minter of this format could
+    /// mint again. `None` without `--format`, or if the ids of the format are not minted from a
+    /// time and a sequence.
     mintable: Option<(&'a Format, u64)>,
 }
 

@@ -2,8 +2,7 @@
 
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
 
-/// The number of bytes, from the beginning of the input, from which the text encoding is
-/// recognised.
+/// The number of bytes at the beginning of the input from which its text encoding is recognised.
 const BEGINNING_LEN: usize = 4;
 
 /// An input that yields UTF-8 without a byte order mark. UTF-16 is recognised by its byte order
@@ -14,8 +13,8 @@ pub(super) struct TextInput<R> {
     /// The converted bytes, and the index of the first byte that has not been returned yet.
     converted: (Vec<u8>, usize),
     /// The incomplete end of the bytes that were read so far. The first value is the first half of
-    /// a surrogate pair, and the second value is the first byte of a two-byte unit. The second half
-    /// follows in the next bytes.
+    /// a surrogate pair, and the second value is the first byte of a two-byte unit. The missing
+    /// half is in the bytes that are read next.
     pending: (Option<u16>, Option<u8>),
 }
 

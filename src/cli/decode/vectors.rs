@@ -10,10 +10,13 @@ use serde_json::{Map, Value, json};
 use idmint_core::id::{Field, FieldKind, Format, IdOfFields};
 use idmint_wire::EncodeAnswer;
 
-/// Returns the test vectors of a format: the lowest and the highest id, an id for each field in
-/// which this field has its maximum and all others have their minimum, and `random` ids whose
-/// fields are generated from `seed`. Constant fields are skipped. If ids have types, each type has
-/// its own fields. An id that occurs twice is listed once.
+/// Returns the test vectors of a format as JSON. The vectors are these ids, and an id that occurs
+/// twice is listed once:
+///
+/// - the lowest and the highest id
+/// - for each field of each id type, an id in which this field has its maximum and all others have
+///   their minimum; constant fields are skipped
+/// - `random` ids whose fields are generated from `seed`
 ///
 /// `encoded` returns all encodings of an id, in the form in which `GET /encode/{format}` returns
 /// them.

@@ -28,13 +28,14 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The pause before the journals of the nodes are read. After this pause, the journals contain
-/// every write that the old etcd has acknowledged.
+/// The pause before reading the journals, which are the nodes' copies of their writes to etcd.
+/// After this pause, the journals contain every write to the old etcd that callers have seen or
+/// will see succeed.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd was restored or wiped, with the data that a fence needs, such as the contents
-/// of the high-water files. In these files, nodes keep the highest values that etcd has acknowledged
-/// or returned.
+/// A fleet whose etcd was restored or wiped, and the data for a fence, which raises the time below
+/// which no node mints. The data includes the high-water files, in which nodes keep the highest
+/// values that etcd has acknowledged or returned.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,

@@ -97,8 +97,8 @@ impl Fleet {
         }
     }
 
-    /// Always fails, because this build has no etcd. Reads the configuration first, so that an
-    /// invalid configuration is reported instead.
+    /// Always fails, because this build does not support etcd. Reads the configuration first, so
+    /// that an invalid configuration is reported instead.
     #[cfg(not(feature = "etcd"))]
     pub(super) fn run(self) -> Result<(), Failure> {
         let settings = match self {

@@ -97,9 +97,9 @@ pub(super) fn watch(
     Ok(watch.status(keys, known, clock.now()))
 }
 
-/// Returns the time limit for a watch that still waits for these renewals. Nodes renew their slots
-/// every 5 s. The limit of 7 s allows for one renewal with a retry, and the limit of 13 s also
-/// allows for the next renewal of a node.
+/// Returns the time limit for a watch in which the renewals `unseen` are still missing. Nodes renew
+/// their slots every 5 s. A limit of 7 s is enough for one renewal with a retry, and 13 s are
+/// enough for the node's next renewal, too.
 pub(super) fn watched_max(unseen: Unseen) -> Duration {
     Duration::from_secs(match unseen {
         Unseen::Renewals => 7,

@@ -76,7 +76,7 @@ impl Append {
     }
 }
 
-/// An append of a file to a ledger, in progress.
+/// The state of an append of a file of events to a ledger.
 struct Appending {
     client: Client,
     bar: ProgressBar,
@@ -85,7 +85,7 @@ struct Appending {
     json: bool,
     /// The number of appended events.
     count: usize,
-    /// The number of events in this request that an earlier run had already appended.
+    /// The number of these events that an earlier run of the command had already appended.
     replayed: usize,
 }
 

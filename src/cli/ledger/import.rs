@@ -149,7 +149,7 @@ async fn import(
 }
 
 /// The part of the file that has not been sent yet. Each event is checked a second time when it is
-/// sent, because the file may have changed.
+/// sent, because the file may have changed since the first check.
 struct Rest<'a> {
     lines: EventLines<'a>,
     checker: ChainChecker,
@@ -158,8 +158,8 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Reads and checks events without sending them. The service already has the first `events`
-    /// events.
+    /// Reads and checks the first `events` events of the file, but does not send them, because the
+    /// service already has them.
     fn skip(&mut self, service: &Service, events: u64) -> Result<(), Failure> {
         for _ in 0..events {
             self.next(service)?;
@@ -175,9 +175,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the value of the query parameter `import` for the next request. The request ends
-    /// with the event that was read last. The value says whether this event is the last one of the
-    /// import.
+    /// Returns the value of the query parameter `import` for the next request. The value says
+    /// whether this request, which ends with the event that was read last, completes the import.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last

@@ -30,7 +30,7 @@ pub enum ConfigError {
     /// An environment variable with the prefix `IDMINT_` is not UTF-8.
     #[error("environment variable {name}: the name and the value of a setting must be UTF-8")]
     NotUtf8 {
-        /// The name, in which other bytes are replaced.
+        /// The name of the variable. Bytes that are not UTF-8 are replaced.
         name: String,
     },
     /// The value of a setting is out of bounds, conflicts with other settings, or belongs to an

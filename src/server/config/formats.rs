@@ -170,8 +170,8 @@ pub struct ConjunctionConfig {
     pub pair_order: PairOrder,
     /// The maximum difference in time at which an analysis (a report with an `event_id`) joins the
     /// conjunction that its `event_id` names: 0 to 1 day. Both times are times of closest approach.
-    /// A conjunction of the pair within a second takes precedence. 0 turns this off. Default: 10
-    /// min.
+    /// A stored conjunction of the same two objects within a second takes precedence. 0 turns this
+    /// off. Default: 10 min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
     pub analysis_reach: Duration,
     /// The time after its closest approach for which a stored conjunction accepts reports: 1 to 36
@@ -179,16 +179,17 @@ pub struct ConjunctionConfig {
     /// limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
-    /// The names of the catalogues of space objects whose object numbers are SATCAT numbers. Upper
-    /// and lower case do not matter. Default: SATCAT.
+    /// The names of the catalogues of space objects that use the numbers of SATCAT, the satellite
+    /// catalogue of the USA. Upper and lower case do not matter. Default: SATCAT.
     #[serde(deserialize_with = "catalogs")]
     pub catalogs: Vec<String>,
     /// The catalogue numbers of objects that messages name by a text (a designator) instead of a
     /// number. A key is a designator, or a catalogue and a designator separated by a slash.
     /// Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
-    /// The form in which a conjunction id is written into a message of CCSDS 508.0: as a comment or
-    /// as a keyword. Default: a comment in version 1.0, and the keyword from version 2.0 on.
+    /// The form in which a conjunction id is written into a Conjunction Data Message (CCSDS 508.0):
+    /// as a comment or as a keyword. Default: a comment in version 1.0, and the keyword from
+    /// version 2.0 on.
     pub note: Option<NoteForm>,
 }
 
@@ -224,7 +225,8 @@ fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
         .collect())
 }
 
-/// A name in a message. It consists of visible ASCII characters, and of spaces between them.
+/// A name of a catalogue or of a space object in a conjunction message. The name consists of
+/// visible ASCII characters, and of spaces between them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Designator(String);
 

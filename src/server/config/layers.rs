@@ -264,9 +264,9 @@ fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
     formats.into_iter().flatten().map(definition).collect()
 }
 
-/// Calls `visit` for each key and list item in a table, including nested ones. The arguments are
-/// its path and the positions of its name and its value in the text. A list item has no name, so
-/// its name position is an empty range. `above` is the path of the table.
+/// Calls `visit` for each key and list item in a table, including nested ones. The arguments of
+/// `visit` are the item's path, and the positions of its name and its value in the text. A list
+/// item has no name, so its name position is an empty range. `above` is the path of the table.
 fn visit_table(
     above: &str,
     table: &DeTable<'_>,

@@ -268,7 +268,7 @@ enum Asked {
     InVain(String),
 }
 
-/// Removes clients from the list that have sent their path or have disconnected. If the list is
+/// Removes from the list all clients that have sent their path or have disconnected. If the list is
 /// still full, waits until the client that has been connected longest may be disconnected.
 async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
     detached.retain(|(_, caller)| !caller.is_finished());

@@ -34,7 +34,7 @@ fn raise_limit() -> Option<u64> {
     };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => maximum,
-        // A sandbox may forbid the system call.
+        // A sandbox may forbid the system call. The limit is then unchanged.
         Err(_) => current,
     }
 }

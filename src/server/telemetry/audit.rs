@@ -75,7 +75,7 @@ pub(in crate::server) struct Audit {
     /// The queue of request lines for the file.
     lines: NonBlocking,
     lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// `None` after `close`.
+    /// The output that writes the queue `lines` to the file. `None` after `close`.
     requests: Mutex<Option<Output>>,
 }
 

@@ -77,8 +77,8 @@ impl Repetitions {
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
-        // If a thread panicked while it held this lock, the count of one line may be too low by
-        // one.
+        // If a thread panicked while it held this lock, the map is still usable. At worst, the
+        // count of one line is too low by one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
