@@ -105,6 +105,11 @@ async fn formats_are_listed_briefly_and_by_default_completely() {
     assert_eq!(all.get("next"), None);
     for (format, short) in items(&all, "formats").iter().zip(items(&listed, "formats")) {
         let canonical = text(&format["encodings"][0]["name"]);
+        assert_eq!(
+            format["minted"],
+            format["rule"] != "decode-only",
+            "{format}"
+        );
         let expected = json!({ "name": format["name"], "summary": format["summary"], "rule": format["rule"],
             "minted": format["minted"], "bits": format["bits"], "example": format["example"]["encodings"][canonical] });
         assert_eq!(short, expected);

@@ -267,9 +267,7 @@ impl Service {
 
     /// Returns a short description of a format on this node as JSON.
     pub fn brief_format_json(&self, served: &ServedFormat) -> Arc<str> {
-        let is_minted = self.count_max(served).is_some();
-        let brief = FormatBrief::new(served.format(), is_minted);
-        serde_json::to_string(&brief)
+        serde_json::to_string(&FormatBrief::new(served.format()))
             .expect("texts, a number and a boolean")
             .into()
     }

@@ -43,13 +43,13 @@ pub struct FormatBrief {
 }
 
 impl FormatBrief {
-    /// Describes a format. `minted` is `true` if this node mints the format.
-    pub fn new(format: &Format, minted: bool) -> FormatBrief {
+    /// Describes a format.
+    pub fn new(format: &Format) -> FormatBrief {
         FormatBrief {
             name: format.name.clone(),
             summary: format.summary.clone(),
             rule: format.rule.name().to_owned(),
-            minted,
+            minted: format.is_minted(),
             bits: bits_of(format),
             example: example_text(format),
         }
@@ -348,7 +348,7 @@ impl FormatInfo {
             name: format.name.clone(),
             summary: format.summary.clone(),
             rule: format.rule.name().to_owned(),
-            minted: batch_max.is_some(),
+            minted: format.is_minted(),
             bits: bits_of(format),
             bytes: format.byte_width(),
             tick: format.tick.map(|tick| tick.to_string()),
