@@ -435,7 +435,7 @@ mod tests {
         minted
     }
 
-    /// Creates an object while the clock of `hand` advances.
+    /// Creates an `InProcess` while the clock of `hand` advances.
     fn begin(hand: &ManualClock, format: Format, worker: u32) -> Result<InProcess, InProcessError> {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -451,7 +451,8 @@ mod tests {
         })
     }
 
-    /// Removes the record of a worker number, so that the next object behaves as in a new process.
+    /// Removes the record of a worker number, so that the next `InProcess` behaves as in a new
+    /// process.
     fn forget(format: &str, worker: u32) {
         let state = workers().remove(&(format.to_owned(), worker));
         assert!(

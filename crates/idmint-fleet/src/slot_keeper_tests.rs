@@ -265,7 +265,7 @@ fn holder_of(coordinator: &Cuttable, slot: u32) -> usize {
         .len()
 }
 
-/// Returns the announcements of the rows that processes can read.
+/// Returns the entries in which processes announce the kinds of rows that they can read.
 fn announced(coordinator: &Cuttable) -> Vec<Vec<u8>> {
     let ranges = [Range::prefix(keys().all_known_rows())];
     let found = coordinator.store.read(&ranges).expect("memory answers");

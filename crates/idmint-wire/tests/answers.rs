@@ -345,7 +345,8 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
             let (of, why) = rejected
                 .next()
                 .unwrap_or_else(|| panic!("{} and {text:?}", format.name));
-            // Count a wrong length as equally near to an id as wrong letters, as the decoder does.
+            // Treat a text of the wrong length as equally similar to an id as a text with wrong
+            // letters, like the decoder.
             let nearness =
                 |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
             let nearest = reasons.iter().map(nearness).max();

@@ -1,5 +1,5 @@
-//! Tests from an operator's view: which layer wins, which values are refused, and with which
-//! message.
+//! Tests of loading the configuration: which layer (file, environment or command line) takes
+//! precedence, which values are refused, and with which message.
 
 use std::fs;
 use std::path::PathBuf;

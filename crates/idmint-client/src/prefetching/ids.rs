@@ -485,8 +485,8 @@ mod tests {
         assert!(heard.len() == 2 && heard.iter().all(has_key), "{heard:?}");
     }
 
-    /// Returns the next id of an `Ids` whose stock, connections and piece belong to another
-    /// process.
+    /// Returns the next id of an `Ids` whose prefetched ids and connections belong to another
+    /// process, as after a fork.
     fn next_in_a_copy(may_be_forked: bool) -> u128 {
         let (url, _) = service(vec![rows(1_000, 4)]);
         let options = IdsOptions {
@@ -565,8 +565,8 @@ mod tests {
         assert!(heard.lock().expect("no panic")[1].contains("count=1024"));
     }
 
-    /// Starts a service that takes 0.45 s for the description of a format, which it refuses, and for
-    /// each id.
+    /// Starts a slow service. It takes 0.45 s to refuse the description of a format, and 0.45 s to
+    /// mint an id.
     fn slow_service() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -584,7 +584,7 @@ mod tests {
                         "404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned()
                     };
                     let answer = format!("HTTP/1.1 {answer}");
-                    // The client may have given up.
+                    // Ignore an error, because the client may have closed the connection.
                     let _ = stream.write_all(answer.as_bytes());
                 });
             }

@@ -42,14 +42,15 @@ const ROWS: [usize; 4] = [5, 10, 30, 1_000];
 struct Row {
     texts: usize,
     right: usize,
-    /// The number of texts whose right format is the first or the second one in the list of
-    /// readings.
+    /// The number of texts whose right format is the first or the second one in the decoder's list
+    /// of possible formats.
     near: usize,
-    /// The number of texts whose right format is that of the first reading or of one of its rivals.
+    /// The number of texts whose right format is that of the first reading or of one of its rivals
+    /// (readings that are nearly as plausible).
     listed: usize,
-    /// The number of texts whose first reading has rivals of at most one other format.
-    /// `near_of_two` counts the texts among these whose right format is the first or the second
-    /// one.
+    /// The number of texts for which the first reading and its rivals have at most two formats.
+    /// `near_of_two` counts those of these texts whose right format is the first or the second one
+    /// in the list.
     of_two: usize,
     near_of_two: usize,
     doubted: usize,

@@ -478,8 +478,8 @@ mod tests {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
 
-    /// A snapshot like [`found`], after a fence by an operator who did not know the fleet's former
-    /// name.
+    /// A snapshot like [`found`], after an operator has fenced the fleet (set a new floor after a
+    /// restore) without knowing its former name.
     fn fenced(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         let mut meta = FleetMeta::new(fleet, share(), at(0));
         meta.fence(fleet, at(floor), &[]);
@@ -510,8 +510,8 @@ mod tests {
         }
     }
 
-    /// The high water of a node in a fleet with floor 100 s at revision 9. The node has used slot 7
-    /// up to 200 s.
+    /// The high water of a node (the highest values that the node has seen). The fleet has the
+    /// floor 100 s and the revision 9, and the node has used slot 7 up to 200 s.
     fn known() -> HighWater {
         let mut known = HighWater::default();
         known.meet(FLEET, FleetEra::first(FLEET, at(100)), Revision(8), at(120));

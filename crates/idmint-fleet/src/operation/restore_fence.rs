@@ -787,7 +787,7 @@ mod tests {
     }
 
     /// A function that prepares a store. Returns the newest time in the journals, and the high
-    /// water of a node.
+    /// water of a node (the highest values that the node has seen).
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]

@@ -541,7 +541,8 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
 
 #[test]
 fn a_first_number_that_another_node_made_void_is_not_replaced() {
-    // The case without a void is the control: it shows that only the void prevents the correction.
+    // For comparison, also test without a void number. This case shows that only the void number
+    // prevents the correction.
     for is_void in [false, true] {
         let memory = Arc::new(MemoryCoordinator::default());
         let [one, other] = [(), ()].map(|()| node(Arc::clone(&memory) as Arc<dyn Coordinator>));

@@ -52,7 +52,7 @@ pub(super) struct Tally {
     /// The number of times that a node with a slot stopped minting because the fleet's clocks
     /// contradicted its clock.
     pub(super) clocks_stopped: u64,
-    /// How often such a node minted again later.
+    /// The number of times that a node minted again after it had stopped because of its clock.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,
@@ -456,7 +456,8 @@ impl World {
                     return;
                 }
                 node.condition = Condition::Running;
-                // A reply that arrived in the meantime came too late.
+                // A reply that arrived while the node was suspended came too late, so the pending
+                // request fails.
                 node.forget_connections(self.mistake);
             }
             Condition::Leaving { until } if self.at >= until => {

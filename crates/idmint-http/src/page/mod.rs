@@ -195,7 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// The maximum size of all files of the page together, in bytes. No view needs all of them.
+    /// The maximum size of all files of the page together, in bytes. A browser loads only some of
+    /// the files for each view.
     const PAGE_LEN_MAX: usize = 88 * 1024;
 
     #[test]
@@ -275,7 +276,8 @@ mod tests {
         for file in FILES.iter().filter(|file| file.name.ends_with(".js")) {
             let source = std::fs::read_to_string(folder.join(file.name)).expect("a script");
             let source = without_comments(&source);
-            // In a line with an odd number of quotes, one of them is itself quoted.
+            // Skip lines with an odd number of quotes, because one of these quotes is part of a
+            // text.
             let lines = source
                 .lines()
                 .filter(|line| line.matches('"').count() % 2 == 0);

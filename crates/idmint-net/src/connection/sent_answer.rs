@@ -257,8 +257,9 @@ mod tests {
 
         let all = owner.reserve(usize::MAX).await.expect("all memory is free");
         assert!(next(&mut context).is_pending());
-        // This later request is refused after its maximum wait. The wait of the response began
-        // earlier, so it has ended too, and the next poll waits again.
+        // This request arrives later than the response and is refused after the maximum wait. The
+        // wait of the response has then also ended. The next poll begins a new wait, and counts no
+        // refusal.
         assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
         assert!(next(&mut context).is_pending());
         assert_eq!(load.counts.of(Shed::Memory), 1, "only the request");

@@ -248,8 +248,8 @@ fn id_at(seconds: i64) -> u128 {
         .id
 }
 
-/// Returns a report at `delta` microseconds after the base time. Its attached id is the one of the
-/// second `seconds` after the base time.
+/// Returns a report whose time is `delta` microseconds after the base time. The id attached to it
+/// is the id of the second that begins `seconds` after the base time.
 fn noting(delta: i64, seconds: i64) -> SentReport {
     SentReport {
         noted: Some(id_at(seconds)),
@@ -426,7 +426,8 @@ fn what_a_plan_to_adopt_rests_on_is_looked_at_again() {
     );
 }
 
-/// The rule for an analysis: it joins the conjunction that it names up to ten minutes away.
+/// The rule for an analysis, a report that names its conjunction by id. It joins this conjunction
+/// if their times differ by at most ten minutes.
 const ANALYSIS: NotedRule = NotedRule {
     named_reach: Duration::from_secs(600),
     ..TELL

@@ -471,7 +471,8 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let all: Vec<_> = (0..1_000).map_while(|_| many.enter(hour).ok()).collect();
         assert_eq!(all.len(), BULK_PER_CORE * requests.cores);
-        // The peer `few` gets half of the usual backlog, and `many` gets nothing more.
+        // `many` uses all places for long work. `few` may still queue half of the usual backlog,
+        // while all further work of `many` is refused.
         let short = Duration::from_millis(1);
         let own: Vec<_> = (0..1_000).map_while(|_| few.enter(short).ok()).collect();
         let half = BACKLOG_MAX.as_millis() as usize * requests.cores / 2;

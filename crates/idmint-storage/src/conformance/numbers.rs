@@ -421,7 +421,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // A stale plan must write no form either.
+    // A stale plan must not write its form (the rule for the text of its numbers) either.
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
@@ -590,8 +590,9 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     records.write(&[close]).expect("nothing was written since");
     agree(&none);
 
-    // Numbers without a check digit, then with one, and then without one again. In a fleet, another
-    // node may still write later numbers without a check digit.
+    // The rule first has no check digit, then adds one, and then removes it again. In a fleet,
+    // adding a check digit is refused, because another node may still write later numbers without
+    // one.
     let [plain, checked] = [None, luhn].map(|check| rules("tills", "{n}", check));
     agree(&plain);
     write("tills", 9, &plain);

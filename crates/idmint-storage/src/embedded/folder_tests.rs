@@ -501,7 +501,7 @@ fn a_folder_with_either_mark_of_an_adoption_is_refused_and_no_floor_helps() {
             );
         }
     };
-    // The process ended between the two writes, so the note exists and the horizon is unchanged.
+    // The adoption ended between its two writes, so its note exists and the horizon is unchanged.
     note.write(&note_at).expect("the folder is writable");
     assert_adopted(true);
     let mut adopted = AdoptedFolder::open(root.path()).expect("it is whole");

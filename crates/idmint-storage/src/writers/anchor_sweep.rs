@@ -268,9 +268,9 @@ mod tests {
         let hand = ManualClock::at(at(30));
         let (clock, mut sweep) = (hand.clock(), AnchorSweep::new(10 * DAY));
         sweep.step(&records, &clock).expect("memory");
-        // A report count has only the first and the last report, which are on days 28 and 30 here.
-        // So the sweep knows only two days. After another anchor has a report on day 29, day 28 is
-        // the third-last day, by which the anchors are judged.
+        // A report count stores only the days of the first and the last report, here 28 and 30. So
+        // the sweep knows only two days. After a report of another anchor on day 29, day 28 is the
+        // third-last day, and the sweep compares the times of all anchors with it.
         assert_eq!(
             left(&records),
             (1..=40).collect::<Vec<_>>(),

@@ -284,8 +284,8 @@ fn a_key_is_answered_again_by_a_clock_25_h_ahead_and_free_once_three_later_days_
             .block_on(writer.append(append(ledger, &["b"], day + 10)))
             .expect("appended");
     }
-    // The first day is removed by the sweep after the first append, or by the sweep after the
-    // second.
+    // The sweep after the first or after the second of these appends removes the request keys of
+    // the first day.
     for key in [20, 21] {
         hand.advance(Duration::from_hours(2));
         runtime

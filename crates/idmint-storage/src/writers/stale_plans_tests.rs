@@ -1,5 +1,5 @@
-//! Tests with another writer that changes the records first. The writer must decide the round
-//! again, and no caller may receive a wrong outcome.
+//! Tests in which another writer changes the records first. The writer must then plan the round
+//! (the requests that it processes together) again. No caller may receive a wrong outcome.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

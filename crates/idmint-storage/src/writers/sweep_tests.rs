@@ -1,4 +1,5 @@
-//! Tests that the sweeps remove old records, and that a wrong clock makes them remove no others.
+//! Tests that the sweeps remove old records, and that they remove no other records if the clock is
+//! wrong.
 
 use std::sync::mpsc::{self, SyncSender};
 

@@ -525,8 +525,9 @@ mod tests {
                     last = ids[ids.len() - 1];
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
-                // The responses take 20 000 parts, which are nearly five ticks of 4 096 parts.
-                // Meanwhile the clock also advances into the last of these ticks.
+                // A tick has 4 096 parts, and each of the 20 000 responses takes one part. The
+                // responses therefore take nearly five ticks. Meanwhile the clock also advances
+                // into the last of these ticks.
                 let time = minter
                     .format
                     .split(last)

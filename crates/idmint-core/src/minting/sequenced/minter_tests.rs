@@ -75,8 +75,9 @@ fn custom(tick: &str, fields: &str) -> Format {
 #[test]
 fn no_request_is_held_while_a_lane_is_free() {
     let minter = at_start(preset("snowflake"));
-    // Each lane can mint 4 096 ids immediately for the current tick, and 4 096 for each of the five
-    // ticks of the lead. A request for 6 x 4 096 ids therefore uses up one lane.
+    // Ids may be five ticks ahead of the clock. Each lane (worker number) can therefore immediately
+    // mint 4 096 ids for the current tick and for each of the next five. A request for 6 x 4 096
+    // ids uses up one lane.
     let due = |_| {
         reserve(&minter, 6 * 4096)
             .expect("all lanes together have them")
@@ -153,7 +154,7 @@ fn batches_at_once_waste_no_id_of_any_tick() {
     assert_eq!(all.len(), 800_000, "no id twice");
     // The refused request reserved no ids, so this request begins with the first tick. With 32 768
     // ids for each tick, 800 000 ids take 24.4 ticks. The 25th tick begins 24 ticks after the
-    // first, and its ids are due five ticks (the lead) earlier.
+    // first. Its ids are due five ticks earlier, because ids may be that far ahead of the clock.
     assert_eq!(last_due.since(START), Duration::from_millis(24 - 5));
 }
 
@@ -183,8 +184,8 @@ fn a_layout_whose_lanes_are_not_in_order_takes_one_lane_for_a_batch() {
     assert!(ids.is_sorted_by(|a, b| a < b));
     let worker = |id: u128| minter.counted().format.split(id).expect("an id").values[0];
     assert_eq!(worker(ids[0]), worker(ids[99_999]));
-    // The ids take 24.4 ticks of one lane. The current tick and the five ticks of the lead can be
-    // sent immediately.
+    // The ids take 24.4 ticks of one lane (worker number). The ids of the current tick and of the
+    // next five ticks can be sent immediately.
     assert_eq!(
         granted.due.map(|due| due.since(START)),
         Some(Duration::from_millis(24 - 5))
@@ -251,7 +252,8 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
 #[test]
 fn the_greatest_count_is_what_the_lanes_have_in_the_tick_the_lead_and_the_wait() {
     let fields = "{ name = 'time', kind = 'time', bits = 40 }, { name = 'sequence', kind = 'sequence', bits = 10 }";
-    // A wait of 250 ms is 256 of these ticks, and the lead is five ticks.
+    // A tick is 1/1024 s, so the maximum wait of 250 ms has 256 ticks. Ids may also be five ticks
+    // ahead of the clock.
     assert_eq!(
         at_start(custom("1s/1024", fields)).count_max(0),
         Some((256 + 5 + 1) * 1024)

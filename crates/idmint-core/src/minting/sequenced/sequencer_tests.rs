@@ -159,8 +159,8 @@ fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
         Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
     let tick = START.after(Duration::from_millis(1));
     let moment = CatchUp::new(START, START).at(tick);
-    // The first run of this tick skips 39 stamps because of the spread. A horizon that covers only
-    // the first ten stamps of the tick is therefore not enough.
+    // The spread makes the first ids of each tick begin at different sequence numbers, here at 39.
+    // A horizon that covers only the first ten stamps of the tick is therefore not enough.
     let horizon = sequencer.line.instant_covering(4096 + 10);
     sequencer.raise(horizon, horizon);
     let Err(Shortage::Horizon { needed }) = sequencer.reserve(1, &moment, NO_WAIT) else {

@@ -107,8 +107,8 @@ impl Node {
             &[format("1ms")],
         );
         let records = store.records().expect("the store works");
-        // The adoption takes the request keys of the last three days, because the last day may come
-        // from a clock that was ahead.
+        // An adoption keeps the request keys of the last three days. The last day alone would not
+        // be enough, because it may come from a clock that was ahead.
         let of_days = [("old", 90, 4), ("before", 91, 2), ("ahead", 92, 1)]
             .map(|(name, key, days)| plan(&create(name, key), None, NOW - days * DAY_MICROS));
         of_days
@@ -660,12 +660,14 @@ fn a_folder_goes_to_one_fleet_alone() {
     assert_all_is_there(&node, &store);
 }
 
-/// Fences like an operator whose journals show this first name of the fleet.
+/// Fences the fleet, as an operator does after a restore. The operator's journals show `origin` as
+/// the first name of the fleet.
 fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
     fence_with(store, origin, &[]);
 }
 
-/// Fences like [`fence`], with the high waters of nodes.
+/// Fences like [`fence`], with the high waters of nodes (the highest values that each node has
+/// seen).
 fn fence_with(
     store: &MemoryCoordinator,
     origin: Option<Nonce>,
@@ -695,10 +697,11 @@ fn after_a_wipe_the_fleet_adopts_again_although_its_name_at_the_adoption_is_forg
     let (node, store) = half_adopted(&founded);
     let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
     let nothing = MemoryCoordinator::default();
-    // The adoption ends under the name that this fence gives.
+    // This fence gives the fleet a new name. The interrupted adoption then ends under this name.
     fence(&store, None);
     run(&adoption, &node).expect("nothing is in the way");
-    // The journals of another fleet, with the first name 2, are the control.
+    // For comparison, first use the journals of another fleet, whose first name is 2. With these,
+    // the adoption must be refused.
     for (origin, is_adopted) in [(2, false), (1, true)] {
         store.restore(&nothing);
         fence(&store, Some(Nonce::new(origin)));
@@ -952,7 +955,7 @@ fn a_series_that_the_fleet_has_closed_is_not_opened_again() {
     node.start().expect("the adoption has not begun");
 }
 
-/// Returns rules with one text for the series of one pattern.
+/// Returns rules that write the numbers of all series that match `pattern` as `text`.
 fn rules(pattern: &str, text: &str) -> NumberRules {
     let rule = NumberRule {
         template: NumberTemplate::from_text(text).expect("a template"),
@@ -983,7 +986,7 @@ fn a_folder_with_other_texts_of_numbers_is_refused_and_stays_as_it_is() {
     }
     assert_eq!(content(&store), before);
     node.start().expect("the folder is not marked");
-    // The control: the fleet's nodes start with the rules of the folder.
+    // For comparison, give the fleet the same rules as the folder. The adoption must then succeed.
     fleet
         .agree_on_rules(&rules("acme", "A-{n}"))
         .expect("no numbers yet");
@@ -1002,7 +1005,8 @@ fn a_fleet_compares_the_texts_of_adopted_numbers_with_later_rules() {
 
     assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
     assert!(refused.to_string().contains("A-1"), "{refused}");
-    // The controls: another text, and a fleet that has adopted no numbers.
+    // For comparison, two changes are allowed: another text, and the same text in a fleet that has
+    // adopted no numbers.
     fleet.agree_on_rules(&rules("beta", "B-{n}")).expect("free");
     let empty = Arc::new(MemoryCoordinator::default());
     let of_empty = records_of_node(&empty);
@@ -1030,6 +1034,6 @@ fn a_folder_is_adopted_again_after_a_wipe_although_the_fleet_has_other_texts_by_
         .agree_on_rules(&rules("beta", "A-{n}"))
         .expect_err("A-1 is of acme");
     assert!(refused.to_string().contains("A-1"), "{refused}");
-    // The control: another text.
+    // For comparison, a rule with another text is allowed.
     fleet.agree_on_rules(&rules("beta", "C-{n}")).expect("free");
 }

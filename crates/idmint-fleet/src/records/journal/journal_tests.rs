@@ -476,8 +476,8 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
 #[test]
 fn conjunctions_that_stood_within_reach_of_each_other_come_back_together() {
     let samples = SampleNodes::of(1);
-    // The second anchor belongs to a report that kept the id with which it arrived. Such an anchor
-    // may be close to another one, provided that both are in different seconds.
+    // The second anchor (first report of a conjunction) kept the id with which it arrived. Such an
+    // anchor may be close to another one, provided that both are in different seconds.
     let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else {
         unreachable!("a plan of an anchor")
     };
@@ -804,7 +804,8 @@ fn after_a_damaged_record_in_the_middle_all_whole_rows_come_back_and_the_damage_
                 .map(|part| (part.rows_before, part.rows_after))
                 .collect();
             let (expected, back) = match record {
-                // Without its era, no row can be used.
+                // The first record names the era (the time between two fences) of all rows. If it
+                // is damaged, no row can be used.
                 0 => (vec![(0, 0)], 0),
                 LEDGERS => (Vec::new(), LEDGERS - 1),
                 row => (vec![(row - 1, LEDGERS - row)], LEDGERS - 1),
@@ -867,8 +868,8 @@ fn a_series_that_a_caller_knows_to_be_closed_is_closed_after_a_restore_unless_it
     let [acme, unbegun] = ["acme", "unbegun"].map(series);
     let given = give(&samples.node(0, FIRST), &acme, 3, "a");
     let backup = samples.store.copy();
-    // Node 0 is killed before it journals that the series are closed. Then node 1 tells a caller
-    // that they are.
+    // Node 0 closes both series, but is killed before it journals this. Node 1 then reports to a
+    // caller that the series are closed.
     let plans = [
         close_plan(&acme, Some(given.head())),
         close_plan(&unbegun, None),
@@ -929,8 +930,8 @@ fn a_key_with_two_numbers_in_the_journals_keeps_the_number_of_the_later_era() {
         assert_eq!(samples.import(&copies).numbers, 0);
     }
 
-    // The request of the later era has the higher number, because no journal has the first number
-    // of that era.
+    // In the later era, the request "k" gets the number 7. No journal has the first number of that
+    // era, 5, so the import takes the number 5 from the earlier era.
     let samples = SampleNodes::of(2);
     let acme = series("acme");
     give(&samples.forgetful(), &acme, 4, "before");
@@ -991,7 +992,7 @@ fn a_node_that_closes_a_series_journals_the_last_number_that_it_returns() {
     let acme = series("acme");
     let given = give(&samples.node(1, FIRST), &acme, 5, "a");
     let backup = samples.store.copy();
-    // Node 0 is killed before it journals the number 6 and the form of that number.
+    // Node 0 is killed before it journals the number 6 and its form (the rule for its text).
     let last = in_form(given_plan(&acme, 1, "b", Some(given.head())), form("LAST-"));
     samples.killed(0, FIRST).write(&[last]).unwrap_err();
     let node = samples.node(1, FIRST);
@@ -1027,7 +1028,7 @@ fn a_corrected_first_number_is_not_lost_and_its_correction_comes_back() {
                 .write(&[in_form(plan, form("A-"))])
                 .unwrap();
             backups.push(samples.store.copy());
-            // The key of the wrong number is free again.
+            // After the correction, the idempotency key of the wrong number can be used again.
             for key in ["a", "b", "wrong"] {
                 give(&samples.node(1, later), &acme, 1, key);
             }

@@ -472,8 +472,9 @@ mod tests {
         let (next, _) = choose(None, &sorted);
         assert_eq!(firsts_of(&next), [(1, 3), (4, 4), (5, 5)]);
         assert_eq!(next[1].given, all[3].given, "of the later era");
-        // The number 5 was given after the lost number 4, and written like it. The number 4 that
-        // was given after the restore is written like the numbers before it.
+        // The number 5 was issued after the lost number 4, so it is also written with `LOST-`. The
+        // number 4 that was issued after the restore is written with `OLD-`, like the numbers
+        // before it.
         let forms = copies.forms_of(&series("acme"), &next);
         assert_eq!(forms, [Some(form("OLD-")), None, Some(form("LOST-"))]);
         let given: Vec<_> = next.into_iter().map(|it| it.given).collect();

@@ -172,7 +172,8 @@ mod tests {
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
-            // A start only warns about these equal texts if series have numbers already.
+            // All series of this pattern write the same texts. If they already have numbers, a
+            // start only warns about that, so such a template can be stored.
             ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);
