@@ -142,7 +142,7 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
     attack.node.prepare(&door);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_good) {
-        // The attackers use TLS only if the control responds. A control that never responds
+        // The attackers use TLS with the control only if it responds. A control that never responds
         // discards encrypted bytes like any other bytes.
         let encryption = attack.control.and_then(|_| door.encryption(attack.alpn()));
         let control = Aim::at(sink.address, way, encryption, &door);

@@ -110,7 +110,8 @@ impl Outcome {
         );
         let judged = match IS_OPTIMISED {
             true => &self.rounds[..],
-            // An earlier round was repeated because it lost too many requests.
+            // In an unoptimized build, judge only the last round, because each earlier round was
+            // repeated after it had lost too many requests.
             false => &self.rounds[self.rounds.len() - 1..],
         };
         for round in judged.iter().filter(|round| round.lost_too_many()) {

@@ -23,8 +23,8 @@ use crate::aim::Protocol;
 use crate::handshakes::server_config;
 use idmint_testing::http1::{Client, post_json, request};
 
-/// The environment variable that turns this test program into the control. Its value contains the
-/// lengths of a request and a response.
+/// The environment variable that turns this test program into the control (a process that is
+/// attacked for comparison). Its value contains the lengths of a request and a response.
 const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
 
 /// The environment variable that is set if the control uses HTTP/2. `CERTIFICATE_DIR` next to it is
@@ -37,7 +37,7 @@ const LISTENS_ON: &str = "the sink listens on ";
 /// The size of the read buffer of each connection, in bytes.
 const READ_LEN: usize = 16 * 1024;
 
-/// A running control process. It ends when this value is dropped.
+/// A running control process, which is attacked for comparison. It ends when this value is dropped.
 pub(crate) struct Sink {
     child: Child,
     pub(crate) address: SocketAddr,

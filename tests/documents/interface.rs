@@ -130,8 +130,8 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
     }
 }
 
-/// Checks that every such integer has the format `int64` in the document. For an integer without
-/// this format, client generators use 32 bits.
+/// Checks that every integer that may need more than 31 bits has the format `int64` in the
+/// document. For an integer without this format, client generators use 32 bits.
 #[test]
 fn every_integer_that_may_pass_31_bits_is_said_to_have_64() {
     let mut wide = 0;
@@ -854,7 +854,7 @@ async fn a_503_for_lack_of_memory_leaves_the_records_unchanged() {
 
 #[tokio::test]
 async fn a_page_of_an_allowed_origin_can_read_every_described_header() {
-    /// The headers that are for the browser itself, and those that every page may read.
+    /// The headers that only the browser itself uses, and the headers that every page may read.
     const OF_BROWSER: [&str; 7] = [
         "cache-control",
         "content-security-policy",
@@ -866,7 +866,7 @@ async fn a_page_of_an_allowed_origin_can_read_every_described_header() {
     ];
     let mut described = BTreeSet::new();
     each_value(&openapi(), &mut |value| {
-        // Every response has a description. The list of shared headers has none.
+        // Skip the list of shared headers. Unlike a response, it has no description.
         let headers = value.get("headers").and_then(Value::as_object);
         if let (Some(headers), true) = (headers, value.get("description").is_some()) {
             described.extend(headers.keys().map(|name| name.to_lowercase()));

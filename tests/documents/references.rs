@@ -245,7 +245,8 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
         .map(|document| (document.clone(), read(&document)));
     for (document, text) in texts.chain(rules.clone()) {
         for name in find_all(r"\b(idmint_[a-z_]+[a-z])\b", &text) {
-            // A histogram has series with other names than its own.
+            // Also search the series, because those of a histogram have longer names than the
+            // metric, such as `NAME_bucket`.
             let has_series = || {
                 let series = format!("{name}{{");
                 scraped.lines().any(|line| line.starts_with(&series))

@@ -482,7 +482,8 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         (vec![FIRST.to_owned()], vec![])
     );
 
-    // The space of a time in an external id is not mistaken for the plus sign of an offset.
+    // In a query, a plus sign means a space, so the service reads a space in a time as the plus
+    // sign of an offset. It must not do so in an external id, which may contain a space.
     let timed = named("EVENT 2024-02-01 00:15").replace("= 25544", "= 25546");
     assert_eq!(send(&service, "", "text/plain", &timed).await.status, 200);
     let listed = ids_found("external=EVENT%202024-02-01%2000:15").await;

@@ -221,7 +221,8 @@ async fn a_handler_may_take_longer_than_the_idle_timeout() {
     let mut client = server.connect().await;
     client.send(get_request("/slow")).await;
     until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
-    // The service closes a later connection that is idle, so the idle timeout has passed.
+    // Open another connection later, and wait until the service closes it because it is idle. The
+    // idle timeout has then passed for the first connection, too.
     let mut idle = server.connect().await;
     assert_eq!(idle.exchange(&get_request("/hello")).await.status, 200);
     assert_eq!(idle.read_to_close().await, "");

@@ -51,7 +51,8 @@ fn assert_reading(reading: &Value, case: &Valid) {
     }
     let seconds = case.unix_nanos.div_euclid(1_000_000_000).to_string();
     assert_eq!(reading["time_unix_seconds"], seconds, "{case:?}");
-    // The time of a SIQ id has all digits of its tick, while the vectors have only milliseconds.
+    // A SIQ id has a tick shorter than a millisecond. The response shows all digits of its time,
+    // while the vectors have only milliseconds.
     let utc = case
         .utc
         .as_ref()

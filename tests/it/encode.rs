@@ -116,7 +116,8 @@ async fn missing_fields_are_0_and_a_lone_time_is_where_its_range_begins() {
     assert_eq!(payment["canonical"], "02KLC0300");
     assert_eq!(payment["fields"][1]["value"], "3");
     assert_eq!(payment["time"], "2024-02-20T00:00:00Z");
-    // A time may have lost the plus sign of its offset.
+    // In a query, a plus sign means a space. The service must accept a time whose offset has lost
+    // its plus sign in this way.
     let local = "/encode/payment?time=2024-02-20T01:00:00%2001:00&worker=3";
     assert_eq!(encoded(&service, local).await, payment);
     for name in ["snowflake", "flax", "siq", "uuid7", "evently"] {

@@ -169,7 +169,8 @@ async fn a_handler_may_take_longer_than_the_idle_timeout() {
     let (sender, _connection) = connect(&server).await;
     let asked = tokio::spawn(ask(sender, "GET", "/slow", ""));
     until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
-    // The service closes a later connection that is idle, so the idle timeout has passed.
+    // Open another connection later, and wait until the service closes it because it is idle. The
+    // idle timeout has then passed for the first connection, too.
     let (sender, idle) = connect(&server).await;
     assert_eq!(ask(sender.clone(), "GET", "/hello", "").await.0, 200);
     assert!(within(LONG, idle).await.unwrap().is_ok());

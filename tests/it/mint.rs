@@ -364,8 +364,9 @@ async fn random_ids_of_one_answer_ascend_and_those_of_a_process_where_the_format
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_at_the_same_time_never_get_the_same_id() {
-    // The clock stands still, so each lane can mint only its current tick and its lead. 20 000 ids
-    // are fewer than that.
+    // The clock stands still, so each lane (worker number) can mint only for the current tick and
+    // for the few ticks that ids may be ahead of it. The callers request 20 000 ids, which is
+    // fewer.
     let service = Service::start("").await;
     let mut callers = Vec::new();
     for _ in 0..8 {
@@ -552,7 +553,8 @@ async fn one_id_waits_behind_one_long_request_and_not_behind_all_of_them() {
         client
     };
     let mut long = Vec::new();
-    // Two of these requests use up all ids that eight lanes have in one tick and its lead.
+    // Two of these requests use up all ids that the eight lanes (worker numbers) have for the
+    // current tick and for the few ticks that ids may be ahead of it.
     for _ in 0..10 {
         long.push(ask("/ids/snowflake?count=100000").await);
     }

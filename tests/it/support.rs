@@ -170,8 +170,7 @@ async fn echo(request: Request) -> Result<Body, Problem> {
     ))
 }
 
-/// Returns a long response with the memory that was reserved for it, which is all memory of the
-/// peer.
+/// Returns a long response, for which all memory that the peer may use is reserved.
 async fn paid(Extension(owner): Extension<BudgetOwner>) -> impl IntoResponse {
     let all = owner.reserve(usize::MAX).await.unwrap();
     (Extension(Arc::new(all)), vec![0_u8; 100_000])

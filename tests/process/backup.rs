@@ -149,7 +149,8 @@ fn a_copy_that_is_only_in_a_folder_of_the_node_is_reported() {
     let home = Home::new();
     fs::create_dir(home.data_dir()).unwrap();
     let socket = UnixListener::bind(home.data_dir().join("backup.sock")).unwrap();
-    // A node in a container writes to its own folder of this name, so nothing appears here.
+    // Simulate a node in a container. It reports success, but writes the copy to a folder with the
+    // same name in the container, so no copy appears in this folder.
     thread::spawn(move || {
         for stream in socket.incoming() {
             let mut stream = stream.unwrap();

@@ -86,7 +86,8 @@ fn random_ids_are_minted_offline() {
         let decoded = run_idmint(&["decode", ids.iter().next().unwrap()]);
         decoded.assert(0, &[]);
     }
-    // Only random formats need no worker number and no horizon.
+    // `mint --offline` accepts only random formats, because only these need neither a worker number
+    // nor stored state.
     for (args, named) in [
         (&["snowflake"] as &[_], "snowflake is not one; choose from"),
         (&["nothing"], "nothing is not one; choose from"),

@@ -182,7 +182,8 @@ fn rounded_ids_of_a_column_are_noted() {
     let home = Home::new();
     let path = home.path("rounded.csv");
     let path = path.to_str().unwrap();
-    // These are ids of Mastodon, which are so small that no row by itself gets a note.
+    // These are ids of Mastodon. They are so small that a single rounded id gets no note. Only the
+    // whole column shows that the last digits were lost.
     let ids: Vec<u64> = (1..=400)
         .map(|at| (1_700_000_000_000 + at * 7_919) << 16 | at)
         .collect();

@@ -118,7 +118,7 @@ fn folders_lost_one_after_the_other_repeat_no_id() {
             let service =
                 Service::start(home.serve_with(&format!("storage.engine = \"{engine}\"")));
             service.wait_until_ready();
-            // Mint immediately after the start, and as many ids as the lead allows.
+            // Mint immediately after the start, and as many ids as may be ahead of the clock.
             for order in ["snowflake", "snowflake?count=20000", "js53?count=100"] {
                 for id in service.mint(order) {
                     let of_format = format!("{} {id}", &order[..4]);

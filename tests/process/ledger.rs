@@ -81,7 +81,8 @@ fn a_chain_with_entities_and_keys_is_checked_and_explained() {
     let changed = [lines[0].clone(), lines[1].replace("3dc5de3e", "3dc5de3f")];
     let ended = verify(&changed, &["--explain"]);
     ended.assert(65, &["checksum_mismatch"]);
-    // In the form with an entity and a key, the checksum covers the ledger before the time.
+    // For an event with an entity and a key, the checksum covers the ledger first and then the
+    // time.
     let steps: Vec<_> = ended
         .out
         .lines()

@@ -425,7 +425,8 @@ fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
     let now = r#"{"event":"Item Ordered","entities":{}}"#.to_owned();
     append(&home, std::slice::from_ref(&now), &service.url(), &[])
         .assert(1, &["is being imported", LEDGER, id_of(&lines[4])]);
-    // A file that ends before the last part has nothing to send, and does not complete the import.
+    // All events of this file are already imported, so the command has nothing to send. It does not
+    // complete the import, because the file ends before the last part.
     for count in [5, 3] {
         let ended = import(&home, &lines[..count], &service.url(), &[]);
         ended.assert(1, &["is not complete", LEDGER, "after event 5"]);

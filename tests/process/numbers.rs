@@ -497,7 +497,8 @@ fn a_resume_that_comes_too_late_for_its_last_number_is_reported() {
         "{}",
         resumed.out
     );
-    // The same number again is not an error, although callers have taken numbers since then.
+    // Resuming at the same number again is not an error, although callers have taken numbers since
+    // then.
     assert_eq!(next("b"), "101");
     let again = resume("acme 100\n");
     again.assert(0, &[]);

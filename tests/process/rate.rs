@@ -108,8 +108,9 @@ fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_addr
     over(&other);
     assert_eq!(ask(""), 401, "neither has this address");
     over("");
-    // A pause of a second lets one more request through, so try again after such a pause. A limit of
-    // their own for documents would recover before the next try, so this loop would never end.
+    // The documents must count towards the same limit. After a pause of a second, one more request
+    // is accepted, so use up the limit again and retry. If the documents had a separate limit, it
+    // would recover during the pause, and this loop would never end.
     until("documents are refused, too", || {
         over("authorization: Bearer wrong\r\n");
         let page = Client::connect(service.address()).exchange(request("GET /", "", ""));

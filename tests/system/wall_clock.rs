@@ -32,8 +32,8 @@ impl WallClock {
     /// see this immediately.
     pub(crate) fn set(&self, ahead_s: i64) {
         fs::write(&self.new, format!("{ahead_s:+}\n")).unwrap();
-        // Replace the file in one step. A process that reads a file which is written only partly
-        // would see a third time.
+        // Replace the file in one step. A process that reads a partly written file would see
+        // neither the old time nor the new one.
         fs::rename(&self.new, &self.file).unwrap();
     }
 

@@ -33,8 +33,9 @@ fn a_fleet_that_renews_its_slots_is_fenced_only_with_its_configuration_and_once_
     let asked = until("the fence sees that the node renews its slot", || {
         let asked = fence_until_answered(&config, [], |_| {});
         if asked.status.code() == Some(0) {
-            // The node was too slow to renew its slot during the watch of 7 s, so the command asked
-            // for no confirmation. Try again when the node mints in the fenced fleet.
+            // The command watches etcd for 7 s and asks for a confirmation if a node renews its
+            // slot. The node was too slow, so the command has fenced the fleet. Try again when the
+            // node mints in the fenced fleet.
             until("it has seen the fence", || {
                 slot_of(&first).is_none().then_some(())
             });

@@ -120,7 +120,8 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
                 "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
             );
             if unknown == 0 || again == 0 {
-                // If the node has refused all callers nevertheless, repeat the condition.
+                // Repeat the condition if it has affected no append, because the node had refused
+                // all callers.
                 assert!(
                     weathers.len() < WEATHERS.len() + 8,
                     "never was a caller there"

@@ -288,8 +288,9 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
             200,
             "a random id needs no slot"
         );
-        // The first estimate can be too high. A node assumes that a record is at most 5 s old when
-        // it first reads that record. On a busy machine, the record can be older.
+        // The first estimate of the clock difference can be too high. A node assumes that a record
+        // is at most 5 s old when it first reads that record. On a busy machine, the record can be
+        // older.
         until("the difference is known", || {
             let skew = wrong.metric("idmint_peer_clock_skew_seconds") * sign;
             (5.0..=30.5).contains(&skew).then_some(())
@@ -360,7 +361,8 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let stray = run(command(4, 1, SHARES[0]));
     stray.assert(78, &["the slots 4-7", "cluster.slots is \"0-3\""]);
 
-    // A node that has reserved less time can refuse mints on a busy machine.
+    // Wait until each node has reserved its maximum time. A node with less reserved time can refuse
+    // mints on a busy machine.
     nodes.iter().for_each(wait_until_reserved);
     let minters = [0, 1, 2, 3].map(|number| Minter::at(&nodes[number]));
     thread::sleep(Duration::from_secs(2));

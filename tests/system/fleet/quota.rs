@@ -115,7 +115,7 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
         assert!([503, 504].contains(&refused.status), "{}", refused.text());
         (refused.status == 503 && refused.text().contains("storage-unavailable")).then_some(())
     });
-    // A conjunction that is known needs no room.
+    // A report of a known conjunction needs no space in etcd, so it must still succeed.
     wait_until_reported();
     until_within(ASKED, "the node reports it", || {
         let ready = node.get("/health/ready");

@@ -33,8 +33,8 @@ fn nodes_whose_leases_are_revoked_every_two_seconds_keep_their_slots_and_fail_no
             .lines()
             .filter(|line| line.len() == 16 && !line.contains(' '))
         {
-            // A node gives up its slot if its new lease ends before the slot is under it. So revoke
-            // only leases that hold a slot.
+            // Revoke only leases that hold a slot. If a node's new lease ended before the node had
+            // attached its slot to it, the node would give up the slot.
             let keys = etcd.etcdctl(&["lease", "timetolive", lease, "--keys"]);
             if keys.contains("/slot/") {
                 // Ignore a failure, because the node itself may have revoked the lease meanwhile.

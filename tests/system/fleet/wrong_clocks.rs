@@ -64,11 +64,12 @@ fn a_process_that_has_held_several_slots_counts_as_one_clock_and_stops_nobody() 
         until_within(LONG, "both have renewed", || {
             (renewals(&ahead) >= 6.0 && renewals(&right) >= 6.0).then_some(())
         });
-        // With its maximum time reserved, the right node is unready only if its clock is refused.
+        // Wait until the node with the right clock has reserved its maximum time. From then on, it
+        // is unready only if its clock is refused.
         wait_until_reserved(&right);
         let key = format!("/idmint/v1/default/slot/{before:05}");
-        // Stop the node meanwhile. Otherwise it can write its slot again after the first of the two
-        // commands that give the slot to the thief.
+        // Stop the node meanwhile. Otherwise it can write its slot again between the two commands
+        // that give the slot to another process (the thief).
         ahead.send(Signal::STOP);
         let holder = etcd.etcdctl(&["get", &key, "--print-value-only"]);
         let mut thief: serde_json::Value = serde_json::from_str(&holder).unwrap();

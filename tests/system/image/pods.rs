@@ -269,7 +269,8 @@ fn the_pods_of_both_sizes_without_an_etcd_run_as_containers() {
                 .await
                 .unwrap()
         };
-        // A mint waits at most 2 s for the disk of the volume.
+        // Retry, because a mint waits at most 2 s for the disk, and the disk of the volume may be
+        // slower.
         until("an id is minted", || {
             (runtime.block_on(mint()).status == 200).then_some(())
         });

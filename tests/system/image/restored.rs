@@ -159,7 +159,7 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
     assert_eq!(number_status(address, "held"), 503);
     for series in ["series-0", "series-1", "series-2"] {
         let from = (orders.highest_of(series) + 1).to_string();
-        // On a slow disk the command can end with 75. It may be repeated.
+        // Retry, because on a slow disk the command can end with exit code 75 (try again later).
         until("the series is resumed", || {
             let resume = ["numbers", "resume", series, "--from", from.as_str()];
             docker_succeeds(&[&["exec", &new.name, "/idmint"][..], &resume].concat()).then_some(())
@@ -168,11 +168,12 @@ fn a_backup_by_docker_exec_under_load_is_restored_in_a_new_container_and_nothing
     orders.take_at_least(40, address);
     let callers = into_received(load.stop());
 
-    // The engine starts the container again with the same variable.
+    // Docker starts the container again with the same variables, so the floor is still set.
     docker(&["kill", &new.name]);
     docker(&["start", &new.name]);
     let address = new.ready();
-    // After a 504 on a slow disk, the number is known, and the same key is answered with 200.
+    // Retry after a 504, which means that a slow disk may still store the number. If it was stored,
+    // the same key gets the status 200 instead of 201.
     let status = until("a number is given", || {
         match number_status(address, "later") {
             504 => None,

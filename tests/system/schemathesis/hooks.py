@@ -18,13 +18,14 @@ BEYOND_SCHEMAS = {
         # `column` requires `detail=brief`.
         "column",
     },
-    # The position of an event in its chain, days that do not exist, and numbers that a double cannot hold exactly.
+    # No schema can express the position of an event in its chain, the days that exist, or the
+    # numbers that a double holds exactly.
     "/problems/invalid-event": {
         "not_monotonic", "out_of_range", "timestamp_mismatch", "ledger_mismatch", "checksum_mismatch",
         "bad_timestamp", "before_epoch", "number_not_interoperable",
     },
     "/problems/idempotency-conflict": {"idempotency_key"},
-    # Some formats have no rows.
+    # Ids of some formats cannot be returned as rows.
     "/problems/not-acceptable": {"rows"},
     "/problems/invalid-report": {
         "bad_timestamp", "before_epoch", "overflow", "out_of_range", "same_object", "another_id",
@@ -137,7 +138,8 @@ def map_case(context, case):
         case.query.pop("format", None)
         case.query.pop("after", None)
     if case.operation.path == "/numbers/{series}" and drawn(case.query) % 4:
-        # A known value of `after` is an event and not a number, and a series can begin only once.
+        # Remove `after`, whose known value is an event and not a number, and `first`, which is
+        # accepted only before a series begins.
         case.query.pop("after", None)
         case.query.pop("first", None)
     if case.operation.path == "/numbers/{series}/resume" and drawn(case.query) % 4:

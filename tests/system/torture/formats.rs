@@ -47,8 +47,8 @@ const fn custom(name: &'static str, table: &'static str, step: u128) -> Tortured
 /// The maximum count for a format that has few ids per second.
 const FEW: u32 = 200;
 
-/// The maximum count for a format with long ticks. It uses up a few seconds of each lane.
-/// Reservations then get ahead of the clock, but not by hours.
+/// The maximum count for a format with long ticks. A request with this count uses up a few seconds
+/// of each lane (worker number). Reserved time then gets ahead of the clock, but not by hours.
 const LONG_TICK_COUNT_MAX: u32 = 100_000;
 
 pub(crate) const FORMATS: [Tortured; 14] = [
@@ -69,7 +69,8 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         count_max: FEW,
         ..built_in("payment")
     },
-    // The layout of `payment-wide`, which a new data directory does not mint beside `payment`.
+    // This custom format has the layout of `payment-wide`. The built-in format itself is not used,
+    // because a new data directory does not mint it together with `payment`.
     Tortured {
         count_max: FEW,
         ..custom(

@@ -1,4 +1,5 @@
-// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: client URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml. Usage: client URL LEDGER
+// CHAIN.
 package main
 
 import (

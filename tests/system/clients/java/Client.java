@@ -1,4 +1,5 @@
-// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: Client URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml. Usage: Client URL LEDGER
+// CHAIN.
 
 import ids.ApiClient;
 import ids.ApiException;

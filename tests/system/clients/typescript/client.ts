@@ -1,4 +1,5 @@
-// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml: client.js URL LEDGER CHAIN.
+// Uses the client that OpenAPI Generator makes from openapi-3.0.yaml. Usage: client.js URL LEDGER
+// CHAIN.
 
 import * as ids from "./ids";
 

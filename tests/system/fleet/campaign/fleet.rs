@@ -293,7 +293,8 @@ impl Fleet {
                 self.signal_all(Signal::STOP);
                 let fenced = fence_trusting_the_clock(&config, self.high_waters());
                 println!("{}{}", fenced.out, fenced.err);
-                // The high-water file of a node that is down may show a missing adoption.
+                // Nodes refuse records after this fence if the high-water file of a node shows that
+                // an adoption was lost. The fence then exits with 65.
                 let is_complete = !refuses_records(&fenced);
                 fenced.assert(if is_complete { 0 } else { 65 }, &[]);
                 assert!(

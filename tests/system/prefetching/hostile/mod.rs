@@ -27,8 +27,8 @@ use idmint_testing::loopback::address_of_its_own;
 
 /// The token of the clients. It must not occur in any output.
 const TOKEN: &str = "idmint_SECRET0123456789";
-/// The timeout of `next()` and `append`. The constant below is the time for which a program calls
-/// `next()`. The programs contain the same numbers.
+/// The timeout of `next()`. The constants below are the timeout of `append`, and the time for which
+/// a program calls `next()`. The programs contain the same numbers.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const APPEND_TIMEOUT: Duration = Duration::from_secs(3);
 const CALLING: Duration = Duration::from_secs(10);

@@ -166,9 +166,11 @@ class Errors {
             claim(failureOf(() -> ids.append("aa77f99c", List.of("{}"))).slug().equals("clock-behind"), "a clock that is behind");
             claim(ids.mint(1).equals(List.of("1")), "an id");
         }
-        // The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+        // The client retries neither request. A held series waits for an operator, and the other
+        // response asks for a wait that is longer than the timeout.
         claim(asked.get() == 4, asked);
-        // An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+        // One address is down, and the other one refuses this request with a 503. The client must
+        // report the 503, and must use that address for the next call.
         try (var ids = new Idmint(List.of("http://127.0.0.1:1", urlOf(server)), "snowflake", options())) {
             var held = failureOf(() -> ids.number("acme-2026", "order-1"));
             claim("numbers-held".equals(held.slug()) && asked.get() == 5, held);
@@ -177,7 +179,11 @@ class Errors {
         server.stop(0);
     }
 
-    /** The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id. */
+    /**
+     * Checks that the timeout of 1 s covers a whole call. The service takes 0.45 s to describe the
+     * format and 0.45 s for each id. The slower of two concurrent calls needs 1.35 s, so it must
+     * fail.
+     */
     static void oneDeadline() throws Exception {
         var server = stub(exchange -> {
             try {

@@ -165,17 +165,20 @@ for (const [act, slug] of [[() => partly.number("acme-2026", "order-1"), "number
   await assert.rejects(act, { slug, code: "unavailable" });
   assert.deepEqual(await partly.mint(1), ["1"]);
 }
-// The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+// The client retries neither request. A held series waits for an operator, and the other response
+// asks for a wait that is longer than the timeout.
 assert.equal(asked503.length, 4);
 await partly.close();
-// An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+// One address is down, and the other one refuses this request with a 503. The client must report
+// the 503, and must use that address for the next call.
 const partlyDown = new Ids(["http://127.0.0.1:1", partlyUrl], "snowflake", { timeout: 60 });
 await assert.rejects(partlyDown.number("acme-2026", "order-1"), { status: 503, slug: "numbers-held" });
 assert.equal(asked503.length, 5);
 assert.deepEqual(await partlyDown.mint(1), ["1"]);
 await partlyDown.close();
 
-// The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+// The timeout of 1 s covers a whole call. The service takes 0.45 s to describe the format and 0.45
+// s for each id. The slower of two concurrent calls needs 1.35 s, so it must fail.
 const slow = createServer((request, answer) => {
   const isMint = request.method === "POST";
   setTimeout(() => answer.writeHead(isMint ? 200 : 404).end(isMint ? '{"ids":["1"]}' : "{}"), 450);

@@ -224,9 +224,11 @@ with Ids(f"http://127.0.0.1:{partly.server_port}", "snowflake") as ids:
         except Unavailable as error:
             assert error.slug in ("numbers-held", "clock-behind"), error
         assert ids.mint(1) == ["1"]
-# The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+# The client retries neither request. A held series waits for an operator, and the other response
+# asks for a wait that is longer than the timeout.
 assert len(paths) == 4, paths
-# An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+# One address is down, and the other one refuses this request with a 503. The client must report the
+# 503, and must use that address for the next call.
 with Ids([down, f"http://127.0.0.1:{partly.server_port}"], "snowflake", timeout=60) as ids:
     try:
         ids.number("acme-2026", "order-1")
@@ -237,7 +239,8 @@ with Ids([down, f"http://127.0.0.1:{partly.server_port}"], "snowflake", timeout=
 partly.shutdown()
 
 
-# The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+# The timeout of 1 s covers a whole call. The service takes 0.45 s to describe the format and 0.45 s
+# for each id. The slower of two concurrent calls needs 1.35 s, so it must fail.
 class Slow(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         threading.Event().wait(0.45)

@@ -173,7 +173,8 @@ if __name__ == "__main__":
     faulthandler.register(signal.SIGUSR1)
     way = {"fork": by_fork, "pool": by_pool, "gunicorn": by_gunicorn}[sys.argv[1]]
     if way is by_fork:
-        # Before other threads exist, because Python protects its own locks only during a fork that it notices.
+        # Run this check before other threads exist, because Python protects its own locks only
+        # during a fork that it notices.
         assert_no_child_waits_for_openssl()
     if way is not by_gunicorn:
         start_threads()

@@ -278,10 +278,12 @@ func main() {
 		minted, err := partly.Mint(context.Background(), 1)
 		claim(err == nil && minted[0] == "1", err)
 	}
-	// The client retries neither request. A held series waits for an operator, and the other wait is longer than the timeout.
+	// The client retries neither request. A held series waits for an operator, and the other response
+	// asks for a wait that is longer than the timeout.
 	claim(asked503.Load() == 4, asked503.Load())
 	partly.Close()
-	// An address that is down does not hide the 503 that waits for an operator. The next call still uses the other address.
+	// One address is down, and the other one refuses this request with a 503. The client must report
+	// the 503, and must use that address for the next call.
 	partly, err = idmint.New([]string{"http://127.0.0.1:1", partlyURL}, "snowflake", idmint.Options{Timeout: time.Minute})
 	check(err)
 	_, _, err = partly.Number(context.Background(), "acme-2026", "order-1")
@@ -290,7 +292,8 @@ func main() {
 	check(err)
 	partly.Close()
 
-	// The timeout of 1 s is for the whole call. The service takes 0.45 s for the format and for each id: 1.35 s for the second id.
+	// The timeout of 1 s covers a whole call. The service takes 0.45 s to describe the format and 0.45
+	// s for each id. The slower of two concurrent calls needs 1.35 s, so it must fail.
 	slow := stub(func(request *http.Request) (int, string) {
 		<-time.After(450 * time.Millisecond)
 		if request.Method == "POST" {
