@@ -19,8 +19,9 @@ pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
     pub(crate) come: Come,
-    /// Returns the request that the control answers, and the length of the response in bytes.
-    /// `None` if the attackers do not wait for responses.
+    /// Returns the request to which the control (the process that is attacked for comparison)
+    /// responds, and the length of the response in bytes. `None` if the attackers do not wait for
+    /// responses.
     pub(crate) control: Option<fn() -> (Ask, usize)>,
     /// Starts the attackers. The attack lasts until the returned set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
@@ -34,7 +35,8 @@ pub(crate) struct Attack {
 }
 
 impl Attack {
-    /// Returns the length of a request to the control, and the length of its response.
+    /// Returns the lengths in bytes of a request to the control and of its response. The control is
+    /// the process that is attacked for comparison.
     pub(crate) fn control_lengths(&self) -> (usize, usize) {
         self.control.map_or((0, 0), |control| {
             let (ask, answer_len) = control();
@@ -153,7 +155,7 @@ impl Node {
     }
 }
 
-/// Returns the way for honest callers to connect to a service.
+/// Returns a `Door`, through which honest callers connect to a service.
 pub(crate) fn door(home: &Home, service: &Service, protocol: Protocol) -> Door {
     match protocol {
         Protocol::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),

@@ -14,8 +14,8 @@ use super::aim::{Aim, Deeds};
 use idmint_testing::http1::AnswerParser;
 
 /// The time that an attacker waits before it reconnects, after its connection was closed or
-/// refused. Without this wait, the service would get more load than the control, which never closes
-/// a connection.
+/// refused. Without this wait, the service would get more load than the control, which is attacked
+/// for comparison and never closes a connection.
 pub(super) const COME_AGAIN: Duration = Duration::from_secs(1);
 
 /// Length of the read buffer in bytes.

@@ -20,8 +20,8 @@ pub(crate) const P99_FLOOR: Duration = Duration::from_millis(50);
 pub(crate) struct Bounds {
     /// The minimum percentage of requests on kept connections that must succeed.
     pub(crate) answered_min_percent: usize,
-    /// A p99 up to this value is always accepted. A higher p99 is compared with the p99 during the
-    /// attack on the control.
+    /// A p99 (99th percentile of the response time) up to this value is always accepted. A higher
+    /// p99 is compared with the p99 during the attack on the control.
     pub(crate) p99_floor: Duration,
 }
 

@@ -27,8 +27,8 @@ use idmint_testing::http1::{Client, post_json, request};
 /// attacked for comparison). Its value contains the lengths of a request and a response.
 const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
 
-/// The environment variable that is set if the control uses HTTP/2. `CERTIFICATE_DIR` next to it is
-/// set if the control uses TLS.
+/// The environment variable that is set if the control (the process that is attacked for
+/// comparison) uses HTTP/2. The variable `CERTIFICATE_DIR` below is set if the control uses TLS.
 const SPEAKS_HTTP2: &str = "IDMINT_TEST_SINK_HTTP2";
 const CERTIFICATE_DIR: &str = "IDMINT_TEST_SINK_CERTIFICATE_DIR";
 

@@ -1,5 +1,5 @@
-//! Checks the detection of the format of a text: the ranking of its readings, and the suggestions
-//! of similar ids.
+//! Checks the detection of the format of a text: the ranking of the possible formats, and the
+//! suggestions of similar ids.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

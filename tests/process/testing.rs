@@ -230,8 +230,8 @@ fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
     };
     let (one, other) = (service.mint("payment"), service.mint("payment"));
     assert_eq!(seconds(&one), seconds(&other), "it stands");
-    // Eight lanes mint 1 296 ids each in a second. The times of 100 000 ids must therefore span at
-    // least nine seconds.
+    // Each of the eight lanes (worker numbers) mints 1 296 ids per second. The times of 100 000 ids
+    // must therefore span at least nine seconds.
     let many = seconds(&service.mint("payment?count=100000"));
     let (first, last) = (many[0], many[99_999]);
     assert_eq!(first, seconds(&one)[0]);

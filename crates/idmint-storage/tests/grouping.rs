@@ -1,4 +1,5 @@
-//! Tests that reports are grouped exactly as a linear search through all anchors would group them.
+//! Tests that reports are grouped exactly as a linear search through all anchors (the first reports
+//! of conjunctions) would group them.
 //!
 //! The same reports are grouped in three ways: by the decision functions alone, with the records of
 //! a store, and by the writer thread. Some reports arrive with an id, and in some requests the
@@ -151,7 +152,8 @@ fn request(minter: &Arc<GroupedMinter>, order: &Order) -> GroupRequest {
     })
 }
 
-/// Groups reports by a linear search through all anchors, in the order of their creation.
+/// Groups reports by a linear search through all anchors (the first reports of conjunctions), in
+/// the order of their creation.
 struct Oracle {
     minter: Arc<GroupedMinter>,
     pair_order: PairOrder,

@@ -1,4 +1,4 @@
-//! Compares decode responses byte by byte with the JSON that serde writes for the same readings.
+//! Compares decode responses byte by byte with the JSON that serde writes for the same results.
 //!
 //! The service writes responses by hand, from JSON that is prepared for each format. This test
 //! builds each response in the simplest way instead. It tries every encoding separately, and has a

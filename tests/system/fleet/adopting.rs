@@ -22,8 +22,8 @@ use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
 use idmint_testing::service::{Home, Service, StopOnDrop, idmint, run, until};
 
-/// The number of slots. It is equal to the number of lanes of the single node, so that each lane
-/// has the worker number of one slot.
+/// The number of slots of the fleet. It is equal to the number of worker numbers of the single
+/// node, so that each of these belongs to one slot.
 pub(super) const SLOTS: u32 = 8;
 
 /// The time by which the single node mints ahead of the clock. A slot of the fleet that started at
@@ -114,8 +114,8 @@ fn report(service: &Service, object: u64) -> serde_json::Value {
     answer.json()["details"][0].clone()
 }
 
-/// Mints payment ids until several lanes are used. A lane has 1 296 ids per second. The seventh
-/// digit of a payment id is the lane.
+/// Mints payment ids until several lanes (worker numbers) are used. A lane has 1 296 ids per
+/// second. The seventh digit of a payment id is the lane.
 fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     until("several lanes are used", || {

@@ -10,7 +10,7 @@ use idmint_testing::service::{Ended, LONG, idmint, run};
 /// The exit code for an etcd that did not respond in time. The command must then be run again.
 const TRY_AGAIN: i32 = 75;
 
-/// An option and its file. The option is `--journal` or `--high-water`.
+/// An option of the fence, which is `--journal` or `--high-water`, and the path that follows it.
 pub(super) type GivenFile = (&'static str, PathBuf);
 
 /// Runs `idmint fleet fence-restore --yes` with these files. Repeats the command until etcd

@@ -308,7 +308,7 @@ fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_o
         (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
     let target = format!("/ledgers/{ledger}/ids");
-    // For comparison, check that the stranger's fleet does not contain the ledger.
+    // For comparison, check that the new fleet of the other node does not contain the ledger.
     assert_eq!(read(&stranger, &target).status, 404);
     for _ in 0..20 {
         for node in &nodes {
@@ -356,7 +356,8 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     until_within(LONG, "it notices", || {
         (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
-    // The operator fences too early, without the journal.
+    // The operator fences the fleet too early, without the journal (the node's copy of its
+    // commits).
     let fenced = fence(&home, &[]);
     fenced.assert(0, &[]);
     assert!(

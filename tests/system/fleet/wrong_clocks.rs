@@ -178,7 +178,8 @@ fn after_a_fence_that_lowers_a_far_floor_a_later_restore_keeps_what_was_acknowle
         until_within(LONG, "it notices", || {
             (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
         });
-        // Fence without the journal, so that the first five records are lost.
+        // Fence without the journal (the node's copy of its commits), so that the first five
+        // records are lost.
         trusting(&files[1..]).assert(0, &[]);
         until_within(LONG, "the numbers are resumed", || {
             let line = "POST /numbers/inv/resume?from=2";

@@ -1,6 +1,6 @@
-//! Calibrates the decoder with texts whose format is known. The tests count how often the first
-//! reading of a text is wrong although the response does not mark it as doubtful. They also check
-//! the verdict on a column.
+//! Calibrates the decoder with texts whose format is known. The tests count how often the most
+//! plausible reading of a text has the wrong format, although the decoder does not mark it as
+//! doubtful. They also check the verdict on a column.
 //!
 //! `CALIBRATION_IDS` sets the number of texts of each kind, and the number of rows of the longest
 //! columns. `make torture` sets it to 100 000.

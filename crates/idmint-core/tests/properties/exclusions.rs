@@ -35,7 +35,7 @@ type Place = (u128, usize, u128);
 #[derive(Debug, Default)]
 struct Tally {
     ids: usize,
-    /// The number of lanes that minted both before and after an excluded tick.
+    /// The number of lanes (worker numbers) that minted both before and after an excluded tick.
     passed: usize,
     excluded: usize,
     /// The number of process starts that came before the format's `start_after`.

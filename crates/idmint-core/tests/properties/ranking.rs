@@ -1,6 +1,6 @@
-//! Tests of the ranking of readings. One test records the best reading of each text in the test
-//! vectors, one per line in `ranking.txt`. If the ranking changes, the changed lines show which
-//! texts are affected.
+//! Tests of the ranking of readings (the ids that a text may be). One test records the best reading
+//! of each text in the test vectors, one per line in `ranking.txt`. If the ranking changes, the
+//! changed lines show which texts are affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -921,7 +921,8 @@ mod tests {
         let mut known = known_up_to(NOON, NOON);
         known.adopted(adopted, false);
         let mut name = 70;
-        // After each fence, the node joins the fleet and updates its high water.
+        // After each fence, the node joins the fleet and updates its high water (the highest values
+        // that it has seen).
         let mut fence = |rule: &FenceRule, known: &mut HighWater| {
             name += 1;
             let nonce = name;

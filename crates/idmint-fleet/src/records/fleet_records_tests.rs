@@ -20,7 +20,7 @@ use idmint_storage::samples::{
 };
 use idmint_storage::{ConjunctionStore, LedgerStore, NumberStore, RequestStore};
 
-/// The fate of a transaction on its way to the coordinator.
+/// The fault that affects a transaction between the node and the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The transaction is committed, but the response is lost.

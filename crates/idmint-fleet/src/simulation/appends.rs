@@ -183,8 +183,8 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Forgets all acknowledged appends that a restore without journals has lost, like callers who
-    /// learn of the loss.
+    /// Forgets all acknowledged appends that a restore without journals (the nodes' copies of their
+    /// commits) has lost, like callers who learn of the loss.
     pub(super) fn lose(&mut self, store: &Arc<MemoryCoordinator>) {
         let records = all_records(store);
         let there = |ledger: &LedgerId| records.head(*ledger).expect("memory answers");

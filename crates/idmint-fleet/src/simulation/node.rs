@@ -89,7 +89,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Starts a node. `high_water` was stored by an earlier process on its machine.
+    /// Starts a node. `high_water` has the highest values that an earlier process on its machine
+    /// had seen and stored.
     pub(super) fn start(
         wall: UnixNanos,
         drift_ppm: i64,
@@ -197,7 +198,7 @@ impl Node {
         Some(copy)
     }
 
-    /// Returns the node's high water.
+    /// Returns the node's high water, the highest values that it has seen.
     pub(super) fn high_water(&self) -> &HighWater {
         self.slots.high_water()
     }

@@ -41,8 +41,8 @@ pub(super) enum Restore {
     },
 }
 
-/// The content of the coordinator before each restore so far, with its era. In the simulation,
-/// these copies take the place of the journals of all nodes.
+/// The content of the coordinator before each restore so far, with its era (the time between two
+/// fences). In the simulation, these copies take the place of the journals of all nodes.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -216,7 +216,7 @@ impl Restore {
     }
 }
 
-/// Returns the era of the fleet in a store.
+/// Returns the era of the fleet in a store. An era is the time between two fences.
 fn era_of(store: &MemoryCoordinator) -> FleetEra {
     meta_of(store).map_or(FleetEra::default(), |meta| FleetEra {
         fences: meta.fences,

@@ -132,7 +132,8 @@ struct World {
     are_clocks_right: bool,
     /// `true` if the clock of the first node alone is wrong.
     is_one_wrong: bool,
-    /// `true` if the same backup is restored twice, and the first fence has no journals.
+    /// `true` if the same backup is restored twice, and the operator first fences the fleet without
+    /// the journals (the nodes' copies of their commits).
     is_twice: bool,
     /// The time at which a single node is adopted, or `None` if no node is adopted.
     adopts_at: Option<Duration>,
@@ -557,8 +558,8 @@ impl World {
         .expect("few")
     }
 
-    /// Adopts a single node, whose lanes use the worker numbers of all slots. The simulated node
-    /// has minted for some seconds, and has used every id that was possible in this time.
+    /// Adopts a single node, which has used the worker numbers of all slots. The simulated node has
+    /// minted every id that was possible in some seconds.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);

@@ -207,7 +207,7 @@ pub fn anchors_are_forgotten_a_few_at_a_time_and_the_others_stay(records: &dyn R
     assert_eq!(left.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
 }
 
-/// Removes the anchors for which `is_old` returns `true`.
+/// Removes the anchors (first reports of conjunctions) for which `is_old` returns `true`.
 fn forget(records: &dyn RecordStore, is_old: impl Fn(&CountedAnchor) -> bool) {
     let anchors = records.anchors(None, 100).expect("reads");
     records

@@ -444,7 +444,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // A correction replaces the form of the wrong number.
+    // A correction also replaces the form (the rule for the text) of the wrong number.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);

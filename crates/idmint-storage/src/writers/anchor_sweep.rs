@@ -183,8 +183,8 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor on each of these days. Each anchor has a different pair of
-    /// objects, and an earlier sweep has already found it.
+    /// Returns records with one anchor (first report of a conjunction) on each of these days. Each
+    /// anchor has a different pair of objects, and an earlier sweep has already found it.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {
@@ -202,7 +202,8 @@ mod tests {
         records
     }
 
-    /// Returns records with one anchor on each of these days, without report counts.
+    /// Returns records with one anchor (first report of a conjunction) on each of these days,
+    /// without report counts.
     fn uncounted_anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = crate::samples::memory_tables().expect("memory suffices");
         let plan = |day: u32| {
@@ -225,7 +226,8 @@ mod tests {
         records
     }
 
-    /// Counts a report on day `on` for the anchor of day `of`.
+    /// Counts a report that arrives on day `on`, and whose conjunction has its anchor (first
+    /// report) on day `of`.
     fn report(records: &RecordTables, on: u32, of: u32) {
         records
             .add_reports(&[(
@@ -339,7 +341,8 @@ mod tests {
                 .into_iter()
                 .filter_map(|one| one.report_count)
         };
-        // Judged by day 28, the anchors of 17 days are old, although the clock shows day 31.
+        // The sweep compares the anchors with day 28, although the clock shows day 31. By this day,
+        // the anchors of 17 days are old.
         assert_eq!(
             report_counts()
                 .filter(|report_count| report_count.count == 0)

@@ -123,7 +123,7 @@ impl Bench {
     }
 }
 
-/// A process that receives no requests and only runs the sweeps.
+/// A process that receives no requests and only runs the sweeps, which remove old records.
 struct Process {
     hand: ManualClock,
     clock: Arc<Clock>,

@@ -60,7 +60,7 @@ pub(super) struct Fleet {
     pub(super) lost: Vec<String>,
     /// The single nodes that were adopted into the fleet.
     pub(super) guests: Vec<Guest>,
-    /// The number of fences after which the guests had to be adopted again.
+    /// The number of fences after which the guests (adopted single nodes) had to be adopted again.
     pub(super) adopted_again: u64,
     operator: Home,
     /// The clock of the machine on which the operator works.
@@ -332,8 +332,9 @@ impl Fleet {
         adopted.assert(0, &[]);
     }
 
-    /// Writes more records of the guests at a node, which journals them. From this journal, a later
-    /// fence notices that an older backup lacks the adopted records.
+    /// Writes more records of the guests (adopted single nodes) at a node, whose journal then
+    /// contains these records. From this journal, a later fence notices that an older backup lacks
+    /// the adopted records.
     fn visit_guests(&mut self) {
         let node = self.nodes[0].service();
         self.guests

@@ -61,7 +61,8 @@ struct Campaign<'a> {
     acknowledged: &'a AtomicU64,
     /// The number of mishaps and disasters of each kind.
     counts: BTreeMap<String, u64>,
-    /// The number of lost events that journals have brought back.
+    /// The number of lost events that were recovered from journals (the nodes' copies of their
+    /// commits).
     came_back: u64,
     rounds: u64,
     /// The ids of the single nodes that were adopted.

@@ -76,7 +76,8 @@ pub(super) enum Slip {
     /// The clock of the operator's machine is this many seconds ahead, and the operator says that
     /// it is right.
     Ahead(i64),
-    /// The operator first fences the fleet without the journals.
+    /// The operator first fences the fleet without the journals (the nodes' copies of their
+    /// commits), so events are lost.
     WithoutJournals,
 }
 

@@ -1,4 +1,4 @@
-//! Tests which lanes a batch uses, and when its ids are due.
+//! Tests which lanes (worker numbers of a node) a batch of ids uses, and when its ids are due.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::time::ManualClock;
 
 const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
 
-/// Returns a minter of a format with up to eight lanes and a distant horizon.
+/// Returns a minter of a format, with up to eight lanes (worker numbers) and a distant horizon.
 fn minter(format: Format, start: SessionStart, hand: &ManualClock) -> Arc<Minter> {
     let format = Arc::new(format);
     let rule = LaneRule {
@@ -85,8 +85,8 @@ fn no_request_is_held_while_a_lane_is_free() {
     };
     let dues: Vec<_> = (0..17).map(due).collect();
     assert_eq!(dues[..8], [None; 8]);
-    // All eight lanes become free again at the same time. The next eight requests therefore use
-    // each lane once.
+    // All eight lanes (worker numbers) become free again at the same time. The next eight requests
+    // therefore use each lane once.
     assert!(
         dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15],
         "{dues:?}"
@@ -165,8 +165,9 @@ fn a_start_ahead_of_its_clock_takes_as_much_of_every_lane() {
     let mut granted = reserve(&minter, 1000).expect("125 of each of eight lanes");
     let ids = ids(&mut granted);
     assert!(ids.is_sorted_by(|a, b| a < b));
-    // The last of 125 stamps is 124 / 1 296 s after the start. The session mints at half speed, so
-    // its id is due after twice that time, which is 191 ms.
+    // A lane mints 125 of the ids, and has 1 296 ids per second. Its last id is therefore 124 / 1
+    // 296 s after the start. The session mints at half speed, so the id is due after twice that
+    // time, which is 191 ms.
     let due = granted.due.expect("nothing is free yet").since(hand.wall());
     assert!(
         (Duration::from_millis(191)..Duration::from_millis(193)).contains(&due),

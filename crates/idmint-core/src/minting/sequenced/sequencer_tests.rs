@@ -1,5 +1,5 @@
-//! Tests of the sequencer: its horizon, the lead, a start ahead of the clock, the spread and
-//! excluded ticks.
+//! Tests of the sequencer, which hands out stamps (ticks with sequence numbers). The tests cover
+//! its horizon, a start ahead of the clock, the spread of sequence numbers and excluded ticks.
 
 use super::*;
 use crate::time::UnixTime;
@@ -8,7 +8,7 @@ const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const FAR: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Returns a sequencer with 1 296 stamps per second, like the format `payment`.
+/// Returns a sequencer with 1 296 stamps (sequence numbers) per second, like the format `payment`.
 fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, CatchUp) {
     let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
     let sequencer = Sequencer::new(line, SessionStart::at(start), u128::MAX, 0);
@@ -39,7 +39,8 @@ fn a_start_ahead_of_the_clock_goes_on_at_half_speed() {
     let now = START.before(Duration::from_secs(2));
     let (sequencer, catch_up) = payment(START, now);
     let half_a_second_later = catch_up.at(now.after(Duration::from_millis(500)));
-    // In half a second, half speed advances by a quarter of a second, which is 324 stamps.
+    // At half speed, half a second advances the sequencer by a quarter of a second. This is 324
+    // stamps, because a second has 1 296.
     assert!(
         sequencer
             .reserve(325, &half_a_second_later, NO_WAIT)

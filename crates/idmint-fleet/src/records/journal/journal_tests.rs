@@ -1,5 +1,5 @@
-//! Tests of which rows an import recovers from journals, which rows are lost, and which rows are
-//! never journalled.
+//! Tests which rows an import recovers from journals (the nodes' copies of their commits), which
+//! rows are lost, and which rows are never journalled.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::VecDeque;

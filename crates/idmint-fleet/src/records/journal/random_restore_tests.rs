@@ -1,6 +1,7 @@
 //! Tests with random histories. Three nodes append events and issue numbers, and are sometimes
-//! killed. Their coordinator is restored from a backup of some moment, and their journals are
-//! imported. To replay a failing seed, run `RESTORE_SEED=7 cargo test --lib any_restore`.
+//! killed. Their coordinator is restored from a backup of some moment, and their journals (copies
+//! of their commits) are imported. To replay a failing seed, run `RESTORE_SEED=7 cargo test --lib
+//! any_restore`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +51,7 @@ struct History {
     voids: BTreeMap<(SeriesName, u64), VoidedNumber>,
     /// The request key of the wrong first number.
     begun: Option<KeyHash>,
-    /// The form in which the numbers of each request were written.
+    /// The form (rule for the text) of the numbers of each request, by request key.
     forms: BTreeMap<KeyHash, NumberForm>,
     now: u64,
 }
@@ -272,7 +273,8 @@ fn check_numbers(
     has_all: bool,
 ) {
     let there = history.numbers();
-    // If a journal is missing, it may be the only one that has the correction.
+    // Skip the corrected series if a journal is missing, because the correction may be only in that
+    // journal.
     let is_known = |name: &SeriesName| has_all || name.as_str() != CORRECTED;
     for (name, truth) in truth.iter().filter(|(name, _)| is_known(name)) {
         let there = &there[name];
