@@ -190,9 +190,8 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
     let mut client = service.connect().await;
     let mut next = 0;
     for media in ["application/json", "text/plain", "application/x-ndjson"] {
-        // The ids count from 0. The first responses contain the step from 9 to 10 and from 99 to
-        // 100, and later ones those up to 100 000. The lengths of the ids therefore change within
-        // responses.
+        // The ids count up from 0 to more than 100 000, so they become longer within a response,
+        // such as from 9 to 10.
         for count in [1, 2, 255, 256, 257, 258, 5_000, 100_000] {
             let answer = client
                 .exchange(&request_accepting(

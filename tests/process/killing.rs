@@ -8,9 +8,9 @@ use idmint_testing::ids::{PAYMENT, SEQUENCED};
 use idmint_testing::load::kill_under_load;
 use idmint_testing::service::{Home, Service};
 
-/// The maximum time in milliseconds by which ids may be ahead of the clock. This is one second, and
-/// one more for the tick of `payment`. Within a tick, ids may be minted before their part of the
-/// tick has passed.
+/// The maximum time in milliseconds by which ids may be ahead of the clock. Ids may be one second
+/// ahead. In addition, all ids of a tick may be minted at its beginning, and a tick of `payment` is
+/// one second.
 const AHEAD_MS_MAX: u128 = 2_000;
 
 #[test]

@@ -33,9 +33,9 @@ fn refusal(service: &Service) -> String {
 
 /// Returns the duration in seconds of each backward step in the log.
 ///
-/// These are not only the steps that a test makes. A busy machine can pause the service while it
-/// reads its two clocks, and libfaketime, if two threads read its file at once, can return the right
-/// time once. The service then sees steps that nobody made.
+/// The log can contain steps that no test has made. A busy machine can pause the service while it
+/// reads its two clocks. If two threads read the file of libfaketime at the same time, the library
+/// can return the right time once.
 fn steps_back_s(service: &Service) -> Vec<f64> {
     let log = service.log();
     log.lines()
@@ -47,7 +47,7 @@ fn steps_back_s(service: &Service) -> Vec<f64> {
         .collect()
 }
 
-/// Reports whether one of the steps is as long as expected.
+/// Returns `true` if one of the steps is as long as expected.
 fn has_step_of(steps_s: &[f64], expected_s: f64) -> bool {
     steps_s
         .iter()

@@ -289,7 +289,7 @@ fn every_console_block_of_every_document_does_what_it_shows() {
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let mut toml = String::new();
         let mut shell: Option<Shell> = None;
-        // These are the level of the last heading, and the level of the heading above the
+        // The level of the last heading, and the level of the heading above the current
         // configuration.
         let (mut depth, mut depth_of_toml) = (0, 0);
         for block in blocks(&page) {

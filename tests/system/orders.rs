@@ -1,5 +1,5 @@
 //! Follows the recipe of docs/NUMBERS.md with a real PostgreSQL. Whatever fails, every number must
-//! be on an order or void.
+//! be on an order or be marked as void.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -48,8 +48,9 @@ fn service(home: &Home, settings: &str) -> Service {
     service
 }
 
-/// Starts a service with numbers in `series_count` series. Two of the numbers are void. Three more
-/// series are a closed one, a closed one without a number, and one of blocks.
+/// Starts a service with numbers in `series_count` series. Two of the numbers are void. The service
+/// also has three special series: a closed one, a closed one without numbers, and one of the kind
+/// `blocks`.
 fn service_with_numbers(home: &Home, series_count: usize) -> Service {
     let service = service(
         home,

@@ -144,7 +144,7 @@ fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) ->
     let askers: Vec<Asker> = nodes.iter().map(|node| Asker::at(node.address())).collect();
     [0, 1].into_iter().for_each(|member| etcd.kill(member));
     let lost = Instant::now();
-    // No renewal is acknowledged anymore, so the slots will expire at these times.
+    // Wait until no renewal can be acknowledged any more, and then read when the slots expire.
     thread::sleep(Duration::from_secs(2));
     let ends: Vec<_> = nodes.iter().map(end_of_slot).collect();
     thread::sleep(lasts.saturating_sub(lost.elapsed()));

@@ -24,7 +24,7 @@ const ASKED: Duration = Duration::from_secs(240);
 const FULL: Duration = Duration::from_secs(40);
 
 /// A duration that is longer than etcd needs to write changes to its database and to count them.
-/// This is 100 ms plus the time of the disk.
+/// etcd needs 100 ms, plus the time of the disk.
 pub(super) const COUNTED: Duration = Duration::from_millis(150);
 
 /// Creates a new ledger.

@@ -105,7 +105,7 @@ fn append_long(node: &Service, ledger: &str, nth: usize) -> Value {
     answer.json()["ids"].take()
 }
 
-/// Voids a number, and returns the status of the response.
+/// Marks a number as void, and returns the status of the response.
 fn void(node: &Service) -> u16 {
     let reason = r#"{"reason":"cancelled"}"#;
     let void = post_json("/numbers/inv/2/void", "", reason);

@@ -114,8 +114,9 @@ impl Balancer {
     }
 }
 
-/// Returns `Some(true)` if a node is ready, and `Some(false)` if it responds that it is not, or if
-/// nothing listens. Returns `None` if no response arrives, because a busy machine can delay it.
+/// Returns `Some(true)` if a node is ready. Returns `Some(false)` if the node responds that it is
+/// not ready, or if no process listens at the address. Returns `None` if no response arrives in
+/// time, which is possible on a busy machine.
 fn is_ready(address: SocketAddr) -> Option<bool> {
     match Client::try_connect_within(address, Duration::from_secs(1)) {
         Ok(mut client) => {

@@ -123,7 +123,7 @@ impl<T: Copy> Deck<T> {
     }
 }
 
-/// A source of lives that never ends.
+/// An endless source of lives. A life of the node lasts from a start to an end.
 pub(crate) struct Schedule {
     random: StdRng,
     lives: u64,

@@ -272,7 +272,7 @@ mod tests {
         sweep.step(&records, &clock).expect("memory");
         // A report count stores only the days of the first and the last report, here 28 and 30. So
         // the sweep knows only two days. After a report of another anchor on day 29, day 28 is the
-        // third-last day, and the sweep compares the times of all anchors with it.
+        // third-last day, from which the sweep then measures the age of all anchors.
         assert_eq!(
             left(&records),
             (1..=40).collect::<Vec<_>>(),
@@ -341,8 +341,8 @@ mod tests {
                 .into_iter()
                 .filter_map(|one| one.report_count)
         };
-        // The sweep compares the anchors with day 28, although the clock shows day 31. By this day,
-        // the anchors of 17 days are old.
+        // The sweep measures the age of anchors from day 28, although the clock shows day 31. The
+        // anchors of 17 days are old by then.
         assert_eq!(
             report_counts()
                 .filter(|report_count| report_count.count == 0)

@@ -90,7 +90,7 @@ pub(super) struct Round {
     pub(super) slip: Slip,
 }
 
-/// A source of rounds that never ends.
+/// An endless source of rounds. A round is a disaster and the mishaps before it.
 pub(super) struct Schedule {
     random: StdRng,
     mishaps: Deck<Mishap>,

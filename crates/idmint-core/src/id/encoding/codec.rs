@@ -244,7 +244,8 @@ mod tests {
             );
             let blocking = Codec::Sqids(blocking.expect("valid"));
             let other = vectors::text_of(&blocking, number);
-            // A blocked word of two letters has no effect.
+            // Blocking a word of fewer than three letters has no effect, so the text stays the
+            // same.
             assert_eq!(other == text, text.len() < 3, "{text}");
             assert_eq!(blocking.value(&other, |_| true), Some(number), "{other}");
             assert_eq!(

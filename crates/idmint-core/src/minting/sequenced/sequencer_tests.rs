@@ -8,7 +8,8 @@ const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const FAR: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Returns a sequencer with 1 296 stamps (sequence numbers) per second, like the format `payment`.
+/// Returns a sequencer with ticks of one second and 1 296 sequence numbers per tick, like the
+/// format `payment`.
 fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, CatchUp) {
     let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
     let sequencer = Sequencer::new(line, SessionStart::at(start), u128::MAX, 0);
@@ -215,9 +216,9 @@ fn nothing_is_minted_before_the_epoch() {
     assert!(sequencer.reserve(1, &catch_up.at(FAR), NO_WAIT).is_ok());
 }
 
-/// Returns the stamps at which runs begin, with four stamps per second. `left_out` are the excluded
-/// seconds, counted from the start. Each item of `asked` is a request: the second of its arrival,
-/// and its count.
+/// Returns the first stamp (tick and sequence number as one integer) that each request gets, with
+/// four stamps per second. `left_out` are the excluded seconds, counted from the start. Each item
+/// of `asked` is a request: the second of its arrival, and its count.
 fn first_around(left_out: &[Range<u64>], asked: &[(u64, u64)]) -> Vec<Result<u64, Shortage>> {
     let tick = |second: u64| START.get() / 1_000_000_000 + second;
     let ticks: Vec<_> = left_out
@@ -250,8 +251,9 @@ fn a_run_that_would_touch_an_excluded_tick_begins_behind_it_and_lower_stamps_sta
             due: START.after(Duration::from_secs(second)),
         })
     };
-    // Seconds 1 and 3 are excluded. A run of five stamps fits only from second 4 on. A request in
-    // second 2 is refused, because it would have to wait longer than allowed.
+    // Seconds 1 and 3 are excluded. A second has four stamps, so five consecutive stamps fit only
+    // from second 4 on. A request in second 2 is refused, because it would have to wait longer than
+    // allowed.
     assert_eq!(
         first_around(
             &[1..2, 3..4],

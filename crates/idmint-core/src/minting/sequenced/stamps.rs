@@ -349,8 +349,8 @@ mod tests {
         (1_600_000_000_000_000_000_u64..2_500_000_000_000_000_000).prop_map(UnixNanos::new)
     }
 
-    /// Converts a relative stamp to an absolute one. The result is wide enough to compare stamps of
-    /// different lines.
+    /// Converts a stamp, which counts from the beginning of its line, to one that counts from tick
+    /// 0. The result is wide enough to compare stamps of different lines.
     fn absolute(line: &StampLine, stamp: u64) -> u128 {
         let (tick, sequence) = line.tick_and_sequence(stamp);
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)

@@ -212,7 +212,7 @@ fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of
     let old = write(&samples.forgetful(), genesis(1));
     let backup = samples.store.copy();
     let a = write(&samples.forgetful(), behind(&old, &["a"], 2));
-    // Node 1 is killed, too, after it journalled the predecessor of its own append.
+    // Node 1 is killed after it has journalled the predecessor of its own append.
     let b = behind(&a, &["b"], 3);
     samples
         .killed(1, FIRST)

@@ -397,8 +397,8 @@ mod tests {
         ]
     }
 
-    /// Checks that texts are rejected. The codec does not reject a text above the layout's greatest
-    /// value, so such a text must read as its number.
+    /// Checks that the codec rejects invalid texts. It accepts a text above the layout's greatest
+    /// value, so it must read such a text as a number.
     fn check_invalid(
         codec: &Codec,
         file: &str,
