@@ -13,8 +13,8 @@ use idmint_core::minting::{ExcludedTicks, ExclusionError, Minter};
 use idmint_core::time::{UnixNanos, UnixTime, format_duration};
 use idmint_service::Service;
 
-/// The reason why a start could not make sure that the ids of another id generator are not minted
-/// again. No id was minted.
+/// The reason why a node did not start: it could not exclude the ids of another id generator from
+/// minting. No id was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
     /// The time in the setting `start_after` is further ahead of the clock than a start is willing

@@ -119,7 +119,7 @@ pub struct RequestLimits {
 /// The settings for SIQ ids, which contain a type and a domain.
 #[derive(Debug, Clone, Default)]
 pub struct SiqDefaults {
-    /// The type of a SIQ id if a request names no type.
+    /// The type of object, such as `user`, for SIQ ids if a request names no type.
     pub default_type: Option<String>,
     /// The domain of a SIQ id if a request names no domain. `None` if no domain is configured, as
     /// in development.

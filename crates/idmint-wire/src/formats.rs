@@ -103,8 +103,9 @@ pub struct FormatInfo {
     /// that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
-    /// The types that can be minted, for formats with a type at the start of each text. The list is
-    /// empty if every valid type can be minted.
+    /// The types that can be minted, if each text of the format starts with a type, such as `user`
+    /// in `user_01h455vb4pex5vsknk084sn02q`. An empty list means that every valid type can be
+    /// minted. `None` if the format has no such types.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub types_minted: Option<Vec<String>>,
     /// The possible values of the query parameter `prefix`.

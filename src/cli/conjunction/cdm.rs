@@ -276,8 +276,8 @@ impl Input {
     }
 }
 
-/// Returns the reports in a document, with their ids. A service in mode `pure`, which stores no
-/// conjunctions, would mint the same ids.
+/// Returns the reports in a document, with an id for each. These are the ids that a service with
+/// `conjunction.mode = "pure"` mints. Such a service stores no conjunctions.
 fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,

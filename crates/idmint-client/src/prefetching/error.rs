@@ -78,8 +78,8 @@ impl IdsError {
         refusal.is_some_and(|refusal| !refusal.slug.is_empty())
     }
 
-    /// Returns `true` if the service cannot handle this request at the moment, for example because
-    /// of its format, but may handle other requests.
+    /// Returns `true` if the service cannot handle this request at the moment, but may handle
+    /// others. For example, the ids of one format may be used up until its next tick.
     pub(super) fn is_of_request(&self) -> bool {
         let refusal = self.cause().and_then(ClientError::refusal);
         refusal.is_some_and(|refusal| {

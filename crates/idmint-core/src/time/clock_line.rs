@@ -76,8 +76,9 @@ impl ClockLine {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Replaces the correction without changing the current estimate. `correction` receives the
-    /// estimate and the boot time, and returns the new correction.
+    /// Replaces the correction, the time that is gradually added to the estimate from now on. The
+    /// current estimate stays the same. `correction` receives the current estimate and the time
+    /// since boot, and returns the new correction.
     pub(super) fn redraw_from(
         &self,
         correction: impl FnOnce(u64, u64) -> i64,
@@ -105,7 +106,7 @@ impl ClockLine {
         });
     }
 
-    /// Returns the estimate at the boot time `boot_nanos` on the line that is about to be replaced.
+    /// Returns the estimate of the current line when `boot_nanos` have passed since boot.
     fn estimate_at(&self, boot_nanos: u64) -> u64 {
         let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
         let base = self.base_nanos.load(Ordering::Relaxed);

@@ -147,9 +147,10 @@ impl RecordStore for FleetRecords {
             return Err(WriteError::Stale);
         }
         let (transaction, era) = (round.transaction(), self.store.era());
-        // Journal the preceding rows before the commit. Suppose that three nodes append to a ledger
-        // one after the other, and each is killed right after its commit. Without this step, no
-        // journal would have any of the three commits.
+        // Write the rows that precede the new ones to the journal before the commit. Suppose that
+        // three nodes append to a ledger one after the other, and each is killed after its commit
+        // and before it writes to its journal. Without this step, no journal would have any of the
+        // three commits.
         self.keep(era, round.predecessors());
         match self.store.write(transaction.clone(), |stored| {
             has_landed(&transaction, stored)

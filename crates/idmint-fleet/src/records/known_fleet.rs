@@ -316,8 +316,9 @@ impl KnownFleet {
         }
     }
 
-    /// Returns the number of responses that contradicted earlier responses. After each such
-    /// response, the thread that renews the slot checks the coordinator.
+    /// Returns the number of the coordinator's responses that contradicted its earlier responses.
+    /// After each of them, the thread that renews this node's slot checks whether the coordinator
+    /// has lost data.
     pub(crate) fn doubts(&self) -> u64 {
         self.lock().doubts
     }

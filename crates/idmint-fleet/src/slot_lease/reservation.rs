@@ -1,5 +1,5 @@
-//! The horizon of a slot (the end of its reserved time), from the request for it to its
-//! acknowledgement.
+//! Reserves time for a slot: requests a horizon (the end of the reserved time), and waits until the
+//! coordinator acknowledges it.
 
 use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;

@@ -17,8 +17,8 @@ pub(crate) struct HorizonRecord {
         deserialize_with = "value::skip_version"
     )]
     version: (),
-    /// The horizon: no node has used the slot for this instant or a later one yet. A whole number
-    /// of milliseconds.
+    /// The horizon of the slot: no node has minted ids in the slot for this instant or a later one.
+    /// A whole number of milliseconds.
     #[serde(rename = "h_ms", with = "millis")]
     pub(crate) horizon: UnixNanos,
     /// The nonce of the process that wrote the horizon.

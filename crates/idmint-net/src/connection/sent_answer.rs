@@ -257,9 +257,9 @@ mod tests {
 
         let all = owner.reserve(usize::MAX).await.expect("all memory is free");
         assert!(next(&mut context).is_pending());
-        // This request arrives later than the response and is refused after the maximum wait. The
-        // wait of the response has then also ended. The next poll begins a new wait, and counts no
-        // refusal.
+        // This reservation of a request begins after the response has begun to wait for memory.
+        // When it is refused, the response has also waited for the maximum time. The next poll of
+        // the response must begin a new wait, and must not count a refusal.
         assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
         assert!(next(&mut context).is_pending());
         assert_eq!(load.counts.of(Shed::Memory), 1, "only the request");

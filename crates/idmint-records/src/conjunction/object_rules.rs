@@ -31,8 +31,9 @@ pub struct ObjectRules {
     accepts_all: bool,
 }
 
-/// The reason why a designator has no number. In an error message, the text of the reason follows
-/// the name of the invalid value.
+/// The reason why the designator of an object (its name in a catalogue) cannot be converted to a
+/// catalogue number. In an error message, the text of the reason follows the name of the invalid
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectFault {
     /// The designators of this catalogue are not used as numbers.

@@ -139,7 +139,8 @@ impl Report {
         )
     }
 
-    /// Returns a report of the same objects at the time `tca`, rounded down to whole microseconds.
+    /// Returns this report with another time of closest approach. `tca` is rounded down to whole
+    /// microseconds.
     #[must_use]
     pub fn at(self, tca: UnixTime) -> Report {
         Report {

@@ -26,9 +26,9 @@ pub struct Load {
     /// The memory budget for health checks. It has one half of the memory that the main budget
     /// keeps free.
     pub reserve: Arc<MemoryBudget>,
-    /// The memory budget for new connections. It has the other half of the memory that the main
-    /// budget keeps free. Each peer can open a few connections from this budget, so a new peer can
-    /// mint even when the main budget is exhausted.
+    /// The memory budget for new connections. Like `reserve`, it has one half of the memory that
+    /// the main budget keeps free. Each peer can open a few connections from this budget, so a new
+    /// peer can mint even when the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<WorkLimits>,

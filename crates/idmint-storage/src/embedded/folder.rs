@@ -444,8 +444,8 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // A floor does not replace an intact horizon file of another version, because a program of
-        // that version can read the file.
+        // An operator's floor does not replace a horizon file that another version wrote and that
+        // is intact, because a program of that version can read the file.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -95,9 +95,9 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Groups the encodings of these formats. `bits` has one number for each format, which says how
-    /// unlikely its likeliest id is. Within a group, the format with the smallest number comes
-    /// first.
+    /// Groups the encodings of these formats by the way in which they read a text. `bits` has one
+    /// number for each format: the evidence, in bits, against the likeliest id of the format.
+    /// Within a group, the format with the smallest number comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -184,7 +184,8 @@ impl EncodingGroups {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
 
-    /// `true` if texts in the encodings of the group can contain all of `letters`.
+    /// Checks whether each of `letters` can occur in texts of the group. All encodings of a group
+    /// have the same letters.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }

@@ -342,8 +342,9 @@ impl Hashids {
     }
 }
 
-/// Returns a value that depends on all numbers of a text. The value selects the first letter of the
-/// text, and the guard letters that separate the padding from the rest of the text.
+/// Returns a value that depends on all numbers that a text encodes. The value selects the first
+/// letter of the text. It also selects the guards, the letters that separate padding from the rest
+/// of the text.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()

@@ -22,8 +22,9 @@ impl Encoding {
             .filter(|meant| self.read_unbounded(meant).is_ok())
     }
 
-    /// Returns `text` with all permitted differences removed, for example with its letters in the
-    /// case that this encoding uses. The caller must check that this encoding can read the result.
+    /// Returns `text` as this encoding would write it, for example with letters in the encoding's
+    /// case, or with the hyphens that are missing in a UUID. The result may still be invalid, so
+    /// the caller must check it.
     pub(in crate::id) fn lenient_form(&self, text: &str) -> Option<String> {
         let kind = self.definition().kind;
         let is_uuid = matches!(kind, EncodingKind::Uuid | EncodingKind::Uuid8);

@@ -21,7 +21,8 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name of this encoding in earlier versions, in which `name` was a separate format.
+    /// The name that the encoding had in earlier versions. In those versions, `name` was a format
+    /// of its own.
     former_encoding: &'static str,
     /// The encodings that the format had under its former name, as TOML. The first of them is the
     /// encoding that the former name stands for today.

@@ -316,9 +316,9 @@ fn bits_of_prefixes(readings: &[Reading<'_, '_>]) -> f64 {
     BITS_OF_A_LETTER * to_f64(letters as u128) + bits_of_shares(prefixes.values().copied())
 }
 
-/// Returns the number of bits that describe these numbers, if each number is the least one plus a
-/// multiple of a step. The step is the greatest common divisor of the differences, such as 20 for
-/// the numbers 5, 25 and 65.
+/// Returns the number of bits that are needed to describe these numbers. Each number is described
+/// by its distance from the smallest number, in steps. The step is the greatest common divisor of
+/// the distances, such as 20 for the numbers 5, 25 and 65.
 fn bits_of_numbers(numbers: &[u128]) -> f64 {
     let (least, most) = (
         numbers.iter().min().copied().unwrap_or(0),

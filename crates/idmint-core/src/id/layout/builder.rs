@@ -69,8 +69,8 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A constant field has no value or a value that is too great for it, or a field of another
-    /// kind has a constant value.
+    /// A field of kind `constant` has no `value`, or has a `value` that needs more bits than the
+    /// field has. Or a field of another kind has a `value`.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]

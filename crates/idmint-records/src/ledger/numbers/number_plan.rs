@@ -57,9 +57,8 @@ pub struct NumberRequest {
     pub by: Option<String>,
     /// `true` if the request is valid only as the first request of its series.
     pub must_begin: bool,
-    /// The wrong first number that this request replaces, or `None` if it replaces none. The
-    /// request must begin the series, and the wrong number must be the only number of the series so
-    /// far.
+    /// The wrong first number of the series, if this request corrects it. The request then begins
+    /// the series again, so the wrong number must be the only number of the series.
     pub instead_of: Option<u64>,
     /// The reason why the series gives no new numbers, or `None` if it may give some. An
     /// idempotency key that already got numbers gets the same numbers again.

@@ -19,8 +19,8 @@ use idmint_records::ledger::SeriesName;
 /// hold has ended.
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
-/// The names of the two rows about all series. All other rows of this table have the name of a
-/// series, which is never empty or `*`.
+/// The keys of the two rows that apply to all series: the hold itself, and its end. The key of any
+/// other row is the name of a series, which is never empty or `*`.
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
