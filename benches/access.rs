@@ -94,8 +94,7 @@ fn main() {
             in_tls,
         ),
     ];
-    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
-    // until the clock has caught up.
+    // A new service mints only from the next whole second on. Wait until then.
     thread::sleep(Duration::from_secs(3));
     for round in 0..=ROUNDS {
         subjects

@@ -60,8 +60,7 @@ fn main() {
     let bare = bare_runtime.block_on(bare_axum());
     let idmint_runtime = single_thread_runtime(IDMINT);
     let idmint = idmint_runtime.block_on(serve_in(directory.path()));
-    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
-    // until the clock has caught up.
+    // A new service mints only from the next whole second on. Wait until then.
     thread::sleep(Duration::from_secs(3));
 
     let minted = Clients::new(idmint, ONE_ID).exchange_once().text();

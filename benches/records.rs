@@ -37,8 +37,7 @@ fn main() {
         .expect("a place on the disk of the build");
     let runtime = single_thread_runtime("idmint-serve");
     let idmint = runtime.block_on(serve_in(directory.path()));
-    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
-    // until the clock has caught up.
+    // A new service mints only from the next whole second on. Wait until then.
     thread::sleep(Duration::from_secs(3));
     let post = |path, body: &str| Clients::with_body(idmint, path, JSON, body);
     post("POST /ledgers", GENESIS).exchange_once();

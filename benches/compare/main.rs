@@ -53,8 +53,7 @@ fn compare(settings: &Settings) -> Result<(), String> {
     let servers = Servers::start(&pinning)?;
     uniqueness::check(servers.wide.address())?;
     let mut scenarios = servers.scenarios()?;
-    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
-    // until the clock has caught up.
+    // A new service mints only from the next whole second on. Wait until then.
     thread::sleep(Duration::from_secs(2));
     scenario::measure_all("scenarios", &mut scenarios, settings.rounds, settings.time);
     let verdicts = goals::check(&scenarios, &startup);

@@ -45,8 +45,8 @@ const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     let service = start(runtime, &config(lead), Clock::system(), &Randomness::Thread);
     let session = service.session().expect("it has begun");
-    // A new service begins at the next whole second, so its first ids are ahead of the clock. Wait
-    // until the clock has caught up. Until then, reserving a run of ids takes one more step.
+    // If the session began ahead of its clock, wait until the clock has caught up. Until then,
+    // reserving a run of ids takes one more step.
     while session.is_ahead_of(service.clock().now()) {
         thread::sleep(Duration::from_millis(50));
     }
@@ -66,8 +66,8 @@ pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     );
     let hand = ManualClock::at(STILL);
     let service = start(runtime, &config, hand.clock(), &Randomness::seeded(1));
-    // Advance the clock past the start of minting. Until then, reserving a run of ids takes one
-    // more step.
+    // Advance the clock past the start of minting. In a session that is ahead of its clock,
+    // reserving a run of ids takes one more step.
     hand.advance(Duration::from_secs(5));
     raise_horizon(runtime, &service);
     service

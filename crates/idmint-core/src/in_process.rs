@@ -595,7 +595,7 @@ mod tests {
     }
 
     /// One worker number is enough for 128 ids in each tick of 10 ms. Minting 300 ids must wait for
-    /// later ticks. It must not use the next worker number, although the format has two lanes.
+    /// later ticks. It must not use a second worker number, although the format has two lanes.
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

@@ -1,6 +1,6 @@
-//! Calibrates the decoder with texts whose format is known. The tests count how often the most
-//! plausible reading of a text has the wrong format, although the decoder does not mark it as
-//! doubtful. They also check the verdict on a column.
+//! Calibrates the decoder with texts whose format is known. The tests count how often the best
+//! reading of a text has the wrong format, although the decoder does not mark it as doubtful. They
+//! also check the verdict on a column.
 //!
 //! `CALIBRATION_IDS` sets the number of texts of each kind, and the number of rows of the longest
 //! columns. `make torture` sets it to 100 000.
@@ -46,7 +46,7 @@ struct Row {
     /// of possible formats.
     near: usize,
     /// The number of texts whose right format is that of the first reading or of one of its rivals
-    /// (readings that are nearly as plausible).
+    /// (readings that are nearly as likely).
     listed: usize,
     /// The number of texts for which the first reading and its rivals have at most two formats.
     /// `near_of_two` counts those of these texts whose right format is the first or the second one

@@ -20,7 +20,7 @@ fn typeid() -> Format {
     Format::built_in("typeid").unwrap()
 }
 
-/// Returns the format, the type and the id of the most plausible reading of a text.
+/// Returns the format, the type and the id of the best reading of a text.
 fn read<'a>(
     decoder: &'a Decoder,
     id: &'a str,

@@ -84,7 +84,7 @@ fn is_read(format: &Format, encoding: &Encoding, text: &str) -> bool {
 }
 
 /// Reads the text in every encoding of every format, and asserts that each id is written as the
-/// same text. Returns the number of encodings that can read the text.
+/// same text. Returns the number of readings.
 fn readings(decoder: &Decoder, text: &str) -> usize {
     let decoder = decoder.at(NOW);
     let decoded = decoder.decode(text, DecodeFilter::default());

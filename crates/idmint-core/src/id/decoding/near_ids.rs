@@ -232,8 +232,8 @@ impl<'a> DecoderAt<'a> {
                 continue;
             }
             // Reading Crockford's base 32 leniently replaces `I` and `O` by digits. If the
-            // resulting text is also base 36, ignore that reading, because `I` and `O` are separate
-            // digits in base 36.
+            // resulting text is also base 36, ignore its reading in base 36, because `I` and `O`
+            // are separate digits there.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at

@@ -65,9 +65,8 @@ impl PackedLayout {
                 greatest,
                 constants,
             }) if id <= greatest && constants.are_in(id) => Ok(()),
-            // If the layout has gaps (numbers below the greatest id that are not ids),
-            // `unpack_into` decides whether this number is an id. Otherwise it only returns the
-            // reason why the number is not an id.
+            // If `gapless` is `None`, `unpack_into` decides whether the number is an id. Otherwise
+            // it only returns the reason why the number is not an id.
             _ => self.layout.unpack_into(id, &mut [0; Layout::FIELDS_MAX]),
         }
     }

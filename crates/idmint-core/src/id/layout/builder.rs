@@ -69,8 +69,8 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A field of kind `constant` has no `value`, or has a `value` that needs more bits than the
-    /// field has. Or a field of another kind has a `value`.
+    /// A field of kind `constant` has no `value`, or has a `value` above the greatest value of the
+    /// field. Or a field of another kind has a `value`.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]

@@ -34,12 +34,12 @@ pub(crate) struct RandomMinter {
     /// The sum of the amounts that all constant fields add to an id.
     fixed: u128,
     time_stride: u128,
-    /// A mask of the bits of all random fields whose values fill a whole number of bits, such as 0
-    /// to 15.
+    /// A mask of the bits of all random fields whose values fill a whole number of bits of an id,
+    /// such as 0 to 15.
     bits: u128,
-    /// The random fields whose values do not fill a whole number of bits, such as 0 to 9. Each item
-    /// is the range of the values of a field, and its stride, which is the amount that one unit of
-    /// the field adds to an id.
+    /// The random fields whose values do not fill a whole number of bits of an id, such as 0 to 9.
+    /// Each item is the range of the values of a field, and its stride, which is the amount that
+    /// one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
     /// All random fields combined into one number, or `None` if each id is drawn independently.
     space: Option<RandomSpace>,

@@ -38,8 +38,8 @@ impl RandomSpace {
         self.greatest
     }
 
-    /// Splits `number` into the values of the random fields. Returns these values shifted to their
-    /// bits in an id.
+    /// Splits `number` into the values of the random fields. Returns the sum of the amounts that
+    /// these values add to an id.
     #[inline]
     pub(super) fn share_of(&self, mut number: u128) -> u128 {
         let mut share = 0;

@@ -170,9 +170,9 @@ mod tests {
                         .filter(|number| other.binary_search(number).is_ok())
                         .count();
                 }
-                // The numbers of both responses are drawn from 65 536 values, so any two of them
-                // are equal with a probability of 1 in 65 536. There are 5 000 pairs of responses,
-                // and the tolerance is 5 standard deviations.
+                // The numbers of both responses are drawn from 65 536 values, so a number of one
+                // response equals a number of the other with a probability of 1 in 65 536. There
+                // are 5 000 pairs of responses, and the tolerance is 5 standard deviations.
                 let expected =
                     f64::from(u32::try_from(5_000 * count * 60).expect("small")) / 65_536.0;
                 let off = (f64::from(u32::try_from(equal).expect("small")) - expected).abs();
