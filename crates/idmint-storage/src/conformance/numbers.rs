@@ -421,7 +421,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // A stale plan must not write its form (the rule for the text of its numbers) either.
+    // A stale plan must not write its form (how its numbers are written as text) either.
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
@@ -444,7 +444,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // A correction also replaces the form (the rule for the text) of the wrong number.
+    // A correction also replaces the form (how numbers are written as text) of the wrong number.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);

@@ -83,9 +83,9 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold after a restore, so that they issue no numbers.
-        // Once an adoption note exists, no start can set a hold, so an adoption that has begun may
-        // continue.
+        // Refuse a node whose series are on hold after a restore, because the fleet could issue
+        // lost numbers again. Once an adoption note exists, no start can set a hold, so an adoption
+        // that has begun may continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \

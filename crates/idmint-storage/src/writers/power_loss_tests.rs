@@ -86,7 +86,7 @@ struct ToldNumbers {
     asked: BTreeMap<String, (SeriesName, u32)>,
     /// The issued numbers, by request key.
     given: BTreeMap<String, GivenNumbers>,
-    /// The form (rule for the text) of the issued numbers, by request key.
+    /// The form (how numbers are written as text) of the issued numbers, by request key.
     forms: BTreeMap<String, Option<NumberForm>>,
     /// The request keys whose outcome is unknown.
     unknown: BTreeSet<String>,
@@ -373,8 +373,8 @@ impl ToldNumbers {
         };
         let (name, count) = self.asked.entry(key.clone()).or_insert_with(new);
         let (answer, answered) = oneshot::channel();
-        // The configured form (rule for the text of numbers) changes all the time, even between a
-        // request and its repetition.
+        // The configured form (how numbers are written as text) changes all the time, even between
+        // a request and its repetition.
         let form = form(["A-", "B-"][random.random_range(0..2)]);
         let request = number_request(name, *count, &key).written_as(form);
         jobs.send(job(request, answer)).expect("the writer lives");

@@ -62,8 +62,8 @@ pub(super) const NESTED: FlatNames = FlatNames {
 /// The names of the values with each object's catalogue in space-track.org's class `cdm`. Rows of
 /// other kinds may have these values as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
-/// The names of the values with each object's catalogue number. They occur in the same rows as
-/// [`CATALOGS`].
+/// The names of the values with each object's catalogue number. They belong to the same kinds of
+/// rows as [`CATALOGS`].
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.

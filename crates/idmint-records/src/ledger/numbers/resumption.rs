@@ -38,7 +38,7 @@ impl ResumeRequest {
     ///
     /// # Errors
     /// Returns [`NumberRefusal::ResumesOutside`] if `from` is not above the last number, or is
-    /// neither within the bounds nor one above the greatest number of the series.
+    /// neither within the bounds nor one above their maximum.
     pub fn plan(
         &self,
         head: Option<SeriesHead>,

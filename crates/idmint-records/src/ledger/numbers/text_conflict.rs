@@ -20,8 +20,8 @@ const STATES_MAX: usize = 250_000;
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
-/// are compared only if the search has no certain result. This happens, for example, if the two
-/// templates have the parts of the name in different orders.
+/// are compared only if the search has no certain result. This happens, for example, if the
+/// patterns differ and a template has the parts in another order than the name.
 const TEXTS_MAX: usize = 5_000;
 
 /// A text that stands for two different numbers.

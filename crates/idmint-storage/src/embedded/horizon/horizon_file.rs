@@ -408,8 +408,8 @@ fn choose_copy(
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
-        // A crash interrupted the newest pass (write of both copies) after its first copy. Report
-        // no damage, because both copies are intact.
+        // A crash interrupted the newest pass (write of both copies) after its first copy. This is
+        // no damage, because a crash can happen at any time.
         return Ok(Choice {
             newest: newer,
             write_first: newer_copy,
