@@ -128,9 +128,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Before a renewal is sent, tell the record store which value the renewal writes to the
-        // slot's key. The renewal may cause a concurrent write of records to be refused, and that
-        // refusal may arrive before the reply to the renewal.
+        // Before a renewal is sent, tell the record store which value the renewal writes to the key
+        // of the slot's horizon. The renewal may cause a concurrent write of records to be refused,
+        // and that refusal may arrive before the reply to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {

@@ -128,7 +128,7 @@ impl HttpMetrics {
         &self.in_flight
     }
 
-    /// Starts to measure a request. `path` is the index of the request's path in the route table.
+    /// Starts to measure a request. `path` is the number of the request's path in the route table.
     pub(crate) fn begin(self: &Arc<Self>, path: usize, method: &Method) -> Measured {
         self.in_flight.inc();
         Measured {

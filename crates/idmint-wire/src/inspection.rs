@@ -32,8 +32,7 @@ pub struct InspectAnswer<'a> {
     ids: Option<u64>,
     /// The number of lines that are neither blank nor ids of the format with a plausible time.
     none: Option<u64>,
-    /// The line numbers, counted from 1, of the first lines that `none` counts, which are not ids
-    /// of the format.
+    /// The line numbers, counted from 1, of the first lines that `none` counts.
     none_lines: Vec<u64>,
     /// The number of lines that are equal to an earlier line.
     duplicates: u64,

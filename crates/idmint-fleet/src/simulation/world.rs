@@ -52,7 +52,8 @@ pub(super) struct Tally {
     /// The number of times that a node with a slot stopped minting because the fleet's clocks
     /// contradicted its clock.
     pub(super) clocks_stopped: u64,
-    /// The number of times that a node minted again after it had stopped because of its clock.
+    /// The number of times that a node's clock was accepted again after the fleet's clocks had
+    /// contradicted it, even if the node had no slot.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,

@@ -1,5 +1,5 @@
-//! Reserves time for a slot: requests a horizon (the end of the reserved time), and waits until the
-//! coordinator acknowledges it.
+//! The reservation of time for a slot: a horizon (the end of the reserved time), from the request
+//! for the horizon to its acknowledgement.
 
 use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;

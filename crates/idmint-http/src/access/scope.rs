@@ -21,7 +21,7 @@ pub enum Scope {
     /// callers are refused until the import ends. In addition to `number`: setting the next number
     /// of a series.
     Import,
-    /// Taking, voiding and reading the numbers of series without gaps, and closing series.
+    /// Taking, voiding and reading the numbers of series, and closing series.
     Number,
 }
 

@@ -61,7 +61,8 @@ pub enum RowReading<'a> {
 /// two texts may differ.
 struct BestMatch<'a> {
     /// The match, and `true` if the match is ambiguous because another match or a random text is
-    /// nearly as likely. `None` if the text has no match, or only unlikely ones.
+    /// nearly as likely. `None` if the text has no match, or only unlikely ones and the filter
+    /// names neither a format nor an encoding.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -172,8 +173,8 @@ impl<'a> BriefReading<'a> {
         self.in_column.as_ref()
     }
 
-    /// Returns the reading of the text without regard to its column, or `None` if the text has no
-    /// reading or only unlikely ones.
+    /// Returns the reading of the text without regard to its column. Returns `None` if the text has
+    /// no reading, or only unlikely ones and the filter names neither a format nor an encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }

@@ -349,7 +349,8 @@ impl Adoption {
     }
 
     /// Compares the folder's formats with the fleet's agreement, and the bound `least` with the
-    /// fleet's floor. Returns the agreement, or the transaction that must change it first.
+    /// agreement's floor and `least`. Returns the agreement, or the transaction that must change it
+    /// first.
     fn plan(
         &self,
         least: UnixNanos,
