@@ -104,8 +104,8 @@ pub fn assemble(
     Ok(Arc::new(service))
 }
 
-/// Returns the formats that the service serves, each with its minter. Adds the minters of sequenced
-/// and random formats to `mint`.
+/// Returns the formats that the service serves, with their minters, if any. Adds the minters of
+/// sequenced and random formats to `mint`.
 fn serve_formats(
     config: &Config,
     catalog: &Catalog,
@@ -240,8 +240,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // With one lane, the worker number is `first_worker + slot`. It is then unique even if
-        // other processes are configured with a different number of `slots`.
+        // With one lane, the worker number is `first_worker + slot`. It does not depend on `slots`,
+        // so processes with one lane and different slots differ even if their `slots` differ.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {

@@ -222,8 +222,8 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
 /// already contains the address of the socket.
 ///
 /// # Errors
-/// Returns [`RunError`] if a step fails. After an error, the data folder and the file of the audit
-/// trail may exist already.
+/// Returns [`RunError`] if a step fails. After an error, at most the data folder and the file of
+/// the audit trail remain.
 pub async fn open(
     config: &Config,
     options: RunOptions,

@@ -46,8 +46,8 @@ pub(crate) struct Aim {
     addresses: usize,
     /// The TLS configuration of the attackers, or `None` if they connect without TLS.
     pub(crate) encryption: Option<Arc<ClientConfig>>,
-    /// Connects honest callers. They always call the service, even while the control (a process
-    /// that discards everything) is attacked instead.
+    /// Connects honest callers. They always call the service, even while the control (a process for
+    /// comparison) is attacked instead.
     pub(crate) door: Door,
     pub(crate) deeds: Arc<Deeds>,
     /// A token that the test cancels when the attackers must disconnect.

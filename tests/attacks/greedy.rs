@@ -15,8 +15,8 @@ pub(super) const UNREAD: usize = 300;
 pub(super) const DECODERS: usize = 32;
 pub(super) const MINTERS: usize = 1_000;
 
-/// The maximum length in bytes of a body whose length alone does not make its request count as long
-/// work.
+/// The length of a body in bytes. It is below 64 KiB, so that the length alone does not make the
+/// request count as long work.
 const BODY_LEN: usize = 60 * 1024;
 
 /// The approximate length of one refusal in bytes. The constants below are the lengths of other

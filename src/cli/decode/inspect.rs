@@ -120,8 +120,8 @@ struct Inspection<'a> {
     fingerprints: Fingerprints,
     now: UnixNanos,
     /// The format in `--format`, and the number of lines whose ids a minter of this format could
-    /// mint again. `None` without `--format`, or if the ids of the format are not minted from a
-    /// time and a sequence.
+    /// mint again. `None` without `--format`, or if the rule of the format is not
+    /// [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }
 

@@ -80,8 +80,8 @@ impl WorkerConfig {
     /// Determines the slot of this process and stores it in `assignment`. `is_fleet` is `true` if
     /// nodes lease their slots from an etcd, which leases each slot to only one node at a time.
     ///
-    /// `here` is `None` for a command that runs no node. Such a command mints no ids, so another
-    /// process may have the same slot. If `worker.slot` is `ordinal`, the slot counts as 0.
+    /// `here` is `None` for a command that runs no node. Such a command mints no ids with the slot,
+    /// so another process may have it. If `worker.slot` is `ordinal`, the slot counts as 0.
     pub(super) fn assign(
         &mut self,
         here: Option<&Surroundings>,

@@ -44,7 +44,7 @@ const LEDGERS: usize = 4;
 const APPENDERS: usize = 8;
 const NUMBER_CALLERS: usize = 4;
 
-/// The number of mishaps (failures of a single process or link) in a round, which ends with a
+/// The number of mishaps (failures of one node or etcd member) in a round, which ends with a
 /// disaster. Three rounds together contain every kind of disaster.
 const MISHAPS_OF_ROUND: usize = 5;
 const ROUNDS_MIN: u64 = 3;
