@@ -37,8 +37,8 @@ pub(crate) struct Way {
     pub(crate) addresses: usize,
 }
 
-/// The server under attack, which is either the service or the control (a process that discards
-/// everything).
+/// The server under attack, which is either the service or the control (a process for comparison,
+/// which accepts everything).
 #[derive(Clone)]
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
