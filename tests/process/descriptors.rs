@@ -46,10 +46,14 @@ fn the_hard_limit_on_descriptors_is_used_and_bounds_the_connections() {
             client
         })
         .collect();
-    until("the longest idle connection is closed", || {
-        (!has_answer(&mut clients[0])).then_some(())
+    // A request on a connection ends its idle time. If it arrives before the service closes that
+    // connection, the service closes another idle one instead.
+    let closed = until("an idle connection is closed", || {
+        clients.iter_mut().position(|client| !has_answer(client))
     });
-    assert!(clients[1..].iter_mut().all(has_answer));
+    assert!(closed < 100, "{closed} was not idle for long");
+    clients.remove(closed);
+    assert!(clients.iter_mut().all(has_answer));
 }
 
 #[test]
