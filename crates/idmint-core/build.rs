@@ -1,5 +1,5 @@
-//! Build script that stores the build time in the program. A clock that reads a time before the
-//! build was never set, and the program recognizes such a clock by comparing both times.
+//! Build script that stores the build time in the program. If the system clock shows a time before
+//! the build, the program knows that the clock was never set.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

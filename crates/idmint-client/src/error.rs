@@ -14,8 +14,8 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request, which had no effect, and would refuse it again. Or the
-    /// service failed with the status 500, and the request may have taken effect.
+    /// The service refused the request, and would refuse a retry as well. The request had no
+    /// effect, unless the service failed with the status 500.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that its outcome is unknown. A later
@@ -41,8 +41,8 @@ pub enum ClientError {
         #[source]
         cause: rustls::Error,
     },
-    /// The body of the response is not JSON that an idmint service would send. The source quotes no
-    /// value of the body, because the body may repeat the bearer token.
+    /// The body of the response is not JSON that an idmint service would send. The source error
+    /// quotes no value of the body, because another server may echo the bearer token.
     #[error("the server is not an idmint service; check its address")]
     NotIdmint(#[source] serde_json::Error),
     /// The response does not contain the results for the events or reports that were sent.
@@ -76,8 +76,8 @@ impl ClientError {
     /// Returns the error for a body that is not JSON of the expected shape.
     pub(super) fn not_idmint(error: serde_json::Error) -> ClientError {
         ClientError::NotIdmint(match error.classify() {
-            // A parse error of this category quotes a value of the body, which may be the bearer
-            // token. Keep only the position of the error.
+            // Data errors of `serde_json` quote a value of the body, which may be the bearer token.
+            // Keep only the position of the error.
             Category::Data => serde_json::Error::custom(format_args!(
                 "unexpected value at line {} column {}",
                 error.line(),
@@ -148,8 +148,9 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        // The body may contain the bearer token with JSON escapes. Parse the body and serialize it
-        // again, so that the token has the one form for which the code below searches.
+        // The body may contain the bearer token with JSON escapes, such as `\u0061` for `a`. Parse
+        // the body and serialize it again, so that the token is written in the one way that is
+        // replaced below.
         let problem = serde_json::from_slice::<Value>(body).ok();
         let body = problem.map_or_else(String::new, |problem| match token {
             Some(token) => {
@@ -244,8 +245,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // For these two error types, `source` does not return the error that they wrap, but the
-        // cause of the wrapped error. The loop therefore visits the wrapped error here.
+        // `TransportError` and `io::Error` wrap an error, but their `source` skips it and returns
+        // its cause. Visit the wrapped error first.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()

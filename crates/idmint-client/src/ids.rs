@@ -30,8 +30,8 @@ pub struct CdmBody {
     pub media_type: &'static str,
     /// The document.
     pub bytes: Vec<u8>,
-    /// `true` if messages keep the ids that they already contain, however far their times of
-    /// closest approach have moved since then.
+    /// `true` if a message keeps the id that it already contains, even if its time of closest
+    /// approach has changed a lot since then.
     pub keep_noted: bool,
 }
 

@@ -72,8 +72,8 @@ impl Client {
         previous: Option<EventId>,
         import: Option<ImportPart>,
     ) -> Result<Answer<Vec<EventDetail>>, ClientError> {
-        // The body is built as bytes and not serialized, because the bytes of the events must not
-        // change and may take megabytes.
+        // Copy the events into the body as they are. Parsing and serializing them could change
+        // their bytes, and there may be megabytes of them.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
         let end = previous.map_or_else(

@@ -64,7 +64,8 @@ pub(super) struct Addresses {
 struct Address {
     url: String,
     client: Client,
-    /// The pause after an error that concerns all requests. It applies to every call.
+    /// The pause after an error that does not depend on the request, such as a broken connection.
+    /// All calls share this pause.
     pause: Pause,
 }
 
@@ -201,7 +202,8 @@ impl Addresses {
     }
 
     /// Returns the timeout of one attempt, at least 50 ms. With 4 addresses, it is a fifth of the
-    /// time limit of the whole call, or less if `deadline` is near.
+    /// time limit of the whole call, so that a fifth is left after every address has been tried. It
+    /// is less if `deadline` is near.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());

@@ -81,8 +81,10 @@ impl Asking {
     }
 
     /// Mints `count` ids as texts. `batch` is `count` for a refill, and 1 for a call that needs
-    /// exactly `count` ids. If `batch` exceeds [`BULK`](super::addresses::BULK) and the service is
-    /// busy, each address is tried only once, so that the refill can soon request fewer ids.
+    /// exactly `count` ids.
+    ///
+    /// If `batch` exceeds [`BULK`](super::addresses::BULK) and the service is busy, each address is
+    /// tried only once. The refill can then soon request fewer ids.
     async fn mint_batch(&self, count: u32, batch: u32) -> Result<Vec<String>, IdsError> {
         let path = format!("/ids/{}", self.format);
         let parse = |answer| texts(answer, usize::try_from(count).ok()?);

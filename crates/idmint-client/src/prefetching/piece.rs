@@ -1,11 +1,11 @@
-//! Pieces, each of which holds the ids of one response or of a part of a response.
+//! Pieces of a stock of prefetched ids. A piece holds the ids of one response, or a part of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use idmint_core::id::Progression;
 
-/// Ids from one response: a row of numbers, or a list of texts.
+/// Ids from one response: numbers at equal distances, or a list of texts.
 #[derive(Debug)]
 pub(super) struct Piece {
     /// The number of attempts to take an id, including those after the last id was taken.

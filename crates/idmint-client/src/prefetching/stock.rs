@@ -40,8 +40,8 @@ struct State {
     count_min: u32,
     count_max: u32,
     filled_at: Option<Instant>,
-    /// The time before which `count` may not grow beyond [`BULK`], because the service was too busy
-    /// for a request of that size.
+    /// `count` may not grow beyond [`BULK`] before this time, because the service was too busy for
+    /// a larger request.
     grows_at: Instant,
     failures: u32,
     /// The last error, and the time before which no further request is sent.

@@ -1,5 +1,5 @@
-//! A filter for decoding. It says which formats and encodings to try for a text, and how far the
-//! text may differ from the text that an encoding writes.
+//! A filter for decoding: the formats and encodings to try for a text, and the permitted
+//! differences from the exact text of an id, such as another letter case.
 
 use std::collections::BTreeSet;
 
@@ -40,9 +40,9 @@ pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.
     #[default]
     Canonical,
-    /// The only permitted difference is letter case, where the specification of the ids permits it:
-    /// in UUIDs, in canonical texts in Crockford's base 32, and in canonical hexadecimal texts of
-    /// formats that are only decoded.
+    /// Only the case of letters may differ, and only if the specification of the ids permits it. It
+    /// does so for UUIDs and for canonical texts in Crockford's base 32. It also does so for
+    /// canonical hexadecimal texts of formats that are only decoded, such as `objectid`.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around
@@ -61,8 +61,8 @@ impl DecodeFilter<'_> {
         self
     }
 
-    /// `true` if the caller named the format or the encoding. The decoder then accepts a text as an
-    /// id even if that is unlikely.
+    /// `true` if the caller named the format or the encoding. A text then counts as an id even if
+    /// it is more likely a word or an everyday number.
     pub fn is_pinned(&self) -> bool {
         self.format.is_some() || self.encoding.is_some()
     }

@@ -59,23 +59,22 @@ pub struct Decoder {
     times: Vec<Option<TimeRule>>,
 }
 
-/// A view of a [`Decoder`] as of one moment. The moment determines whether the time in an id is
-/// plausible, and whether it is recent.
+/// A view of a [`Decoder`] at one moment. Seen from that moment, the time in an id is recent, past
+/// or implausible, such as a time in the far future.
 ///
 /// [`Decoder::at`] creates a `DecoderAt`, once for all texts of one request.
 #[derive(Debug)]
 pub struct DecoderAt<'a> {
     pub(super) decoder: &'a Decoder,
     now: UnixNanos,
-    /// For each format, the evidence against an id that comes from its time, as of `now`. An entry
-    /// is computed when a text is first read in its format, because a request needs few of the
-    /// entries.
+    /// For each format, how strongly the time of an id speaks against the id, judged at the moment
+    /// `now`. Each entry is computed on first use.
     times: Vec<OnceCell<TimeWeight>>,
-    /// For each format, a lower bound for the evidence against its ids, which quickly rules out
-    /// unlikely formats. All entries are computed on the first call of `best`.
+    /// For each format, lower bounds for the evidence against its ids, which quickly rule out
+    /// unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` has lower bounds, in bits, for the evidence against an id with a text of `n`
-    /// bytes: one bound for each group of encodings that can write such texts.
+    /// Entry `n` is for texts of `n` bytes. It has one number for each group of encodings that can
+    /// write such texts: the evidence against every id of the group has at least this many bits.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -83,9 +82,9 @@ pub struct DecoderAt<'a> {
 /// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings of the text. If the caller named a format whose canonical encoding has a fixed
-    /// length, the reading in that encoding comes first. The other readings are sorted by evidence,
-    /// then by the order of formats.
+    /// All readings of the text, sorted by evidence, then by the order of formats. If the caller
+    /// named a format, the reading in its canonical encoding comes first, provided that all texts
+    /// of that encoding have the same length.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -121,8 +120,8 @@ impl Decoder {
         Decoder::with_own_numbers(formats, &OwnNumbers::default())
     }
 
-    /// Creates a decoder that knows the worker numbers, shard and domains of this service from
-    /// `own`. Ids that contain these values count as likelier than other ids.
+    /// Creates a decoder for a service with the worker numbers, shard and domains in `own`. Ids
+    /// that contain these values count as likelier than other ids.
     pub fn with_own_numbers(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
         let weights: Vec<_> = formats
             .iter()
@@ -220,8 +219,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text` in no particular order, without reporting why other formats
-    /// cannot read it. Used for columns of ids, where the evidence of many texts is added up.
+    /// Returns every reading of `text` in no particular order. Unlike `decode`, this does not find
+    /// out why other formats cannot read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);
@@ -323,8 +322,8 @@ impl<'a> DecoderAt<'a> {
         })
     }
 
-    /// Returns the evidence that the time of an id gives against the id, for the format with index
-    /// `format`. Returns `None` if the format has no time.
+    /// Returns how strongly a time speaks against an id of the format with index `format`. Returns
+    /// `None` if the format has no time.
     fn time_weight(&self, format: usize) -> Option<&TimeWeight> {
         let rule = self.decoder.times[format].as_ref()?;
         Some(self.times[format].get_or_init(|| rule.at(self.now)))
@@ -353,8 +352,10 @@ impl<'a> DecoderAt<'a> {
 
 impl<'a> Decoded<'a> {
     /// `true` if the first match has a [rival](Decoded::rivals), or if the given text is nearly as
-    /// likely to be random. Always `false` if the first match is in the canonical encoding of the
-    /// format that the caller named, and that encoding has a fixed length.
+    /// likely to be random.
+    ///
+    /// If the caller named a format and all texts of its canonical encoding have the same length, a
+    /// first match in that encoding is not ambiguous.
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| {
             !best.is_expected && (best.is_weak || self.rivals(best).next().is_some())
@@ -431,19 +432,17 @@ impl<'a> Match<'a> {
         self.prefix_len
     }
 
-    /// Returns the kind of this reading as an index below [`Match::KINDS`]: 0 if the time of the id
-    /// is implausible, 2 if the time is plausible and the encoding is usual for the format, and 1
-    /// otherwise.
+    /// Returns the kind of this reading, from 0 to 2. The kind is 0 if the time of the id is
+    /// implausible, 1 if the time is plausible, and 2 if the encoding is also usual for the format.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }
 
-    /// The number of kinds of readings: with an implausible time, with a plausible time, and with a
-    /// plausible time in a usual encoding of the format.
+    /// The number of values that `kind` can return.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the greatest lead in evidence, in bits, with which another reading of the kind
-    /// `kind` is a rival of this reading. A rival makes the text ambiguous.
+    /// Returns the greatest lead in evidence, in bits, that this reading can have over a reading of
+    /// the kind `kind` while the text is still ambiguous. The other reading is then a rival.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS
@@ -484,9 +483,10 @@ impl<'a> Match<'a> {
         self.bits_min
     }
 
-    /// Orders matches. A match in the canonical encoding of the format that the caller named comes
-    /// first, if that encoding has a fixed length. The other matches are ordered by decreasing
-    /// evidence, then by the order of formats.
+    /// Orders readings by decreasing evidence, then by the order of formats.
+    ///
+    /// A reading in the canonical encoding of the format that the caller named comes before all
+    /// others, if all texts of that encoding have the same length.
     pub(in crate::id) fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
         let more_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);
         other

@@ -96,8 +96,8 @@ impl EncodingGroup {
 
 impl EncodingGroups {
     /// Groups the encodings of these formats by the way in which they read a text. `bits` has one
-    /// number for each format: the evidence, in bits, against the likeliest id of the format.
-    /// Within a group, the format with the smallest number comes first.
+    /// number for each format, which is greater for formats with less likely ids. Within a group,
+    /// the format with the smallest number comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -184,14 +184,14 @@ impl EncodingGroups {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
 
-    /// Checks whether each of `letters` can occur in texts of the group. All encodings of a group
-    /// have the same letters.
+    /// `true` if each of `letters` can occur in texts of the group. All encodings of a group have
+    /// the same letters.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }
 
-    /// Returns the number of entries in the table of text lengths, which has one entry for each
-    /// length from 0 to the longest text.
+    /// Returns the number of possible text lengths, which range from 0 to the length of the longest
+    /// text.
     pub(super) fn lens(&self) -> usize {
         self.by_len.len()
     }

@@ -41,14 +41,12 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// evidence only in the first hours after the epoch, when ids have at most 14 digits.
 const BITS_MIN_OF_EVERYDAY: f64 = -16.0;
 
-/// The minimum evidence, in bits, for reading a text in an encoding that is not the canonical one
-/// of its format, if the text has fewer than twenty characters that are only letters or only
-/// digits.
+/// The minimum evidence, in bits, for an id in a non-canonical encoding, if the text may be a word
+/// or an everyday number. Such a text has at most 19 characters, all letters or all digits.
 const BITS_MIN_OF_OTHER_EVERYDAY: f64 = -9.0;
 
-/// The minimum evidence, in bits, for reading a text in a canonical encoding without fixed length,
-/// if the text has fewer than 15 characters that are only letters or only digits. Few ids are that
-/// short.
+/// The minimum evidence, in bits, for an id in a canonical encoding without fixed length, if the
+/// text has at most 14 characters, all letters or all digits. Few ids are that short.
 const BITS_MIN_OF_RARE: f64 = -4.0;
 
 /// The minimum number of decimal digits in a 64-bit id, except for ids of the first day after the
@@ -73,9 +71,9 @@ pub(in crate::id) const BITS_OF_A_LETTER: f64 = 3.0;
 /// invented the id.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
 
-/// The maximum age of a recent id. Ids are mostly decoded soon after they were minted. An id
-/// therefore counts as equally likely to be from the last thirty days as from all other times
-/// together.
+/// The maximum age of a recent id. Ids are mostly decoded soon after they were minted. The decoder
+/// therefore assumes that half of all ids are from the last thirty days, and that the other half
+/// may have any plausible time.
 const RECENT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Sequence numbers below this bound are likelier than greater ones in ids of a format that this
@@ -107,9 +105,9 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id, in bits, without its time: the rarity of its format and the values
-/// of its other fields. The struct also holds the time of the id, which [`TimeWeight`] weighs
-/// separately.
+/// The evidence against an id, in bits, that comes from the rarity of its format and from the
+/// values of all fields except the time. The struct also holds the time of the id, which
+/// [`TimeWeight`] weighs separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -117,8 +115,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// The weights of all fields of a format except the time, for each of its layouts. They give the
-/// evidence against an id with certain field values. [`TimeWeight`] does the same for the time.
+/// For each layout of a format, how unlikely the values of the fields are. The time is not
+/// included, because [`TimeWeight`] weighs it.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -127,8 +125,8 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The evidence against every id of this layout, in bits: the rarity of the format, and the
-    /// evidence from the fields for which this service knows no likely values.
+    /// The evidence that counts against every id of this layout, in bits: the rarity of the format,
+    /// and the fields in which no value is likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -357,9 +355,9 @@ impl TimeRule {
         })
     }
 
-    /// Returns the evidence that counts against an id with an implausible time, in bits. This is
-    /// the maximum for any time. Unlike the evidence for other times, the maximum does not depend
-    /// on the moment of decoding.
+    /// Returns the evidence against an id with an implausible time, in bits. No other time gives
+    /// more evidence against an id. Unlike the evidence from other times, this number does not
+    /// depend on the moment of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -399,8 +397,8 @@ impl TimeWeight {
         }
     }
 
-    /// Returns the least possible evidence against an id, in bits. This is the evidence against an
-    /// id with the likeliest time.
+    /// Returns the least evidence against an id, in bits, that any time can give. This is the
+    /// evidence from the likeliest time.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last
@@ -463,8 +461,8 @@ pub(super) fn bits_min(
     }
 }
 
-/// `true` if the text may be a word. A word is either a capital followed by lower-case letters,
-/// which no encoding writes, or a text of at most 19 letters in one case.
+/// `true` if the text may be a word: a capital followed by lower-case letters, such as `Paris`, or
+/// at most 19 letters in one case.
 fn is_like_a_word(text: &str) -> bool {
     let rest = text.get(1..).unwrap_or_default();
     let are_all = |is: fn(&u8) -> bool| rest.bytes().all(|byte| is(&byte));

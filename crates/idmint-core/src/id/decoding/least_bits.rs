@@ -91,8 +91,8 @@ impl LeastBits {
     }
 }
 
-/// Returns the amount by which one tick increases the id. Returns `None` unless every layout begins
-/// with its only time field and the amount is the same in all layouts.
+/// Returns the number that one tick (the unit of time in ids) adds to an id. Returns `None` unless
+/// every layout begins with its only time field and this number is the same in all layouts.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

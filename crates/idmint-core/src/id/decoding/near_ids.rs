@@ -30,15 +30,14 @@ const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 /// The maximum number of suggestions.
 const SUGGESTED_MAX: usize = 4;
 
-/// The characters, in addition to whitespace, that are removed around an id when small differences
-/// from the exact text are permitted.
+/// The quotes and braces that lenient reading removes around an id.
 const QUOTES: [char; 11] = [
     '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}', '{',
     '}',
 ];
 
-/// Further characters that suggestions remove around an id, because they may surround it in a
-/// sentence, a log line or a line of code.
+/// Characters that may surround an id in a sentence, a log line or a line of code. The search for
+/// suggestions removes them.
 const AROUND: [char; 9] = ['<', '>', '(', ')', '[', ']', ',', ';', '.'];
 const BRACKETS: [char; 8] = ['<', '>', '(', ')', '[', ']', ',', ';'];
 
@@ -58,14 +57,14 @@ pub struct NearId<'a> {
     pub text: String,
     /// The best reading of `text`.
     pub found: Match<'a>,
-    /// The evidence against this id, in bits. Among the ids that the caller may have meant, the id
-    /// with the least evidence against it is the likeliest.
+    /// The evidence against this id, in bits. The suggestion with the smallest number is the
+    /// likeliest.
     id_bits: f64,
 }
 
 impl NearId<'_> {
-    /// `true` if `id` is another number than this suggested id, and nearly as likely. `id_bits` is
-    /// the evidence against `id`, in bits.
+    /// `true` if the caller may have meant the number `id` instead, because it is nearly as likely
+    /// as this suggestion. `id_bits` is the evidence against `id`, in bits.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }
@@ -267,9 +266,10 @@ impl<'a> DecoderAt<'a> {
         near
     }
 
-    /// Reads `text`, a corrected variant of the text `given`. Returns `None` if the best reading has
-    /// too little evidence, or if `is_as_made` refuses it. `is_as_made` compares the encoding of that
-    /// reading with the encoding for which the variant was made.
+    /// Reads `text`, which was made from the text `given` by a correction for one encoding.
+    ///
+    /// Returns `None` if the best reading of `text` has too little evidence, or if `is_as_made`
+    /// refuses the reading because the correction was meant for another one.
     fn near_id(
         &self,
         text: String,
@@ -347,8 +347,8 @@ pub(super) fn unwrapped(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses a negative decimal of 64 bits and returns the unsigned number with the same bits. Returns
-/// `None` for any other text.
+/// Parses a negative decimal of 64 bits as the unsigned number with the same bits, such as `-1` as
+/// 2^64 - 1. Returns `None` for any other text.
 pub(super) fn unsigned(text: &str) -> Option<u64> {
     let digits = text.strip_prefix('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -41,7 +41,8 @@ named! {
         DigitsLost = "digits-lost",
         /// The number is in scientific notation, as spreadsheets write large numbers.
         Spreadsheet = "spreadsheet",
-        /// The bytes of a UUID are not in the standard order, as some databases write them.
+        /// The bytes of a UUID are not in the standard order. Some databases, such as SQL Server,
+        /// write UUIDs in another order.
         ByteOrder = "byte-order",
         /// The number is negative, probably because an unsigned number was read as a signed one.
         Sign = "sign",

@@ -100,9 +100,9 @@ impl Codec {
         }
     }
 
-    /// Returns the table of all two-letter text endings, with which a block of consecutive ids is
-    /// written fast. Returns `None` for codecs in which the texts of consecutive numbers mostly
-    /// differ in more than their last two letters.
+    /// Returns all possible last two letters of a text, such as `00` to `99`. If only these letters
+    /// change from one id to the next, a block of ids is written fast. Returns `None` for codecs in
+    /// which the texts of consecutive numbers mostly differ in more letters.
     pub(crate) fn endings(&self) -> Option<Endings<'_>> {
         match self {
             Self::Positional(codec) => codec.endings(),
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::id::encoding::vectors;
 
-    /// Generates codecs that shuffle their letters, with random alphabets, padded or not.
+    /// Generates codecs for Hashids and Sqids with random alphabets, with and without padding.
     fn shuffling() -> impl Strategy<Value = Codec> {
         let hashids = (
             vectors::some_letters(Hashids::ALPHABET, 16),

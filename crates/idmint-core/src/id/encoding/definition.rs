@@ -200,7 +200,8 @@ impl fmt::Debug for Salt {
 
 impl<'de> Deserialize<'de> for Salt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Deserialize any type, because serde's error for a wrong type would quote the value.
+        // Deserialize a value of any type, because serde's error for a wrong type would quote the
+        // value, which is secret.
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a salt must be a text")]
         enum Given {

@@ -167,8 +167,9 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // A text with wrong padding, wrong guard letters or a wrong first letter can decode to
-        // valid numbers. Write the numbers again, and accept the text only if it is the result.
+        // A text with wrong padding, wrong guards (the letters between padding and core) or a wrong
+        // first letter can decode to valid numbers. Write the numbers again, and accept the text
+        // only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -236,8 +237,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core is the text without guard letters and padding: the first letter, the digits, and
-        // the separators between numbers.
+        // The core is the text without padding and without the guard letters next to the padding.
+        // It has the first letter, the digits, and the separators between numbers.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -282,7 +283,8 @@ impl Hashids {
         }
     }
 
-    /// Returns how many of the `padding` letters stand before the first guard letter of a text.
+    /// Returns how many of the `padding` letters stand before the first guard letter, which
+    /// separates the padding from the rest of the text.
     ///
     /// Padding is added in rounds. Each round adds all digit letters once, in a new order. The last
     /// round is trimmed on both sides.
@@ -292,8 +294,8 @@ impl Hashids {
         rounds * (round - round / 2) - (rounds * round - padding) / 2
     }
 
-    /// Pads `out` before `start` and after `end`. The text and its guards are already in
-    /// `start..end`.
+    /// Pads `out` before `start` and after `end`. `start..end` already contains the text and its
+    /// guards, the letters that separate it from the padding.
     ///
     /// Each round shuffles the letters, adds the right half of the letters in front of the text,
     /// and adds the left half after the text.
@@ -342,9 +344,8 @@ impl Hashids {
     }
 }
 
-/// Returns a value that depends on all numbers that a text encodes. The value selects the first
-/// letter of the text. It also selects the guards, the letters that separate padding from the rest
-/// of the text.
+/// Returns a value that depends on all numbers in a text. The value selects the first letter of the
+/// text. It also selects the guards, the letters that separate padding from the rest of the text.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()
@@ -354,7 +355,8 @@ fn fingerprint(numbers: &[u128]) -> usize {
     usize::try_from(sum).expect("a small sum")
 }
 
-/// Splits an alphabet into the letters for digits, for separators and for guards.
+/// Splits an alphabet into three sets of letters: digits, separators between numbers, and guards
+/// between the padding and the rest of a text.
 fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut separators: Vec<u8> = SEPARATORS
         .bytes()

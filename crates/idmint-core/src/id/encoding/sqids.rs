@@ -125,8 +125,9 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // This alphabet has the order that `rotate` produces: the alphabet is rotated to start at
-        // `place`, and then reversed. The first letter of the result is the separator.
+        // `rotate` makes the alphabet start at `place` and then reverses it. Compute the position
+        // of a letter in the result. The letter at position 0 is the separator, so digits begin at
+        // position 1.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -190,9 +191,9 @@ impl Sqids {
         self.write_from(beginning, numbers, out);
     }
 
-    /// Returns the first offset in the alphabet that is tried for the text of these numbers, before
-    /// blocked words are considered. The caller must reduce the offset modulo the alphabet's
-    /// length.
+    /// Returns the offset in the alphabet that is tried first for the text of these numbers. If the
+    /// text contains a blocked word, the next offsets are tried. The caller must reduce the offset
+    /// modulo the alphabet's length.
     fn beginning(&self, numbers: &[u128]) -> usize {
         let letters = u64::try_from(self.alphabet.len()).expect("at most 94 letters");
         let codes = numbers.iter().map(|number| {
@@ -299,8 +300,7 @@ struct Blocklist {
     /// The blocked words in lower case, in one list for each first letter of a word.
     by_first: Vec<Vec<Vec<u8>>>,
     /// For each lower-case first letter, a bit mask of the second letters of the blocked words that
-    /// begin with this letter. The lowest five bits of a second letter are the position of its bit
-    /// in the mask.
+    /// begin with it. Bit `n` stands for the letters whose lowest five bits are `n`.
     seconds: Vec<u32>,
 }
 
@@ -329,9 +329,8 @@ impl Blocklist {
     fn blocks(&self, text: &[u8]) -> bool {
         text.windows(2).enumerate().any(|(start, two)| {
             let first = usize::from(two[0].to_ascii_lowercase());
-            // At nearly every position of the text, these two letters show that no blocked word
-            // begins there. This saves comparing whole words, which would be the most expensive
-            // step.
+            // At nearly every position, the first two letters show that no blocked word begins
+            // there. This saves comparing whole words, which would be the most expensive step.
             if self.seconds[first] & second_bit(two[1]) == 0 {
                 return false;
             }

@@ -30,7 +30,7 @@ impl Uuid {
         }
     }
 
-    /// Returns the table of all two-letter text endings, which are pairs of hexadecimal digits.
+    /// Returns all possible last two letters of a text, which are all pairs of hexadecimal digits.
     pub(super) fn endings(&self) -> Option<Endings<'_>> {
         self.digits.endings()
     }

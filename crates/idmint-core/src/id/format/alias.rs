@@ -21,11 +21,10 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name that the encoding had in earlier versions. In those versions, `name` was a format
-    /// of its own.
+    /// The name that `encoding` had in earlier versions, in which `name` was a format of its own.
     former_encoding: &'static str,
-    /// The encodings that the format had under its former name, as TOML. The first of them is the
-    /// encoding that the former name stands for today.
+    /// The encodings of the former format `name`, as TOML. The first of them is today's encoding
+    /// `encoding`.
     pub encodings: &'static str,
 }
 

@@ -117,9 +117,10 @@ impl FormatDefinition {
             .collect()
     }
 
-    /// Returns the layouts of the format. Most formats have one layout. A suffix code is a word in
-    /// the last bits of an id. If a field carries such a code, the result has one layout for each
-    /// word, and the code with its position.
+    /// Returns the layouts of the format. Most formats have one layout.
+    ///
+    /// If a field carries a suffix code (a code word that stands for the type of the id), the result
+    /// has one layout for each word. It then also contains the code and its position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
@@ -183,8 +184,8 @@ impl FormatDefinition {
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
-    /// Builds one layout. If the format has a suffix code, `word` is the length in bits and the
-    /// value of the code word that selects this layout.
+    /// Builds one layout. If a field carries a code word for the type of the id, `word` is the length
+    /// of that word in bits and its value.
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
         for (at, field) in self.fields.iter().enumerate() {
@@ -254,9 +255,10 @@ impl FormatDefinition {
         self.key_of_field(name) + key
     }
 
-    /// Returns the path of the first field with this name, such as `fields[1]`. A sequence that
-    /// shares the bits of a qualifier field has no entry in `fields`, so the path of the qualifier
-    /// is returned.
+    /// Returns the path of the first field with this name, such as `fields[1]`.
+    ///
+    /// A sequence that shares the bits of a qualifier field (a field with the type of the id) has
+    /// no entry in `fields`. The path of the qualifier field is returned for it.
     pub(super) fn key_of_field(&self, name: &str) -> String {
         match self.fields.iter().position(|field| field.name == name) {
             Some(at) => format!("fields[{at}]"),
@@ -296,8 +298,8 @@ fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
     }
 }
 
-/// Checks that the names and aliases of all types in the suffix code are unique, and that every
-/// type with aliases has a name.
+/// Checks that no two types of ids share a name or an alias, and that every type with aliases also
+/// has a name.
 fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
     let mut names: Vec<&String> = codes
         .iter()
@@ -337,8 +339,8 @@ fn check_name(name: &str) -> Result<(), Cause> {
     )
 }
 
-/// Checks that the canonical text of every id has letters. An encoding with `strip = true` writes 0
-/// as the empty text, which cannot be read as an id.
+/// Checks that no id has an empty canonical text. An encoding with `strip = true` writes 0 as the
+/// empty text, which cannot be read as an id.
 fn check_least(variants: &[Variant], canonical: &Encoding) -> Result<(), Cause> {
     let mut least = variants.iter().map(|variant| variant.layout.least());
     if least.any(|id| canonical.to_text(id).is_empty()) {

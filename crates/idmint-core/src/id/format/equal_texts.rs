@@ -51,8 +51,7 @@ impl Format {
         Some(self.first_worker.into()..=last.min(greatest))
     }
 
-    /// Returns the smallest and the greatest id that could be minted in tick 0, in which the time
-    /// field is 0.
+    /// Returns the smallest and the greatest id that could be minted if the time field were 0.
     fn numbers_below_time(&self) -> RangeInclusive<u128> {
         let least = |field: &Field| match field.kind {
             FieldKind::Worker => self.first_worker.into(),

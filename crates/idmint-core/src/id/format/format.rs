@@ -77,11 +77,11 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts that an id of this format can have: one layout for each word of the suffix code
-    /// (a code in the last bits of an id), or a single layout without a code.
+    /// The layouts that an id of this format can have. There is one layout for each word of the
+    /// suffix code (a code word in each id that stands for its type), or else a single layout.
     pub variants: Vec<Variant>,
-    /// The suffix code, whose word in the last bits of an id selects the layout of the id. `None`
-    /// if the format has only one layout.
+    /// The suffix code (a code word in each id that stands for the type of the id and selects its
+    /// layout). `None` if the format has only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -95,8 +95,8 @@ pub struct Format {
     /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
     /// service's configuration decides.
     pub lanes: Option<u32>,
-    /// An exclusive upper bound for the sequence of the first id in a tick. First ids are spread
-    /// evenly below the bound, which is a power of two. With 1, every tick starts at sequence 0.
+    /// Every tick starts at a sequence below this bound, which is a power of two. The first
+    /// sequences are spread evenly below the bound. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id that another generator has minted. This service mints no ids in the tick of that
     /// id or in an earlier tick.
@@ -156,7 +156,8 @@ pub struct Variant {
     pub layout: Layout,
 }
 
-/// A suffix code, whose words stand for types of ids, and its position in the number of an id.
+/// A suffix code (a code word in each id that stands for the type of the id), and the position of
+/// the word.
 #[derive(Debug)]
 pub(in crate::id) struct PlacedCode {
     pub(in crate::id) code: SuffixCode,
@@ -407,8 +408,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // The fields other than the time are not known before a grouped id is minted. Minting
-            // therefore checks `mint_below` again for each id.
+            // The fields of a grouped id other than the time come from a report, so their values
+            // are not known here. Minting therefore checks `mint_below` again for each id.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;
@@ -416,7 +417,7 @@ impl Format {
         Some(full.min(room.map_or(0, |room| room / stride + 1)))
     }
 
-    /// Returns the greatest id that could be minted in tick 0, in which the time field is 0.
+    /// Returns the greatest id that could be minted if the time field were 0.
     pub(super) fn greatest_without_time(&self) -> u128 {
         let most = |field: &Field| match (field.kind, self.last_worker) {
             (FieldKind::Time, _) => 0,

@@ -284,8 +284,9 @@ impl Format {
         })
     }
 
-    /// Returns the variant of the type that the caller gave, either by its name or as the value of
-    /// the type's field. If the caller gave no type, returns the variant with the smallest ids.
+    /// Returns the variant (layout) of the type that the caller gave, either by its name or as the
+    /// value of the type's field. If the caller gave no type, returns the variant with the smallest
+    /// ids.
     fn variant_of_fields(&self, given: &[(&str, &str)]) -> Result<&Variant, FieldsError> {
         let by_name = value_of(given, TYPE).filter(|_| self.has_types());
         if let Some(name) = by_name {
@@ -372,9 +373,9 @@ impl Format {
         if self.time_of(count) == Some(given) {
             return Ok(count);
         }
-        // Decoding truncates instants to a fixed number of fractional digits. A truncated instant
-        // may lie before the start of its tick, so compare it with the truncated start of the next
-        // tick.
+        // Decoding cuts instants to a fixed number of decimals. Such an instant may lie just before
+        // the start of its tick, so compare it with the start of the next tick, cut to the same
+        // number of decimals.
         let unit = 10_i128.pow(9 - u32::from(tick.second_digits()));
         let next = self.time_of(count + 1).filter(|_| count < most);
         if next.is_some_and(|next| next.nanos() - next.nanos().rem_euclid(unit) == given.nanos()) {

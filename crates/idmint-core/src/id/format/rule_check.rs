@@ -115,9 +115,11 @@ impl FormatDefinition {
         }
     }
 
-    /// Checks that `sequence_spread` is 1, or a power of two that is at most a quarter of the
-    /// sequence values. A tick skips the sequences below its first id, so at most a quarter of the
-    /// values is lost.
+    /// Checks that `sequence_spread` is 1, or a power of two up to a quarter of the sequence
+    /// values.
+    ///
+    /// A tick may start at any sequence below `sequence_spread`, and skips the sequences before its
+    /// start. At most a quarter of the values is therefore lost.
     fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
         let layouts = variants.iter().map(|variant| &variant.layout);
         let sequences = layouts.filter_map(|layout| layout.field_of(FieldKind::Sequence));
@@ -244,8 +246,8 @@ pub(super) fn check_chained(
     )
 }
 
-/// Checks that no field to the left of the suffix code changes the bits of the code word, because
-/// the word is read directly from the bits of the id.
+/// Checks that no field to the left of the suffix code changes the bits of the code word. The word
+/// stands for the type of the id, and is read directly from these bits.
 pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
     let word = layout
         .field_of(FieldKind::Qualifier)

@@ -65,8 +65,9 @@ impl<'a> Endings<'a> {
     }
 
     /// Returns the endings of the ids after `value` whose texts differ from the text of `value`
-    /// only in the ending. The result has at most `most` endings. `step` is the distance between
-    /// the endings of neighbouring ids in `letters`.
+    /// only in the ending, but at most `most` endings.
+    ///
+    /// From one id to the next, the ending moves forward by `step` entries in `letters`.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,

@@ -312,8 +312,8 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
 
 /// Returns a function that writes digits of `BITS` bits each, using shifts.
 ///
-/// `PART` digits fit into 64 bits, so that most shifts are 64-bit shifts. `PART` must be a multiple
-/// of four.
+/// The digits are written in parts of `PART` digits, because a part fits into 64 bits and 64-bit
+/// shifts are faster. `PART` must be a multiple of four, because digits are written four at a time.
 #[inline(always)]
 fn shifting<const BITS: u32, const PART: usize>(
     two: impl Fn(u64) -> [u8; 2] + Copy,

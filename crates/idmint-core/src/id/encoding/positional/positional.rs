@@ -30,6 +30,7 @@ pub(crate) struct Positional {
     radix: Radix,
     padding: Padding,
     /// The number of zero bits that are added on the right of the number to fill its last digit.
+    /// For example, one byte needs two base64 digits of 6 bits, so 4 bits are added.
     filler_bits: u32,
     /// The pairs of letters that can end a text, because their last `filler_bits` bits are zero.
     /// `None` if texts have no filler bits.
@@ -177,7 +178,7 @@ impl Positional {
         }
     }
 
-    /// Returns the table of all two-letter text endings, or `None` if texts are shorter than two
+    /// Returns all possible last two letters of a text, or `None` if texts are shorter than two
     /// letters.
     pub(in crate::id::encoding) fn endings(&self) -> Option<Endings<'_>> {
         match self.padding {
