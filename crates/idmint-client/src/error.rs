@@ -18,8 +18,8 @@ pub enum ClientError {
     /// effect, unless the service failed with the status 500.
     #[error("{0}")]
     Refused(ProblemDetails),
-    /// The service cannot handle the request now, or reports that its outcome is unknown. A later
-    /// retry may succeed.
+    /// The service cannot handle the request now, or reports that the outcome of the request is
+    /// unknown. A later retry may succeed.
     #[error("{0}")]
     Busy(ProblemDetails),
     /// The service is unreachable or the connection broke. The request may have taken effect.

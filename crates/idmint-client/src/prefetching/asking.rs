@@ -1,4 +1,4 @@
-//! The requests that refill a stock of prefetched ids of one format.
+//! The requests for ids of one format, such as those that refill a stock of prefetched ids.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +11,8 @@ use crate::http_client::Client;
 use crate::request::{Request, segment};
 use idmint_wire::{FormatInfo, MintAnswer, MintRows};
 
-/// The media type of a response that has ids as rows of numbers, without their texts.
+/// The media type of a response that has ids as rows of numbers, without their texts. A row has the
+/// first id, the distance from one id to the next, and the number of ids.
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
 /// The kind of ids in a stock: numbers or texts.

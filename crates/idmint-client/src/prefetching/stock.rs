@@ -203,8 +203,8 @@ impl State {
     fn drop_old_pieces(&mut self) {
         while let Some(old) = self.pieces.pop_front_if(|piece| !piece.is_fresh()) {
             if old.is_second_half {
-                // The second half expired unused, because the first half of the ids was enough
-                // until then. Fetch fewer ids from now on.
+                // The second half of the ids expired before it was used, so the stock was too
+                // large. Fetch fewer ids from now on.
                 self.count = (self.count / 2).max(self.count_min);
             }
         }

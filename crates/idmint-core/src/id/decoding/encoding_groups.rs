@@ -32,8 +32,8 @@ pub(super) struct EncodingGroup {
     letters: LetterSet,
 }
 
-/// A group of encodings, together with the range of numbers that the group writes as texts of one
-/// given length.
+/// A group of encodings, with the range of numbers that the group writes as texts of one given
+/// length. For example, decimal texts of 3 bytes are the numbers 100 to 999.
 #[derive(Debug)]
 pub(super) struct GroupOfLen {
     /// The index of the group in `EncodingGroups`.

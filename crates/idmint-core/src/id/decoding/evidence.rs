@@ -277,8 +277,8 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
             .map(|shard| one(shard.into()))
             .into_iter()
             .collect(),
-        // On any service, the first id of a tick usually has sequence 0. This service may also
-        // spread first ids over several sequences.
+        // Sequence 0 is likely, because most ticks start at 0. If `sequence_spread` lets ticks
+        // start at other sequences, the caller takes them into account.
         FieldKind::Sequence if begins_at_zero(format) => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => own
             .domains

@@ -31,12 +31,12 @@ const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 /// The beginning of 2021 in milliseconds since 1970. No UUID of version 7 is older.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
-/// The minimum evidence, in bits, with which a text is clearly not random, if it is read in a
-/// canonical encoding as an id with a plausible time.
+/// The minimum evidence, in bits, with which a text is clearly an id and not random. The bound is
+/// for ids with a plausible time in the canonical encoding of their format.
 const CLEAR_BITS: f64 = -8.0;
 
-/// The minimum evidence, in bits, with which a text is clearly not random, if it is read in a
-/// non-canonical encoding or as an id with an implausible time.
+/// The minimum evidence, in bits, with which a text is clearly an id and not random. The bound is
+/// for ids with an implausible time or in a non-canonical encoding.
 const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 
 const TIME_SHIFT: u32 = 80;

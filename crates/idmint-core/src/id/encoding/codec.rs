@@ -142,8 +142,7 @@ impl Codec {
         }
     }
 
-    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
-    /// numbers.
+    /// Returns `true` if sorting texts of this codec byte by byte also sorts their numbers.
     pub(super) fn is_sortable(&self) -> bool {
         match self {
             Self::Positional(codec) => codec.is_sortable(),
@@ -167,8 +166,8 @@ impl Codec {
         }
     }
 
-    /// Returns the number of letters in each group of a hyphenated text, or an empty slice if texts
-    /// have no hyphens.
+    /// Returns the number of letters in each group of a hyphenated text, such as 8, 4, 4, 4 and 12
+    /// for a UUID. The slice is empty if texts have no hyphens.
     pub(super) fn groups(&self) -> &[usize] {
         match self {
             Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::encoding::Encoding;
 
-/// The digest covers the text of every number below this bound. With 256 texts, every letter of an
-/// alphabet occurs in at least one of them.
+/// The digest covers the text of every number below this bound. If an encoding has the kind
+/// `radix`, its alphabet has at most 94 letters, so every letter occurs in these texts.
 const SMALL: u128 = 256;
 
 /// The length in bytes to which the hash is truncated. With 16 bytes, different encodings do not

@@ -377,14 +377,13 @@ impl Encoding {
             .filter(|_| !of_bytes.contains(&self.definition.kind))
     }
 
-    /// Returns the number of letters in each group of a hyphenated text, or an empty slice if texts
-    /// have no hyphens.
+    /// Returns the number of letters in each group of a hyphenated text, such as 8, 4, 4, 4 and 12
+    /// for a UUID. The slice is empty if texts have no hyphens.
     pub(in crate::id) fn groups(&self) -> &[usize] {
         self.codec.groups()
     }
 
-    /// Returns `true` if texts of this encoding that are sorted byte by byte are in the order of
-    /// their numbers.
+    /// Returns `true` if sorting texts of this encoding byte by byte also sorts their numbers.
     pub fn is_sortable(&self) -> bool {
         self.codec.is_sortable()
     }

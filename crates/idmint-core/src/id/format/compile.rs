@@ -119,8 +119,8 @@ impl FormatDefinition {
 
     /// Returns the layouts of the format. Most formats have one layout.
     ///
-    /// If a field carries a suffix code (a code word that stands for the type of the id), the result
-    /// has one layout for each word. It then also contains the code and its position.
+    /// If a field carries a suffix code (a code word that stands for the type of the id), the
+    /// result has one layout for each word. It then also contains the code and its position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
@@ -184,8 +184,8 @@ impl FormatDefinition {
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
-    /// Builds one layout. If a field carries a code word for the type of the id, `word` is the length
-    /// of that word in bits and its value.
+    /// Builds one layout. If a field carries a code word for the type of the id, `word` is the
+    /// length of that word in bits and its value.
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
         for (at, field) in self.fields.iter().enumerate() {

@@ -89,8 +89,8 @@ pub(super) struct FieldDefinition {
     pub(super) value: Option<WholeNumber>,
     pub(super) max: Option<WholeNumber>,
     pub(super) scale: Option<WholeNumber>,
-    /// The name of the sequence field that shares the bits of this field. The last bits of this field
-    /// hold the code word for the type of the id, and its other bits hold the sequence.
+    /// The name of the sequence field that shares the bits of this field. The last bits of this
+    /// field hold the code word for the type of the id, and its other bits hold the sequence.
     pub(super) sequence: Option<String>,
     pub(super) codes: Option<Vec<CodeDefinition>>,
 }

@@ -146,7 +146,7 @@ pub struct StartAfter {
 #[derive(Debug)]
 pub struct Variant {
     /// The name by which callers select this type of id (`?type=`). `None` if this is the format's
-    /// only layout, or if its word in the suffix code is unassigned.
+    /// only layout, or if no type is assigned to its code word.
     pub name: Option<String>,
     /// Other names by which callers may select this type of id. Responses contain only `name`.
     pub aliases: Vec<String>,

@@ -77,8 +77,7 @@ impl Checked {
         }
     }
 
-    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
-    /// numbers.
+    /// Returns `true` if sorting texts of this codec byte by byte also sorts their numbers.
     pub(crate) fn is_sortable(&self) -> bool {
         self.digits.is_sortable()
     }

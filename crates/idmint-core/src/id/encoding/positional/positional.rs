@@ -262,8 +262,7 @@ impl Positional {
         Ok(front << self.last_digit_bits() | last_digit >> self.filler_bits)
     }
 
-    /// Returns `true` if texts of this codec that are sorted byte by byte are in the order of their
-    /// numbers.
+    /// Returns `true` if sorting texts of this codec byte by byte also sorts their numbers.
     pub(crate) fn is_sortable(&self) -> bool {
         self.fixed_len().is_some() && self.alphabet.is_ascending()
     }
