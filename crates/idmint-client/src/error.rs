@@ -182,7 +182,8 @@ impl ClientError {
 #[derive(Debug)]
 pub struct ProblemDetails {
     status: StatusCode,
-    /// The slug of the problem type, as in `/problems/{slug}`. Empty if the document has none.
+    /// The last part of the problem type, such as `overloaded` in `/problems/overloaded`. Empty if
+    /// the document has no type.
     pub slug: String,
     /// The explanation of this occurrence.
     pub detail: String,
@@ -207,8 +208,8 @@ impl ProblemDetails {
     }
 
     /// Parses the body of an error response. `retry_after` is the value of the header
-    /// `Retry-After`. The member `retry_after_ms` of the document takes precedence, because it is
-    /// exact.
+    /// `Retry-After`, in whole seconds. The member `retry_after_ms` of the document takes
+    /// precedence, because it is exact to a millisecond.
     pub(super) fn new(
         status: StatusCode,
         retry_after: Option<Duration>,

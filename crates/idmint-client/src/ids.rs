@@ -60,7 +60,7 @@ impl Client {
         Ok(request.send().await?.body)
     }
 
-    /// Returns the ids of the messages in a document, one per line.
+    /// Returns the ids of the Conjunction Data Messages in a document, one per line.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -76,7 +76,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&request.send().await?.body).into_owned())
     }
 
-    /// Returns the document with the ids of its messages inserted.
+    /// Returns the document with the ids of its Conjunction Data Messages inserted.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

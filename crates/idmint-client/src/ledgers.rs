@@ -97,7 +97,8 @@ impl Client {
     }
 }
 
-/// Returns the query parameter that marks a request as a part of an import.
+/// Returns the query parameter that marks a request as a part of an import, or `None` if the
+/// request is not a part of an import.
 fn import_query(import: Option<ImportPart>) -> Option<(&'static str, &'static str)> {
     import.map(|part| ("import", part.name()))
 }

@@ -42,7 +42,8 @@ pub(super) fn backoff(failures: u32) -> Duration {
 }
 
 /// The addresses to which requests are sent. All addresses belong to one service, or to nodes that
-/// never mint the same id. For appends, all addresses must belong to one service.
+/// never mint the same id. For appends, all addresses must belong to one service, because
+/// services share no ledgers.
 pub(super) struct Addresses {
     addresses: Vec<Address>,
     /// The index of the address that responded last. The next request tries it first.

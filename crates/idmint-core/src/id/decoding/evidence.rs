@@ -420,8 +420,8 @@ pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
 }
 
 /// Returns the information in a prefix, in bits. A prefix from a list of n prefixes has log2(n + 1)
-/// bits. The prefix of a type that the format does not mint counts as a word, with 3 bits for each
-/// letter.
+/// bits, such as 2 bits for n = 3. The prefix of a type that the format does not mint counts as a
+/// word, with 3 bits for each letter.
 pub(super) fn bits_of_prefix(prefix: &str, prefixes: &Prefixes) -> f64 {
     let of_one_of = |count: usize| to_f64(count as u128 + 1).log2();
     match prefixes {

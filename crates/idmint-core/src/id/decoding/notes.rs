@@ -159,7 +159,8 @@ pub(in crate::id) fn large_number(text: &str) -> Option<u64> {
 }
 
 /// Returns the number of low bits that are lost when a number of this size becomes a 64-bit
-/// floating-point number. With `n` such bits, only one number in 2^n keeps its value.
+/// floating-point number. For example, numbers of 60 bits lose 7 bits, so only one in 2^7 of these
+/// numbers keeps its value.
 pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }

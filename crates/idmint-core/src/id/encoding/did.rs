@@ -29,7 +29,8 @@ pub(super) struct Did {
 }
 
 impl Did {
-    /// Creates a codec for the numbers 0 to `max`. `method` is the method name in the texts.
+    /// Creates a codec for the numbers 0 to `max`. `method` is the method name in the texts, such
+    /// as `siq` in `did:siq:`.
     ///
     /// # Errors
     /// Returns [`ParameterError`] if the method is not 1 to 64 lower-case letters and digits (W3C

@@ -270,7 +270,7 @@ impl Encoding {
     /// Parses a text as a number, or returns `None` instead of the reason for a failure.
     ///
     /// The number may exceed the greatest number of the encoding. The result may also be `None` if
-    /// `is_wanted` refuses the number.
+    /// `is_wanted` refuses the number, which saves further checks.
     pub(in crate::id) fn value_unbounded(
         &self,
         text: &str,

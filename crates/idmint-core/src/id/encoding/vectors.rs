@@ -30,8 +30,8 @@ pub(crate) fn text_of(codec: &Codec, value: u128) -> String {
     String::from_utf8(text).expect("texts are ASCII")
 }
 
-/// Returns the number in a row of the section `valid` of a vector file. The row has the number as
-/// decimal text.
+/// Returns the number in a row of the section `valid` of a file with test vectors. The row has the
+/// number as decimal text.
 pub(crate) fn number(row: &Value) -> u128 {
     let decimal = row["encodings"]["decimal"]
         .as_str()
@@ -47,8 +47,9 @@ pub(crate) fn check(codec: &Codec, value: u128, text: &str) {
     assert!(pattern.is_match(text), "{text} does not match {pattern}");
 }
 
-/// Checks the chosen rows in the section `valid` of a vector file that have a text in this
-/// encoding. Writing and reading must both match the row. Returns the number of rows checked.
+/// Checks the chosen rows in the section `valid` of a file with test vectors, if they have a text
+/// in this encoding. Writing and reading must both match the row. Returns the number of rows
+/// checked.
 pub(crate) fn check_valid(
     codec: &Codec,
     file: &str,
@@ -65,8 +66,8 @@ pub(crate) fn check_valid(
         .count()
 }
 
-/// Checks that the texts in the chosen rows of the section `invalid` of a vector file are refused
-/// for the listed reason. Returns the number of rows checked.
+/// Checks that the texts in the chosen rows of the section `invalid` of a file with test vectors
+/// are refused for the listed reason. Returns the number of rows checked.
 pub(crate) fn check_invalid(codec: &Codec, file: &str, chosen: impl Fn(&Value) -> bool) -> usize {
     let rows = rows(file, "invalid");
     let texts = rows

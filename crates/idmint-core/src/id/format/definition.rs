@@ -55,7 +55,7 @@ pub struct FormatDefinition {
     #[serde(default = "one")]
     pub(super) sequence_spread: u32,
     /// The last id that another generator has minted, as a number or as a text in any of the
-    /// format's encodings. Minting starts after the tick of this id.
+    /// format's encodings. Minting starts after the tick (time unit) of this id.
     pub(super) start_after: Option<WholeNumber>,
     pub(super) exclude: Option<PathBuf>,
     #[serde(default)]

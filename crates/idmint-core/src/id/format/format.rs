@@ -188,9 +188,9 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the numbers in the id, with fields of the same name combined into one number. Each
-    /// item is the first field with that name, the combined value, and the width of the combined
-    /// value.
+    /// Returns the numbers in the id. Fields of the same name hold parts of one number, so their
+    /// values are combined. Each item is the first field with that name, the combined value, and
+    /// the width of the combined value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
         // Fields with the same name hold parts of one number, and have different scales. If all
