@@ -410,7 +410,6 @@ impl Format {
     }
 }
 
-/// Returns the value that the caller gave under this name, or `None` if the caller gave none.
 fn value_of<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
     given
         .iter()
