@@ -14,8 +14,8 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request, and would refuse a retry as well. The request had no
-    /// effect, unless the service failed with the status 500.
+    /// The service refused the request, which had no effect, and would refuse a retry as well. Or
+    /// the service failed with a status such as 500, and the request may have taken effect.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that the outcome of the request is
@@ -208,8 +208,8 @@ impl ProblemDetails {
     }
 
     /// Parses the body of an error response. `retry_after` is the value of the header
-    /// `Retry-After`, in whole seconds. The member `retry_after_ms` of the document takes
-    /// precedence, because it is exact to a millisecond.
+    /// `Retry-After`, which is rounded to whole seconds. The member `retry_after_ms` of the
+    /// document takes precedence, because it is exact to a millisecond.
     pub(super) fn new(
         status: StatusCode,
         retry_after: Option<Duration>,
@@ -246,8 +246,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // `TransportError` and `io::Error` wrap an error, but their `source` skips it and returns
-        // its cause. Visit the wrapped error first.
+        // A `TransportError` or an `io::Error` can wrap another error, but its `source` returns the
+        // cause of the wrapped error. Visit the wrapped error first.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()

@@ -72,8 +72,9 @@ impl Client {
         previous: Option<EventId>,
         import: Option<ImportPart>,
     ) -> Result<Answer<Vec<EventDetail>>, ClientError> {
-        // Copy the events into the body as they are. Parsing and serializing them could change
-        // their bytes, and there may be megabytes of them.
+        // Copy the events into the body as they are, because their bytes must not change. Parsing
+        // and serializing them could change the bytes, and takes time if there are megabytes of
+        // events.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
         let end = previous.map_or_else(

@@ -202,9 +202,9 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt, at least 50 ms. With 4 addresses, it is a fifth of the
-    /// time limit of the whole call, so that a fifth is left after every address has been tried. It
-    /// is less if `deadline` is near.
+    /// Returns the timeout of one attempt, at least 50 ms. With 4 addresses, the timeout is a fifth
+    /// of the time limit of the whole call, so that a fifth is left after every address has been
+    /// tried. The timeout is shorter if `deadline` is near.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());

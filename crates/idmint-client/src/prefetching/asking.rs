@@ -1,4 +1,5 @@
-//! The requests for ids of one format, such as those that refill a stock of prefetched ids.
+//! The requests of a client with prefetched ids. They mint ids of one format, describe the format,
+//! decode texts and append events.
 
 use serde::Serialize;
 use serde_json::Value;

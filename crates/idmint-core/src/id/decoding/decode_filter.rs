@@ -40,9 +40,9 @@ pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.
     #[default]
     Canonical,
-    /// Only the case of letters may differ, and only if the specification of the ids permits it. It
-    /// does so for UUIDs and for canonical texts in Crockford's base 32. It also does so for
-    /// canonical hexadecimal texts of formats that are only decoded, such as `objectid`.
+    /// Only the case of letters may differ, and only where the specification of the ids permits
+    /// this difference: in UUIDs, in canonical texts in Crockford's base 32, and in canonical
+    /// hexadecimal texts of formats that are only decoded, such as `objectid`.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around

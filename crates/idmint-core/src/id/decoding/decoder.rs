@@ -73,8 +73,9 @@ pub struct DecoderAt<'a> {
     /// For each format, lower bounds for the evidence against its ids, which quickly rule out
     /// unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` is for texts of `n` bytes. It has one number for each group of encodings that can
-    /// write such texts: the evidence against every id of the group has at least this many bits.
+    /// Entry `n` has one number for each group of encodings that can write texts of `n` bytes. The
+    /// number is a lower bound, in bits, for the evidence against every id that the group writes as
+    /// such a text.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -82,9 +83,9 @@ pub struct DecoderAt<'a> {
 /// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings of the text, sorted by evidence, then by the order of formats. If the caller
-    /// named a format, the reading in its canonical encoding comes first, provided that all texts
-    /// of that encoding have the same length.
+    /// All readings of the text, sorted by decreasing evidence, then by the order of formats. If
+    /// the caller named a format, the reading in its canonical encoding comes first, provided that
+    /// all texts of that encoding have the same length.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -219,8 +220,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text` in no particular order. Unlike `decode`, this does not find
-    /// out why other formats cannot read the text.
+    /// Returns every reading of `text` in no particular order. Unlike `decode`, this function does
+    /// not find out why other formats cannot read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);

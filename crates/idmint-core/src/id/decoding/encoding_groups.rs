@@ -96,8 +96,8 @@ impl EncodingGroup {
 
 impl EncodingGroups {
     /// Groups the encodings of these formats by the way in which they read a text. `bits` has one
-    /// number for each format, which is greater for formats with less likely ids. Within a group,
-    /// the format with the smallest number comes first.
+    /// number for each format: an estimate of the evidence, in bits, against ids of the format.
+    /// Within a group, the format with the smallest number comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];

@@ -126,7 +126,7 @@ pub(super) struct Weights {
 struct LayoutWeight {
     packed: PackedLayout,
     /// The evidence that counts against every id of this layout, in bits: the rarity of the format,
-    /// and the fields in which no value is likelier than another.
+    /// and the fields in which no value is known to be likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -277,8 +277,9 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
             .map(|shard| one(shard.into()))
             .into_iter()
             .collect(),
-        // Sequence 0 is likely, because most ticks start at 0. If `sequence_spread` lets ticks
-        // start at other sequences, the caller takes them into account.
+        // Sequence 0 is likely, because most generators start every tick at sequence 0. This
+        // service may start ticks at other sequences too (`sequence_spread`), which the caller
+        // takes into account.
         FieldKind::Sequence if begins_at_zero(format) => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => own
             .domains
@@ -461,8 +462,8 @@ pub(super) fn bits_min(
     }
 }
 
-/// `true` if the text may be a word: a capital followed by lower-case letters, such as `Paris`, or
-/// at most 19 letters in one case.
+/// `true` if the text may be a word: a capital followed by any number of lower-case letters, such
+/// as `Paris`, or at most 19 letters in one case.
 fn is_like_a_word(text: &str) -> bool {
     let rest = text.get(1..).unwrap_or_default();
     let are_all = |is: fn(&u8) -> bool| rest.bytes().all(|byte| is(&byte));

@@ -208,8 +208,8 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the groups of encodings whose texts can have the length and the letters of `text`.
-    /// Each group comes with a lower bound, in bits, for the evidence against all of its ids whose
-    /// texts have this length.
+    /// Each group comes with a lower bound, in bits, for the evidence against every id that the
+    /// group writes as a text of this length.
     fn groups_of<'b>(
         &'b self,
         text: &GivenText<'_>,

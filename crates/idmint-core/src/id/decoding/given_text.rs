@@ -12,7 +12,7 @@ pub(super) struct GivenText<'a> {
     pub(super) text: &'a str,
     pub(super) letters: LetterSet,
     /// The information in a random text of the same length and alphabet, in bits. For example, ten
-    /// decimal digits have 33 bits.
+    /// decimal digits have about 33 bits.
     pub(super) bits: f64,
     pub(super) is_everyday: bool,
     /// `true` if the caller named the format.

@@ -92,7 +92,8 @@ impl LeastBits {
 }
 
 /// Returns the number that one tick (the unit of time in ids) adds to an id. Returns `None` unless
-/// every layout begins with its only time field and this number is the same in all layouts.
+/// every layout begins with its only time field, this field counts single ticks, and the number is
+/// the same in all layouts.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

@@ -63,8 +63,9 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if the caller may have meant the number `id` instead, because it is nearly as likely
-    /// as this suggestion. `id_bits` is the evidence against `id`, in bits.
+    /// `true` if `id` is another number than this suggestion, and at least nearly as likely, so
+    /// that the caller may have meant `id` instead. `id_bits` is the evidence against `id`, in
+    /// bits.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }
@@ -268,8 +269,9 @@ impl<'a> DecoderAt<'a> {
 
     /// Reads `text`, which was made from the text `given` by a correction for one encoding.
     ///
-    /// Returns `None` if the best reading of `text` has too little evidence, or if `is_as_made`
-    /// refuses the reading because the correction was meant for another one.
+    /// Returns `None` if the best reading of `text` is not likely enough, or if `is_as_made`
+    /// refuses that reading. `is_as_made` checks that the reading has the encoding, or a prefix,
+    /// for which the correction was made.
     fn near_id(
         &self,
         text: String,

@@ -36,8 +36,8 @@ pub(super) struct Constants {
 pub(super) enum FieldPlace {
     /// The field fills whole bits, starting at bit `shift`.
     Bits { shift: u32, mask: u128 },
-    /// The field is a digit in a mixed radix. If `above` has the numbers `a` and `b`, the value of
-    /// the field is `id % a % b / stride`.
+    /// The field is a digit in a mixed radix. For example, if `above` has the numbers `a` and `b`,
+    /// the value of the field in an id is `id % a % b / stride`.
     Digits { above: Vec<u128>, stride: u128 },
 }
 
@@ -94,8 +94,9 @@ impl PackedLayout {
 }
 
 impl Gapless {
-    /// Prepares a layout for fast checks. Returns `None` if the fields leave gaps between possible
-    /// ids, or if a constant (such as a decimal digit) does not fill whole bits.
+    /// Prepares a layout for fast checks. Returns `None` if the strides of the fields leave gaps of
+    /// numbers that are never ids, or if a constant (such as a decimal digit) does not fill whole
+    /// bits.
     fn of(layout: &Layout) -> Option<Gapless> {
         let (mut greatest, mut constants) = (0_u128, Constants::default());
         for field in layout.fields().iter().rev() {

@@ -83,9 +83,9 @@ impl Spelling {
         format.encodings.iter().enumerate().map(spelling).collect()
     }
 
-    /// `true` if ids of the format are usually written in this encoding. UUID notation counts as
-    /// usual even for ids that are not UUIDs, because the notation alone does not show the format
-    /// of an id.
+    /// `true` if a reading in this encoding counts as usual. This holds for the common encodings of
+    /// the format. It also holds for UUID notation of ids that are not UUIDs, because the notation
+    /// alone does not show the format of an id.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }

@@ -167,9 +167,9 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // A text with wrong padding, wrong guards (the letters between padding and core) or a wrong
-        // first letter can decode to valid numbers. Write the numbers again, and accept the text
-        // only if it is the result.
+        // A text with wrong padding, wrong guards (the letters that separate padding from the rest
+        // of the text) or a wrong first letter can decode to valid numbers. Write the numbers
+        // again, and accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -237,8 +237,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core is the text without padding and without the guard letters next to the padding.
-        // It has the first letter, the digits, and the separators between numbers.
+        // The core is the text without its padding and without its guards, which separate padding
+        // and core. The core has the first letter, the digits, and the separators between numbers.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));

@@ -329,8 +329,8 @@ impl Blocklist {
     fn blocks(&self, text: &[u8]) -> bool {
         text.windows(2).enumerate().any(|(start, two)| {
             let first = usize::from(two[0].to_ascii_lowercase());
-            // At nearly every position, the first two letters show that no blocked word begins
-            // there. This saves comparing whole words, which would be the most expensive step.
+            // At nearly every position, the two letters there show that no blocked word begins with
+            // them. This saves comparing whole words, which would be the most expensive step.
             if self.seconds[first] & second_bit(two[1]) == 0 {
                 return false;
             }

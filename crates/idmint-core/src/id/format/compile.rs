@@ -119,8 +119,9 @@ impl FormatDefinition {
 
     /// Returns the layouts of the format. Most formats have one layout.
     ///
-    /// If a field carries a suffix code (a code word that stands for the type of the id), the
-    /// result has one layout for each word. It then also contains the code and its position.
+    /// If a field carries a suffix code (a set of code words that stand for types of ids), the
+    /// result has one layout for each word. The result then also contains the code and its
+    /// position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);

@@ -78,10 +78,10 @@ pub struct Format {
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
     /// The layouts that an id of this format can have. There is one layout for each word of the
-    /// suffix code (a code word in each id that stands for its type), or else a single layout.
+    /// suffix code `code`, or a single layout if the format has no such code.
     pub variants: Vec<Variant>,
-    /// The suffix code (a code word in each id that stands for the type of the id and selects its
-    /// layout). `None` if the format has only one layout.
+    /// The suffix code, which is a set of code words. The word in an id stands for the type of the
+    /// id and selects its layout. `None` if the format has only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -95,8 +95,8 @@ pub struct Format {
     /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
     /// service's configuration decides.
     pub lanes: Option<u32>,
-    /// Every tick starts at a sequence below this bound, which is a power of two. The first
-    /// sequences are spread evenly below the bound. With 1, every tick starts at sequence 0.
+    /// Every tick starts at a sequence below this bound, which is a power of two. The starts of
+    /// different ticks are spread evenly below the bound. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id that another generator has minted. This service mints no ids in the tick of that
     /// id or in an earlier tick.
@@ -156,8 +156,8 @@ pub struct Variant {
     pub layout: Layout,
 }
 
-/// A suffix code (a code word in each id that stands for the type of the id), and the position of
-/// the word.
+/// A suffix code, whose words stand for types of ids, and the position in an id of the field that
+/// carries the word.
 #[derive(Debug)]
 pub(in crate::id) struct PlacedCode {
     pub(in crate::id) code: SuffixCode,
@@ -189,8 +189,8 @@ pub struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Returns the numbers in the id. Fields of the same name hold parts of one number, so their
-    /// values are combined. Each item is the first field with that name, the combined value, and
-    /// the width of the combined value.
+    /// values are combined. Each item has the first field of a name, the combined value, and the
+    /// width of the combined value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
         // Fields with the same name hold parts of one number, and have different scales. If all
@@ -408,8 +408,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // The fields of a grouped id other than the time come from a report, so their values
-            // are not known here. Minting therefore checks `mint_below` again for each id.
+            // The objects in a grouped id come from a report, so their values are not known here.
+            // Minting therefore checks `mint_below` again for each id.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;

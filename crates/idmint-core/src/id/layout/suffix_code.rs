@@ -1,5 +1,5 @@
-//! A suffix code: words of different lengths in the last bits of an id. The word identifies the
-//! type of thing that the id names.
+//! A suffix code: words of different lengths in the last bits of the qualifier field of an id.
+//! Other fields may follow that field. The word identifies the type of thing that the id names.
 
 /// One word of a [`SuffixCode`], with the type of id that the word stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct CodeWord {
     pub suffix: u128,
     /// The number of bits in the word, 1 to 16.
     pub bits: u32,
-    /// The name of the type. `None` means that the word is unassigned: ids that end in it are
+    /// The name of the type. `None` means that the word is unassigned: ids with this word are
     /// decoded but never minted.
     pub name: Option<String>,
 }

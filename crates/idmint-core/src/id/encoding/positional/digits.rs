@@ -312,8 +312,9 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
 
 /// Returns a function that writes digits of `BITS` bits each, using shifts.
 ///
-/// The digits are written in parts of `PART` digits, because a part fits into 64 bits and 64-bit
-/// shifts are faster. `PART` must be a multiple of four, because digits are written four at a time.
+/// The digits are written in parts of `PART` digits, which must fit into 64 bits. Most shifts are
+/// then 64-bit shifts, which are faster than 128-bit shifts. `PART` must be a multiple of four,
+/// because digits are written four at a time.
 #[inline(always)]
 fn shifting<const BITS: u32, const PART: usize>(
     two: impl Fn(u64) -> [u8; 2] + Copy,
