@@ -34,13 +34,13 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// The time for which a clock record of unknown age is used, counted from the first read that
-/// returned the record. A record that is not replaced within this time may belong to a node that
-/// has ended.
+/// The time for which a clock reading of unknown age is used, counted from the first read that
+/// returned it. A running node replaces its reading sooner, so an older one may belong to a node
+/// that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The difference that certainly exists between one clock and the median of the fleet's clocks. It
-/// is computed from the records in the store, and the actual difference may be larger.
+/// The proven difference between one clock and the median of the fleet's clocks. The actual
+/// difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.
@@ -78,8 +78,8 @@ pub(super) struct FleetClocks {
     last_look: Option<UnixNanos>,
 }
 
-/// The latest horizon record of one slot that this node has read, and the times of the reads around
-/// it.
+/// The latest clock reading of one slot, which its horizon record contains, and the times at which
+/// this node read that record.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -87,13 +87,14 @@ struct Seen {
     clock: UnixNanos,
     /// The time of the first read that returned the record.
     at: UnixNanos,
-    /// The time at which the last read without this record was sent, or `None` if the very first
-    /// read returned the record.
+    /// The time at which the last read was sent that did not return this record yet, or `None` if
+    /// the very first read returned the record.
     missing_at: Option<UnixNanos>,
-    /// An instant before the record was written, or `None` if no such instant is known.
+    /// A time at which the record was not written yet, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the process that wrote this record still holds the record's slot, and has written
-    /// no later record for any other slot that it holds.
+    /// `true` if the record shows the current clock of the process that wrote it. That process
+    /// still holds the record's slot, and has written no later record for another slot that it
+    /// holds.
     is_current: bool,
 }
 
@@ -127,8 +128,8 @@ impl FleetClocks {
             let is_current =
                 holder_of(entry, &record).is_some_and(|process| latest[&process] == entry.modified);
             let seen = match self.seen.get(&entry.key).copied() {
-                // The response to a slow read may show an older state of the store than the
-                // previous response.
+                // A slow read may return an older record than the previous read, so keep the newer
+                // one.
                 Some(known) if entry.modified <= known.revision => Seen {
                     is_current,
                     ..known
@@ -147,8 +148,8 @@ impl FleetClocks {
         self.last_look = Some(asked_at);
     }
 
-    /// Returns the skew of a clock that shows `clock`. The skew is measured against the median of
-    /// that clock and the clocks of all slot holders. Returns `None` if these are fewer than three
+    /// Returns the proven difference between a clock that shows `clock` and the median of that
+    /// clock and the clocks of all slot holders. Returns `None` if there are fewer than three
     /// clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
@@ -163,9 +164,9 @@ impl FleetClocks {
         }
         least.sort_unstable();
         most.sort_unstable();
-        // If the number of clocks is even, take the lower of the two middle values of `least`, and
-        // the higher of the two middle values of `most`. No majority of the clocks contradicts a
-        // time between them.
+        // If the number of clocks is even, use the wider bounds: the lower of the two middle values
+        // of `least`, and the higher of the two middle values of `most`. No majority of the clocks
+        // contradicts a time between them.
         let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
         Some(match (clock.since(most), least.since(clock)) {
             (Duration::ZERO, Duration::ZERO) => Skew::None,
@@ -182,8 +183,8 @@ impl Seen {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
-            // A node that renews its slot writes a new record at this interval, so its record is at
-            // most this old. An older record belongs to a node that no longer renews its slot.
+            // A node that still renews its slot writes a record at this interval, so this record
+            // was at most this old when it was first read.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -231,7 +232,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// The node under test, which is process 9 at its own address.
+    /// The node under test: process 9 on the machine `node-9`.
     fn node() -> NodeName {
         NodeName {
             instance: Nonce::new(9),

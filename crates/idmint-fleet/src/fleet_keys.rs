@@ -1,11 +1,11 @@
-//! The keys under which a fleet stores its slots and its agreement in the coordinator.
+//! The keys under which a fleet stores its slots and its shared settings in the coordinator.
 
 use super::nonce::Nonce;
 use super::slot_lease::NodeName;
 use crate::{Key, Lease, Range};
 
-/// The keys under which the coordinator stores the slots of one namespace and the settings that its
-/// nodes have agreed on.
+/// The keys of one namespace in the coordinator (the store that all nodes of a fleet share), such
+/// as `/idmint/v1/test/meta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetKeys {
     prefix: String,
@@ -25,15 +25,14 @@ impl FleetKeys {
         FleetKeys { prefix }
     }
 
-    /// Returns the key of the fleet's agreement: the slots and formats of all nodes, and the floor,
-    /// the time below which no id is minted in a slot.
+    /// Returns the key of the settings that all nodes share: the slots, the formats, and the floor
+    /// (the time below which no id is minted in a slot).
     pub(super) fn meta(&self) -> Key {
         format!("{}meta", self.prefix)
     }
 
-    /// Returns the key that stops all series of numbers: while it exists, no series issues a
-    /// number. A fence (an operator's command after a restore) writes this key if numbers may be
-    /// lost.
+    /// Returns the key that stops all series: while it exists, no numbers are issued. The
+    /// operator's command `fence-restore` writes it if a restore may have lost numbers.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
@@ -45,8 +44,8 @@ impl FleetKeys {
     }
 
     /// Returns the key under which a process announces the [kinds of
-    /// rows](crate::stored::KNOWN_ROWS) that its version can read. The key has the same lease as
-    /// the process's slot. The key contains the id of that lease, so no later process uses the same
+    /// rows](crate::stored::KNOWN_ROWS) that its version can read. The key expires with the lease
+    /// of the process's slot. It contains the id of that lease, so no later process uses the same
     /// key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
@@ -99,9 +98,9 @@ impl FleetKeys {
         ]
     }
 
-    /// Returns the key that a node rewrites while it has no slot. The revision of the key shows
-    /// whether the store still has all data that this node has seen. The key is never deleted, and
-    /// a later process of the node reuses it.
+    /// Returns the key that a node rewrites while it has no slot. A lower revision of the key than
+    /// the node's last write shows that the store has lost data. The key is never deleted, and a
+    /// later process of the node reuses it.
     pub(super) fn waiting(&self, node: &NodeName) -> Key {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }

@@ -1,6 +1,5 @@
-//! Connects leased slots with the mint's sessions. A session is a period in which the mint uses the
-//! worker numbers of one slot. A session begins when this process takes a slot, and ends when the
-//! process loses or releases that slot.
+//! Begins a minting session when this process takes a slot, which gives it worker numbers, and ends
+//! the session when the process loses or releases the slot.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,8 +16,8 @@ use idmint_core::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLa
 use idmint_core::time::UnixNanos;
 use idmint_storage::FormatsError;
 
-/// The delay after which refused callers should retry while this node has no slot. The node may
-/// take a slot at any time.
+/// The delay after which refused callers should retry. It is short, because this node may take or
+/// renew a slot at any time.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The minimum time after a renewal before the next renewal counts as overdue. While a renewal is
@@ -49,8 +48,8 @@ pub(super) struct HeldSlot {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// `false` while no id may be minted. Either the renewal is overdue, the clock is wrong, or the
-    /// slot's earlier horizon is so far ahead that this node cannot reserve time above it yet.
+    /// `false` while no id may be minted, because the renewal is overdue, the clock is wrong, or
+    /// the slot's time is already reserved so far ahead that this node cannot reserve more yet.
     pub(super) is_minting: bool,
 }
 
@@ -97,9 +96,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns the next step of the thread: send a request, wait or end. `now` is the current time.
-    /// `needed` is the time up to which callers need to mint. It has no effect if the slot already
-    /// has that much reserved time.
+    /// Returns the next step of the thread at the time `now`: send a request, wait or end. Callers
+    /// need to mint up to `needed`, which matters only if less time is reserved.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -128,9 +126,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Before a renewal is sent, tell the record store which value the renewal writes to the key
-        // of the slot's horizon. The renewal may cause a concurrent write of records to be refused,
-        // and that refusal may arrive before the reply to the renewal.
+        // Tell the record store before the renewal is sent which value the renewal writes to its
+        // horizon key. The renewal may make a concurrent write of records fail, and that failure
+        // may arrive before the reply to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -259,8 +257,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers while the session is not open yet. A session opens once the slot's reserved
-    /// time extends beyond the start of the session. The refusal says when to retry.
+    /// Refuses callers until the slot's reserved time extends beyond the start of the session. The
+    /// refusal says when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;
@@ -360,10 +358,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal can open the session: slightly less than
-    /// [`DEADLINE`] before the session's start. Time that a renewal reserves is usable for
-    /// [`DEADLINE`] after the renewal was sent, so time from an earlier renewal would end before
-    /// the start.
+    /// Returns the earliest instant at which a renewal can open the session. Time that a renewal
+    /// reserves is usable up to [`DEADLINE`] after the renewal is sent, and must extend beyond the
+    /// session's start.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

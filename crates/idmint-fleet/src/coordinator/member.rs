@@ -50,8 +50,8 @@ impl Space {
         }
     }
 
-    /// `true` if at most a quarter of the quota is left. That quarter is set aside for the writes
-    /// without which nodes cannot mint ids: slots, their reserved time, and the fleet's settings.
+    /// `true` if at most a quarter of the quota is left. Records are then refused, so that nodes
+    /// can still write what they need to mint ids.
     pub fn is_scarce(&self) -> bool {
         self.used >= self.quota - self.quota / 4
     }

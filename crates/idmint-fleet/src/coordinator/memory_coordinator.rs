@@ -11,8 +11,8 @@ use super::transaction::{
     Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Term, Transaction, Write,
 };
 
-/// etcd's default limit for the comparisons of a transaction, and for each of its two lists of
-/// operations (`--max-txn-ops`).
+/// etcd's default for `--max-txn-ops`. The limit applies separately to the comparisons of a
+/// transaction and to each of its two lists of operations.
 const OPERATIONS_MAX: usize = 128;
 
 /// The maximum size of an etcd request, in bytes.

@@ -1,10 +1,10 @@
 //! Keys, values and transactions of a coordinator.
 
-/// The name of an entry in a coordinator. Keys are ordered bytewise.
+/// A key in the coordinator, the key-value store that nodes share. Keys are ordered bytewise.
 pub type Key = String;
 
-/// A point in the history of a coordinator. Each transaction that writes creates the next revision.
-/// The revision of a key is the last revision that wrote the key, or 0 if the key does not exist.
+/// A version of the whole store. Each transaction that writes creates the next revision. The
+/// revision of a key is the last revision that wrote the key, or 0 if the key does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 
@@ -119,8 +119,7 @@ impl Range {
         }
     }
 
-    /// Creates a range that contains all keys with a prefix. The prefix must end with an ASCII
-    /// character.
+    /// Creates a range that contains all keys with a prefix.
     ///
     /// # Panics
     /// Panics if the prefix is empty or does not end with an ASCII character.
@@ -141,7 +140,7 @@ impl Range {
     }
 }
 
-/// One transaction: its comparisons, writes and reads. A retry sends exactly the same bytes.
+/// One transaction: its conditions, writes and reads. A retry must send exactly the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// The conditions. The transaction writes only if all of them hold.

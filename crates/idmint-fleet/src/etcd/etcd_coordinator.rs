@@ -16,11 +16,12 @@ use crate::coordinator::{
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 use idmint_storage::{FailureKind, StoreError};
 
-/// etcd's default limit for the comparisons of a transaction, and for each of its two lists of
-/// operations (`--max-txn-ops`).
+/// etcd's default for `--max-txn-ops`. The limit applies separately to the comparisons of a
+/// transaction and to each of its two lists of operations.
 const OPERATIONS_MAX: usize = 128;
 
-/// The maximum size of a response, in bytes. A range may contain rows of half a megabyte each.
+/// The maximum size of a response, in bytes. It is large because one read may return many rows of
+/// half a megabyte each.
 const ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
 
 /// A blocking client for etcd with its own runtime, so that callers may block on any thread,
@@ -172,8 +173,7 @@ impl Coordinator for EtcdCoordinator {
 }
 
 fn state_of(status: &StatusResponse) -> MemberState {
-    // Some versions of etcd do not report all of these sizes. In their responses, a size that is
-    // not reported is 0.
+    // An etcd version that does not report one of these sizes sends 0 instead.
     let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     MemberState {
         cluster: status.header().map_or(0, |header| header.cluster_id()),

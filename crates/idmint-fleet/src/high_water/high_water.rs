@@ -15,8 +15,8 @@ use idmint_core::time::UnixNanos;
 /// The highest values that a node's coordinator has acknowledged or returned. The text form is
 /// versioned JSON.
 ///
-/// The coordinator never lowers any of these values, so each of them is a lower bound. An outdated
-/// file is therefore still valid, and only detects fewer losses.
+/// The coordinator never lowers any of these values, so a lower value in a response shows a loss of
+/// data. An outdated file is still valid, but detects fewer losses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HighWater(Option<Known>);
 
@@ -31,8 +31,9 @@ struct Known {
     )]
     version: (),
     fleet: Nonce,
-    /// The fleet's first name. `None` if the fleet still has that name, or if an earlier version of
-    /// this program wrote these values.
+    /// The fleet's name before its first fence, which is an operator's command after a restore.
+    /// `None` if the fleet still has that name, or if an earlier version of this program wrote
+    /// these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
     /// The number of fences of the fleet so far. An operator fences a fleet after its store was
@@ -50,8 +51,8 @@ struct Known {
     at: StoredInstant,
     /// The highest revision that the coordinator has returned.
     revision: u64,
-    /// The key that this process rewrites while it has no slot, and the revision of the last
-    /// acknowledged write to that key.
+    /// The key that this process rewrites while it has no slot, to notice a loss of data, and the
+    /// revision of the last acknowledged write to that key.
     #[serde(skip)]
     waiting: Option<(Key, Revision)>,
     /// The etcd cluster that has responded to this process, and the highest election term in these
@@ -179,15 +180,15 @@ impl HighWater {
         }
     }
 
-    /// Returns the instant `least` of the fleet's agreement that this node recorded last. Every
-    /// adoption of a single node raises `least`, so a lower value in the store shows that an
-    /// adoption is lost.
+    /// Returns the time up to which adopted single nodes had minted ids, as this node last recorded
+    /// it from the field `least` of the fleet's settings. Each adoption raises `least`, so a lower
+    /// value in the store shows that an adoption is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records that this node has read the fleet's agreement at the store revision `revision` and
-    /// found no loss of data.
+    /// Records the fleet's name, fences and floor, which this node has read at the store revision
+    /// `revision` without finding a loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -197,9 +198,9 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // The fleet is new to this node, or has a new name after a fence. Forget acknowledged
-            // horizons below the fleet's floor, because they no longer matter. Keep higher ones
-            // with the revision 0, because the store may have them at other revisions now.
+            // The fleet is new to this node, or a fence has renamed it. Forget acknowledged
+            // horizons below the floor, because they no longer matter. Keep higher ones with the
+            // revision 0, because the store may have them at other revisions now.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);
@@ -245,8 +246,9 @@ impl HighWater {
         }
     }
 
-    /// Records the key that this node rewrites while it has no slot, and the revision of the last
-    /// write to that key. `None` means that the node no longer needs the key.
+    /// Records the key that this node rewrites while it has no slot, to notice a loss of data, and
+    /// the revision of the last write to that key. `None` means that the node no longer needs the
+    /// key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -444,8 +446,8 @@ impl Acknowledged {
         })
     }
 
-    /// `true` if the store still has the acknowledged horizon of the slot, or a later horizon. A
-    /// horizon that cannot be read counts as stored, because no node uses such a slot.
+    /// `true` if the store still has the acknowledged horizon of the slot, or a later horizon. An
+    /// unreadable horizon counts as kept, because no node uses a slot whose horizon is unreadable.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {

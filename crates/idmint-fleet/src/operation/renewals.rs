@@ -63,8 +63,7 @@ impl Renewals {
     ) {
         for (slot, revision, record) in records {
             let before = self.slots.get(&slot).copied();
-            // The response to a slow read may show an older state of the store than the previous
-            // response.
+            // A slow read may return the same or an older record than the previous read.
             if before.is_some_and(|before| revision <= before.revision) {
                 continue;
             }

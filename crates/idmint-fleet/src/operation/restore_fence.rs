@@ -52,14 +52,16 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits within which nodes may have minted ids if their horizons are not known.
+    /// The maximum lead over this machine's clock up to which nodes may have reserved time, if
+    /// their horizons are not known.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if numbers may be missing in the store, so that no series issues numbers before an
-    /// operator resumes it. With `false`, the fence ends the hold of an earlier fence.
+    /// `true` if numbers may be missing in the store. The fence then stops all series until an
+    /// operator resumes them. `false` ends such a stop by an earlier fence, unless records are
+    /// missing.
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right, even if other clock
     /// readings are later.
@@ -300,8 +302,8 @@ struct Found {
 #[derive(Debug, Clone, Copy)]
 struct Far {
     horizon: UnixNanos,
-    /// The revision of the slot's horizon in the store, which may be lower than `horizon`.
-    /// `horizon` may come from a high-water file.
+    /// The revision of the slot's horizon in the store. The stored horizon may be lower than
+    /// `horizon`, which may come from a high-water file.
     revision: Revision,
 }
 
@@ -355,9 +357,9 @@ impl Found {
             .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
-                    // A node whose clock is far ahead may have renewed its slot after it last wrote
-                    // its high-water file. In that file, the slot's horizon is already far ahead,
-                    // so other slots need no correction.
+                    // The node may have renewed this slot after it last wrote its high-water file,
+                    // so the horizon in the file may be too low. If the horizon is not far ahead,
+                    // the floor already covers such renewals.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -442,8 +444,9 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns a lower bound of the clock reading from which a fence, or a node that founded the fleet,
-/// computed the fleet's floor. Returns `None` if the floor may come from an adoption instead.
+/// Returns the earliest reading of the clock from which the fleet's floor can have been computed,
+/// by a fence or by the node that founded the fleet. Returns `None` if the floor may come from an
+/// adoption instead.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -552,9 +555,9 @@ fn commit(
     Err(failed.expect("it was sent at least once"))
 }
 
-/// Checks that every node with a slot runs a version that obeys a hold on numbers, by which a fence
-/// stops all series. Other nodes of earlier versions do no harm, because they refuse the agreement
-/// that is written together with the hold.
+/// Checks that every node with a slot runs a version that knows the row with which a fence stops
+/// all series. Nodes without a slot need no check, because earlier versions refuse the settings
+/// that the fence writes with that row.
 fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
     let ranges = [
         Range::prefix(keys.slots()),

@@ -64,9 +64,8 @@ pub enum AdoptionStep {
     /// The fleet's floor was raised. The value is the new floor: no id is minted in any slot for a
     /// time before it.
     FloorRaised(UnixNanos),
-    /// A slot is not used before an instant, because the adopted node had reserved time far ahead
-    /// of the clock. The values are the number of the slot and the instant. All other slots can be
-    /// used earlier.
+    /// The slot with this number is not used before this instant, because the adopted node had
+    /// reserved time far ahead of the clock. All other slots can be used earlier.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -122,9 +121,8 @@ impl Adoption {
         match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have stopped after it wrote the adoption note, and before it
-                // marked the folder's horizon file. Writing the note again also sets the missing
-                // mark.
+                // An earlier run may have written the adoption note without marking the folder's
+                // horizon file. Writing the note again also sets that mark.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
@@ -173,8 +171,8 @@ impl Adoption {
         })
     }
 
-    /// Returns the configured slots of the fleet and the formats of the folder. Checks first that
-    /// no configured format differs from the folder's format with the same name.
+    /// Returns the configured slots of the fleet and the formats of the folder. Fails if a
+    /// configured format differs from the folder's format with the same name.
     fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
         let format = |(name, description)| KeptFormat {
             name,
@@ -226,9 +224,9 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        // Checks that this fleet once had the name in the note, or has the first name in the note.
-        // After a wipe of the store, a fence knows the fleet's first name from the journals of
-        // nodes, but may not know every later name.
+        // A fence renames the fleet, so also compare its former names and its first name. After a
+        // wipe of the store, a fence learns the first name from the journals of nodes, but may not
+        // learn every later name.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -237,8 +235,8 @@ impl Adoption {
             })
         };
         match progress {
-            // The fleet's store was restored from a backup after this progress was noted in the
-            // folder. The backup may contain all, some or none of the folder's records.
+            // After this note was written, a backup of the fleet's store was restored. The backup
+            // may contain all, some or none of the folder's records, so begin again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -348,9 +346,9 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Compares the folder's formats with the fleet's agreement, and the bound `least` with the
-    /// agreement's floor and `least`. Returns the agreement, or the transaction that must change it
-    /// first.
+    /// Returns the fleet's settings if they already contain the folder's formats and their floor is
+    /// at least `least`, now and after any later fence. Otherwise returns the transaction that
+    /// changes them accordingly.
     fn plan(
         &self,
         least: UnixNanos,
@@ -359,9 +357,8 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // Use the same margin as a node that starts without a record of its horizon, the end of its
-        // reserved time. Such a node assumes that other nodes have minted at most `ahead_max` ahead
-        // of the clock.
+        // A new fleet begins at least `ahead_max` after this clock, because the clocks of other
+        // nodes may be that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
@@ -474,15 +471,15 @@ impl Adoption {
     }
 }
 
-/// Returns the lowest floor that keeps new ids apart from the folder's ids, which is the folder's
-/// horizon. If only the slot `far` takes over that horizon, the other slots need no such floor, so
-/// the result is the start of 1970.
+/// Returns the lowest floor that keeps new ids apart from the folder's ids: the folder's horizon
+/// (the end of its reserved time). If only the slot `far` waits until that horizon, the other slots
+/// need no such floor, so the result is the start of 1970.
 fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos {
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least` in the fleet's agreement, which every earlier adoption
-/// has raised. If the agreement has no `least`, it counts as the start of 1970.
+/// Returns the instant 1 ms after `least` in the fleet's settings, which each adoption raises. A
+/// missing `least` counts as the start of 1970.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
@@ -498,8 +495,8 @@ fn value_of(entry: &KeyValue) -> Vec<u8> {
 }
 
 /// Returns the time before which the folder's request keys count as expired and are not adopted.
-/// The last append of each ledger determines this time. Other appends could only make it later, so
-/// every key that is still needed is adopted.
+/// The result follows from the last append of each ledger. The other appends could only make it
+/// later, so no key is left out that is still needed.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {
