@@ -22,13 +22,12 @@ use idmint_storage::{
 /// The maximum number of report counts that are updated in one transaction.
 const TALLIES_MAX: usize = 100;
 
-/// The maximum number of anchors (first reports of conjunctions) that one transaction removes. For
-/// each anchor, the transaction compares and writes the rows of the anchor and its pair. Fewer
-/// anchors fit if they have external ids.
+/// The maximum number of anchors (first reports of conjunctions) that one transaction removes. Each
+/// anchor needs up to two of the 128 operations that etcd accepts, and more if it has external ids.
 const SWEPT_MAX: usize = 60;
 
 /// The maximum number of external ids that one transaction adds. Each of them may need two
-/// comparisons and two writes.
+/// comparisons and two writes, and etcd accepts 128 of either.
 const EXTERNALS_MAX: usize = 60;
 
 /// The maximum number of attempts to write external ids or report counts. An attempt fails if

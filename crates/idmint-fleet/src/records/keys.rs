@@ -32,7 +32,8 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The part of a key that follows the fleet's prefix, for the horizons and the holders of slots.
+/// The prefixes, after the fleet's own prefix, of the keys of the horizons and the holders of
+/// slots.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -115,8 +116,7 @@ impl Keys {
         format!("{}{last}", self.day_prefix(day))
     }
 
-    /// Returns the key range of the lists of request keys that were recorded on each day, for all
-    /// days.
+    /// Returns the key range of the daily lists of recorded request keys, for all days.
     pub(super) fn request_days(&self) -> Range {
         Range::prefix(format!("{}request-day/", self.prefix))
     }
@@ -139,8 +139,7 @@ impl Keys {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
-    /// Returns the day in the key of a list of request keys, which is a key within
-    /// [`Keys::request_days`]. Returns `None` for any other key.
+    /// Returns the day in a key within [`Keys::request_days`], or `None` for any other key.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key
             .strip_prefix(&self.prefix)?
@@ -237,14 +236,14 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers. A fence (an operator's command after a restore) sets
-    /// the hold, and no series issues numbers until an operator ends it.
+    /// Returns the key of the hold on numbers. The operator's command `fence-restore` writes it,
+    /// and no series issues numbers until an operator ends the hold.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
 
-    /// Returns the key of the row that names the last hold on numbers that was ended for one
-    /// series, or for all series if `series` is `None`.
+    /// Returns the key that records which hold on numbers (a stop of all series after a restore) an
+    /// operator has ended last, for one series, or for all series if `series` is `None`.
     pub(super) fn ended_hold(&self, series: Option<&SeriesName>) -> Key {
         let series = series.map_or("*", SeriesName::as_str);
         format!("{}number-hold/{series}", self.prefix)

@@ -101,8 +101,8 @@ struct Known {
     /// The etcd cluster that sent the responses so far, and its highest election term in them.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node regularly rewrites an [`OwnKey`], even if it has not written that key
-    /// for the first time yet.
+    /// `true` if this node regularly rewrites a key of its own. While that key is not written yet,
+    /// `own_key` is `None`.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -133,8 +133,8 @@ pub(super) struct Terms {
 }
 
 impl KnownFleet {
-    /// Creates the knowledge of a node or command that accepts the fleet's agreement `agreed` from
-    /// the start.
+    /// Creates the knowledge of a node or command that has already accepted the fleet's settings
+    /// `agreed`.
     pub(crate) fn agreeing(agreed: AgreedMeta) -> KnownFleet {
         KnownFleet(Mutex::new(Known {
             agreed,
@@ -149,8 +149,8 @@ impl KnownFleet {
         (!known.is_withdrawn).then_some(known.agreed.revision)
     }
 
-    /// Returns the fleet's era as this node last read it. A new era begins when an operator fences
-    /// the fleet after a restore.
+    /// Returns the fleet's era as this node last read it. Each `fence-restore` command begins a new
+    /// era.
     pub(super) fn era(&self) -> FleetEra {
         self.lock().agreed.era
     }
@@ -218,8 +218,8 @@ impl KnownFleet {
     pub(super) fn see_term(&self, asked: Term, found: Term) -> Result<(), StoreError> {
         let mut known = self.lock();
         if !known.term.follows(asked) {
-            // The fleet was fenced after the request was sent, so its response shows nothing about
-            // the restored coordinator.
+            // An operator fenced the fleet after this request was sent. The response may come from
+            // the coordinator before its restore, so it shows nothing about the restored one.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -265,9 +265,9 @@ impl KnownFleet {
     ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
-            // The fleet was fenced after the request was sent, and this node's highest revision was
-            // then reset to a lower value. So the response shows nothing about the restored
-            // coordinator.
+            // An operator fenced the fleet after this request was sent, and the highest revision
+            // was then reset to a lower value. The response may come from the coordinator before
+            // its restore, so it shows nothing about the restored one.
             return Err(lost());
         }
         if found < least {

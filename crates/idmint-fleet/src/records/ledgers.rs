@@ -7,8 +7,8 @@ use crate::coordinator::{KeyValue, Range};
 use idmint_records::ledger::{EventId, LedgerId, Link};
 use idmint_storage::{LedgerStore, LedgerSummary, StoreError, StoredAppend};
 
-/// The number of rows in the first read of a ledger's events. Each row may contain all events of an
-/// append request of the maximum size.
+/// The number of rows in the first read of a ledger's events. It is small, because one row may
+/// contain all events of an append request of the maximum size.
 const COMMITS_READ_FIRST: usize = 8;
 
 /// The maximum number of rows in each later read of a ledger's events. Later reads are larger if

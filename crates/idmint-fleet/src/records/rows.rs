@@ -99,8 +99,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Returns the value to store for a commit of a ledger. Its checksum covers the id of the last
-/// event instead of the whole key.
+/// Returns the value to store for a commit of a ledger. The checksum in the value covers the id of
+/// the last event instead of the whole key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -290,8 +290,8 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 /// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
 /// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
-    // Accept both names, because the checksum of a commit covers the id of its last event instead
-    // of the whole key.
+    // The checksum of a commit covers only the last part of its key, the id of its last event. So
+    // accept both the whole key and its last part.
     let names = [Some(key), key.rsplit('/').next()];
     let Some((content, crc)) = bytes.split_last_chunk::<CRC_LEN>() else {
         return false;

@@ -112,8 +112,8 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The value is the time at which the attempt was sent whose
-    /// response proved the commit.
+    /// The transaction was committed. The value is the time at which the last attempt was sent,
+    /// whose response proved the commit.
     Committed(Asked),
     /// A comparison failed, so no write was done.
     Stale,
@@ -160,8 +160,8 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the fleet's era as this node last read it. A new era begins when an operator fences
-    /// the fleet after a restore.
+    /// Returns the fleet's era as this node last read it. Each `fence-restore` command begins a new
+    /// era.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
     }

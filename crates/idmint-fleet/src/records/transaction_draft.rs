@@ -223,8 +223,8 @@ impl<'a> TransactionDraft<'a> {
         Ok(round)
     }
 
-    /// Adds a plan to the transaction. Returns `false` if the plan is based on other rows than the
-    /// stored ones, or if a hold stops its series. In that case the draft must not be committed.
+    /// Adds a plan to the transaction. Returns `false` if the plan is based on outdated rows, or if
+    /// its series is stopped after a restore. In that case the draft must not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {

@@ -14,37 +14,41 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// A renewal does not compare the revision of the horizon that it renews.
+    /// A slot renewal does not compare the revision of the stored horizon (end of the reserved
+    /// time), so it may overwrite a horizon that another node wrote.
     RenewsWithoutComparing,
     /// A node that takes a slot mints from the time of its own clock on, and ignores the slot's
-    /// horizon.
+    /// horizon (time up to which others may have minted).
     StartsAtOwnClock,
-    /// A node that releases a slot lowers the slot's horizon to the time of its own clock, so that
-    /// the unused time is not wasted.
+    /// A node that releases a slot lowers the slot's horizon (end of the reserved time) to the time
+    /// of its own clock, so that the unused time is not wasted.
     LowersHorizonAtShutdown,
-    /// A slot renewal without a response counts as done if a read returns the horizon that it
-    /// wrote.
+    /// A refused slot renewal counts as done if the horizon was written after the revision that the
+    /// renewal compared, no matter who wrote it.
     BelievesARead,
-    /// A refused slot renewal counts as done if the same process wrote the stored horizon.
+    /// A refused slot renewal counts as done if the same process wrote the stored horizon, even
+    /// with an earlier request.
     AdoptsByInstance,
     /// A node remembers no high water, the highest values that the coordinator has acknowledged. So
     /// it does not detect a restore from a backup.
     ForgetsHighWater,
-    /// When a fleet adopts a single node, only slot 0 is raised above that node's horizon.
+    /// When a fleet adopts a single node, only slot 0 starts above that node's ids, so other slots
+    /// may mint them again.
     FloorsSlotZeroAlone,
     /// The record store of a node ignores the revision of responses, so only the renewals of slots
     /// detect a restored coordinator.
     LooksAtNoRevision,
-    /// Writes of records do not compare the horizon of their node's slot.
+    /// Writes of records do not compare the horizon of their node's slot, so they do not notice
+    /// that the store has lost it.
     ComparesNoOwnKey,
-    /// After a wipe of the store, a node founds a new fleet as if no other node could still be
+    /// After the store was wiped, a node founds a new fleet as if no other node could still be
     /// minting.
     FoundsAsIfNobodyMinted,
-    /// A fleet that was founded without knowledge of an earlier fleet counts as fenced if its floor
-    /// is high enough.
+    /// A fleet that was founded after the store was wiped counts as the old fleet after a fence, if
+    /// its floor (time below which no id is minted) is high enough.
     TakesAFounderForAFence,
-    /// A fence raises the floor of all slots above every horizon, even if a horizon is far ahead
-    /// because of a wrong clock.
+    /// After a restore, a fence makes all slots wait until the highest horizon (end of the reserved
+    /// time), even if a wrong clock has set that horizon far ahead.
     FencesAboveEveryHorizon,
     /// A node counts every horizon record whose writer holds any slot as a separate clock, even if
     /// one process wrote several of these records.

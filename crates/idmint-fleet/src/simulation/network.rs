@@ -389,7 +389,7 @@ impl Network {
         let records = horizons
             .iter()
             .map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
-        // If the fleet was fenced, its floor is above all ids that were minted before.
+        // The fleet's floor counts too. After a fence, it is above all ids that were minted before.
         let floor = meta.first().map(|entry| {
             FleetMeta::from_bytes(&entry.value)
                 .expect("it is whole")

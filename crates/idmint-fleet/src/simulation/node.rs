@@ -82,7 +82,7 @@ pub(super) struct Node {
     told: Revision,
     /// The number of acknowledged writes of the node's own key while the node had no slot.
     pub(super) waits: u64,
-    /// Ids with a time below this instant may be minted by both the copy and its original.
+    /// In a copied node, ids with a time below this instant may also be minted by the original.
     shared_below: Option<UnixNanos>,
     /// The node's records, or `None` for a copy of a node.
     pub(super) records: Option<FleetRecords>,

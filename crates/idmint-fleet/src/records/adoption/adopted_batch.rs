@@ -1,5 +1,5 @@
-//! Writes the rows of a single node that joins a fleet to the fleet's store, in order, with as few
-//! transactions as etcd allows.
+//! Writes the rows of a single node to the store of the fleet that adopts it, in order and with as
+//! few transactions as etcd allows.
 
 use std::collections::BTreeMap;
 

@@ -38,8 +38,8 @@ pub(super) const ADOPTED: Attempt = Attempt(0);
 /// a row of a ledger is always read as a whole.
 const ROW_LEN: usize = 64 * 1024;
 
-/// The maximum number of rows of a ledger that are read at once. Each row may contain all events of
-/// an append request of the maximum size.
+/// The maximum number of rows of a ledger that are read at once. It is small, because one row may
+/// contain all events of an append request of the maximum size.
 const ROWS_READ_MAX: usize = 6;
 
 /// The number of ledger appends that are read from an adopted folder at once.

@@ -54,8 +54,8 @@ struct State {
 struct OpenSegment {
     file: File,
     len: u64,
-    /// The fleet's era in which the last rows of the segment were committed. A new era begins when
-    /// an operator fences the fleet after a restore.
+    /// The era (time from one `fence-restore` command to the next) in which the last rows of the
+    /// segment were committed.
     era: Option<FleetEra>,
 }
 
@@ -110,7 +110,7 @@ impl AppendJournal {
     }
 
     /// `true` if the journal may lack the row that was committed under this key in this era of the
-    /// fleet. An era is the time from one fence to the next.
+    /// fleet. An era is the time from one `fence-restore` command to the next.
     pub(in crate::records) fn lacks(&self, era: FleetEra, key: &str) -> bool {
         !self
             .state
@@ -122,7 +122,7 @@ impl AppendJournal {
     }
 
     /// Appends the given rows that the journal may lack, in one write. `era` is the fleet's era in
-    /// which the rows were committed. A fence after a restore begins a new era.
+    /// which the rows were committed: the time from one `fence-restore` command to the next.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);
@@ -206,7 +206,7 @@ impl OpenSegment {
 
 impl KnownRows {
     /// Returns the hashes of the rows in this era of the fleet, and discards the hashes of other
-    /// eras. A new era begins after a restore, when a key can get another value, for example if a
+    /// eras. After a restore, which begins a new era, a key can get another value, for example if a
     /// lost number is issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {

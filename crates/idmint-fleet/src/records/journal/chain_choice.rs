@@ -25,8 +25,8 @@ pub(super) struct ChainChoice {
 
 impl ChainChoice {
     /// Finds the commits that continue a ledger after its last event. `head` is that event with its
-    /// position. If two commits follow the same event, the commit of the later era is chosen. A
-    /// fence after a restore begins a new era.
+    /// position. If two commits follow the same event, the commit of the later era is chosen. Each
+    /// `fence-restore` command begins a new era.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,
@@ -50,9 +50,8 @@ impl ChainChoice {
                 .into_iter()
                 .flatten()
                 .filter(|commit| commit.continues(head));
-            // Two journalled commits can follow the same event, if an earlier restore lost the
-            // first one and the second one was appended after that restore. Choose the second
-            // commit, which has the later era.
+            // Two commits can follow the same event if a restore lost the first one, and the second
+            // one was appended later. Choose the second one, which has the later era.
             let Some(commit) =
                 candidates.max_by_key(|commit| (commit.era, commit.recorded, commit.last))
             else {

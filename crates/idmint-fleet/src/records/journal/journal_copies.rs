@@ -45,8 +45,8 @@ pub struct JournalCopies {
     pub(super) damaged: Vec<DamagedPart>,
 }
 
-/// A part of a journal file that cannot be used. Such a part was not left by a killed process,
-/// because no record ever follows a record that a process left incomplete.
+/// A damaged part of a journal file, which cannot be used. A killed process leaves at most an
+/// incomplete record at the end of its file, and that does not count as damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPart {
     /// The file.
@@ -78,8 +78,8 @@ pub struct JournalledFleet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era in which any journal has the anchor. A new era begins when an operator fences
-    /// the fleet after a restore.
+    /// The latest era in which any journal has the anchor. Each `fence-restore` command begins a
+    /// new era.
     pub(super) era: FleetEra,
     /// Other anchors of the same journalled row that are so close in time that they would normally
     /// be the same conjunction as `anchor`. Such an anchor exists if a report arrived with an id of
@@ -296,8 +296,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // `Some` while the current part of the file cannot be used. The values are the start of the
-        // unusable part, and `true` if that part has a whole record.
+        // The start of the unusable part of the file that `at` is in, and `true` if that part has a
+        // whole record. `None` while the file is usable.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -317,8 +317,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // An unusable part of at most `ERA_LEN` bytes may be a damaged record that began a new
-            // era, because records of rows are longer. So the era of the following rows is unknown.
+            // An unusable part this short may be a damaged record that began a new era, because
+            // records of rows are longer. So the era of the following rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }
@@ -346,8 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // No record names the era of this row, so it is unknown whether this row replaces
-                // other rows, or was itself replaced.
+                // The row is not used, because its era is unknown. It may have been replaced by a
+                // row of a later era.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {

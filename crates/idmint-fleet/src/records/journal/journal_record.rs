@@ -18,15 +18,15 @@ const ERA: u8 = 1;
 const ROW: u8 = 2;
 const FRAME_LEN: usize = 8;
 
-/// The maximum length of an encoded era record, in bytes. An era record comes before the rows that
-/// were committed in this era of the fleet. A fence after a restore begins a new era.
+/// The maximum length of an encoded era record, in bytes. It comes before the rows that were
+/// committed in this era, the time from one `fence-restore` command to the next.
 pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 
 /// A record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalRecord<'a> {
-    /// The fleet's era in which the rows after this record were committed. A new era begins when an
-    /// operator fences the fleet after a restore.
+    /// The fleet's era in which the rows after this record were committed. Each `fence-restore`
+    /// command begins a new era.
     Era(FleetEra),
     /// A row, exactly as it was committed.
     Row { key: &'a str, value: &'a [u8] },

@@ -23,8 +23,8 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era in which any journal has the commit. A new era begins when an operator fences
-    /// the fleet after a restore.
+    /// The latest era in which any journal has the commit. Each `fence-restore` command begins a
+    /// new era.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }

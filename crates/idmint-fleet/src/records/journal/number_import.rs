@@ -204,8 +204,9 @@ impl JournalImport<'_> {
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // The request key of the wrong number may be used again, so do not require that its row
-            // is absent. The compared revision of the series protects that row.
+            // The right number may have the request key of the wrong one, so do not require that
+            // the row of that key is absent. If another node changed the row, the compared revision
+            // of the series has changed too.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);

@@ -17,7 +17,7 @@ use idmint_records::ledger::{AppendPlan, EventId};
 use idmint_storage::Namespace;
 use idmint_storage::{RecordPlan, RecordStore};
 
-/// The era in which most tests begin. The fleet has not been fenced yet.
+/// The era in which most tests begin, before the first `fence-restore` command.
 pub(super) const FIRST: FleetEra = FleetEra {
     fences: 0,
     floor: UnixNanos::from_seconds(1),
@@ -28,7 +28,8 @@ pub(super) const FENCED: FleetEra = FleetEra {
     floor: UnixNanos::from_seconds(2),
     ..FIRST
 };
-/// The era after a fence that lowered the floor, because a clock far ahead had set it too high.
+/// An era with a lower floor (time below which no id is minted). The fence lowered it, because a
+/// clock far ahead had set it too high.
 pub(super) const LOWERED: FleetEra = FleetEra {
     fences: 1,
     floor: UnixNanos::from_seconds(0),

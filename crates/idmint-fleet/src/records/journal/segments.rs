@@ -103,7 +103,8 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
             .mode(FILE_MODE)
             .open(path)
         {
-            // Another process that uses this folder has just created the segment with this number.
+            // Another process that uses this folder has just created the segment with this number,
+            // so try the next number.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             begun => return begun,
         }

@@ -21,14 +21,13 @@ use idmint_storage::{FailureKind, StoreError};
 /// end it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A hold on numbers: no series issues numbers until an operator ends the hold. It is identified by
-/// the floor (lowest time for ids) of the fence that set it.
+/// A hold on numbers: after a restore, no series issues numbers until an operator ends the hold.
+/// The floor (lowest time for ids) that the fence sets identifies the hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
-/// Returns the write by which a fence stops all series from issuing numbers. `floor` is the floor
-/// that the fence sets, and identifies this hold. If `is_held` is `false`, the write ends an
-/// earlier hold instead.
+/// Returns the write that stops all series from issuing numbers, or that ends such a stop if
+/// `is_held` is `false`. `floor`, the lowest time for ids after the restore, identifies the stop.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -101,8 +100,9 @@ impl FleetRecords {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads the hold on numbers once after each fence. While a hold lasts, reads it again every
-    /// second, because another node may end it.
+    /// Reads the hold on numbers (a stop of all series) once after each fence, an operator's
+    /// command after a restore. While a hold lasts, reads it again at most every second, because
+    /// another node may end it.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

@@ -82,8 +82,9 @@ struct OfSeries {
     /// The first number of the series that the transaction issues. If the transaction only closes
     /// the series, the last number of the series, or `None` if the series has no number.
     first: Option<u64>,
-    /// The stored row with the form (how numbers are written) that applies to `first`. Every
-    /// transaction that changes this row also changes the row of the series.
+    /// The stored row with the form (how numbers are written) that applies to `first`. It is not
+    /// compared, because each change of this row also changes the row of the series, which is
+    /// compared.
     form_row: Option<KeyValue>,
     /// The form (how a number is written) of the last number of the series, after the plans that
     /// were added so far.
@@ -238,9 +239,9 @@ impl NumberDraft {
         Ok(())
     }
 
-    /// Adds a plan to issue numbers. Returns `false` if the plan is based on other rows than the
-    /// stored ones. Also returns `false` if a hold stops the series from issuing numbers, unless
-    /// the plan skips numbers because an operator resumes the series.
+    /// Adds a plan to issue numbers. Returns `false` if the plan is based on outdated rows, or if a
+    /// hold stops the series after a restore. A plan that skips numbers because an operator resumes
+    /// the series ignores the hold.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -270,8 +271,8 @@ impl NumberDraft {
         is_current && may_give
     }
 
-    /// Adds a plan to close a series. Returns `false` if the plan is based on other rows than the
-    /// stored ones, if the series is already closed, or if a hold stops it.
+    /// Adds a plan to close a series. Returns `false` if the plan is based on outdated rows, if the
+    /// series is already closed, or if a hold stops the series after a restore.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,

@@ -14,8 +14,8 @@ use idmint_records::ledger::{
 };
 use idmint_storage::{NumberRecord, NumberStore, SeriesState, SeriesSummary, StoreError};
 
-/// The number of rows in the first read of a series' numbers. Each row may contain the numbers of
-/// many requests.
+/// The number of rows in the first read of a series' numbers. It is small, because each row may
+/// contain the numbers of many requests.
 const ROWS_READ_FIRST: usize = 16;
 
 /// The maximum number of rows in each later read.
@@ -74,8 +74,8 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// If the series is closed, writes its row to this node's journal, because the caller gets a
-    /// response that relies on that row.
+    /// Also writes the row of a closed series to this node's journal, its local copy of the rows
+    /// that responses rely on.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
@@ -113,8 +113,8 @@ impl NumberStore for FleetRecords {
             .collect()
     }
 
-    /// Writes the row with the form (how numbers are written) to this node's journal, because the
-    /// caller gets the text of a number that relies on that row.
+    /// Also writes the row with the form (how numbers are written) to this node's journal, its
+    /// local copy of the rows that responses rely on.
     fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let rows = self
