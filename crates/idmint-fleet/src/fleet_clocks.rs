@@ -99,8 +99,9 @@ struct Seen {
 }
 
 impl FleetClocks {
-    /// Updates the observed clocks with the result of a read of all horizon records and all slot
-    /// holders. The read was sent at `asked_at`, and its response arrived at `now`.
+    /// Updates the observed clocks from a read of all horizon records, which contain the clock
+    /// readings of nodes, and of all slot holders. The read was sent at `asked_at`, and its
+    /// response arrived at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),

@@ -87,7 +87,7 @@ impl FleetKeys {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the key ranges that a node reads before it takes a slot: the fleet's agreement, the
+    /// Returns the key ranges that a node reads before it takes a slot: the fleet's settings, the
     /// horizons and the holders of all slots, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
@@ -111,7 +111,7 @@ impl FleetKeys {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
-    /// Returns the ranges that show why the renewal of a slot was refused: the fleet's agreement,
+    /// Returns the ranges that show why the renewal of a slot was refused: the fleet's settings,
     /// the slot's horizon and the slot's holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![

@@ -230,7 +230,7 @@ impl LeasedSlots {
         self.mint.session().err()
     }
 
-    /// Returns the horizon up to which ids can be minted at the moment, or `None` if no id can be
+    /// Returns the time up to which ids can be minted at the moment, or `None` if no id can be
     /// minted.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
         self.held

@@ -43,7 +43,7 @@ struct Known {
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
     /// The instant up to which single nodes had minted ids before the fleet took them over,
-    /// according to the field `least` of the fleet's agreement.
+    /// according to the field `least` of the fleet's settings.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -142,8 +142,8 @@ impl HighWater {
         slots.map(|(slot, acknowledged)| (*slot, acknowledged.horizon.0))
     }
 
-    /// Returns the original name of the fleet that the node was last part of, or `None` if the node
-    /// was never part of a fleet. Fences give a fleet new names.
+    /// Returns the first name of the fleet that the node was last part of, or `None` if the node
+    /// was never part of a fleet. Each `fence-restore` command gives a fleet a new name.
     pub(crate) fn origin(&self) -> Option<Nonce> {
         self.0
             .as_ref()
@@ -285,8 +285,8 @@ impl HighWater {
         Revision(self.0.as_ref().map_or(0, |known| known.revision))
     }
 
-    /// Records that the coordinator acknowledged the horizon `horizon` of a slot at the store
-    /// revision `revision`. The request was sent at `now`.
+    /// Records that the coordinator acknowledged `horizon`, the time up to which the node may use
+    /// the slot, at the store revision `revision`. The request was sent at `now`.
     pub(crate) fn acknowledge(
         &mut self,
         slot: u32,
@@ -436,8 +436,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the slot's horizon in the store is at least as high as the acknowledged horizon,
-    /// regardless of which process wrote it.
+    /// `true` if the slot's horizon (end of the reserved time) in the store is at least the
+    /// acknowledged one, no matter which process wrote it.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {

@@ -45,8 +45,8 @@ pub(super) struct Renewals {
 struct Seen {
     revision: Revision,
     instance: Nonce,
-    /// The time at which the last read without this record was sent, or `None` if the very first
-    /// read returned the record.
+    /// The time at which the last read was sent that did not return this record yet, or `None` if
+    /// the very first read returned the record.
     missing_at: Option<UnixNanos>,
     /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
     /// the slot since the observation began.
@@ -55,7 +55,8 @@ struct Seen {
 
 impl Renewals {
     /// Records a read of all slots that was sent at `asked_at` and answered at `now`. Each item of
-    /// `records` is a slot number with the revision and the content of the slot's horizon record.
+    /// `records` is a slot number with the revision and the content of the slot's horizon record,
+    /// which contains a clock reading.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),

@@ -151,7 +151,8 @@ pub enum FenceError {
         /// The names and addresses of the nodes.
         nodes: Vec<String>,
     },
-    /// Before each attempt to write the fence, another process changed the fleet's agreement.
+    /// Each attempt to write the fence failed, because another process changed the fleet's settings
+    /// first.
     #[error(
         "the fleet was not fenced, because other processes keep changing its settings in etcd; stop the nodes that are \
          starting, and try again"
@@ -505,8 +506,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     )
 }
 
-/// Returns a new agreement for a fleet whose store was wiped. The agreement contains the formats of
-/// which nodes with this configuration mint ids.
+/// Returns new settings for a fleet whose store was wiped. They contain the formats of which nodes
+/// with this configuration mint ids.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
@@ -529,7 +530,7 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
     }
 }
 
-/// Commits a transaction that writes the fleet's agreement, `meta`. Returns the revision that wrote
+/// Commits a transaction that writes the fleet's settings, `meta`. Returns the revision that wrote
 /// `meta`, or `None` if another write came first.
 fn commit(
     coordinator: &dyn Coordinator,
@@ -1047,9 +1048,8 @@ mod tests {
     #[test]
     fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
         let year = 365 * 86_400;
-        // The far horizon comes from the store, from the high water of a node that may have renewed
-        // its slot since, or from both. In the last case, an earlier fence has also set the floor
-        // that high.
+        // A horizon (end of the reserved time) a year ahead is in the store, in a node's high-water
+        // file, or in both. In the last row, an earlier fence has also set the floor a year ahead.
         for (stored, known, former_floor) in [
             (Some(year), None, NOON),
             (None, Some(year), NOON),
@@ -1213,7 +1213,7 @@ mod tests {
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
         assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
-        // First, a node that did not know of the fleet has founded another one.
+        // Before the fence, a node that did not know of the fleet has founded another one.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {

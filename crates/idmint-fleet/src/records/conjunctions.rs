@@ -298,8 +298,8 @@ impl FleetRecords {
         for ((anchor, externals), (found, beside)) in
             by_anchor.into_iter().zip(anchors.iter().zip(beside))
         {
-            // Compare the revision that created the anchor and not its last revision, so that other
-            // nodes may count reports in the meantime.
+            // Compare the revision at which the anchor was created and not its last revision, so
+            // that the write succeeds even if other nodes count reports in the meantime.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
             let new = externals

@@ -142,8 +142,8 @@ impl KnownFleet {
         }))
     }
 
-    /// Returns the revision of the fleet's agreement (`meta`) that this node accepts. Returns
-    /// `None` while this node refuses all work because the coordinator may have lost data.
+    /// Returns the revision of the fleet's settings (`meta`) that this node accepts. Returns `None`
+    /// while this node refuses all work because the coordinator may have lost data.
     pub fn meta(&self) -> Option<Revision> {
         let known = self.lock();
         (!known.is_withdrawn).then_some(known.agreed.revision)

@@ -109,8 +109,8 @@ impl FleetRecords {
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
         }
-        // If an earlier attempt was committed but its response is missing, the last attempt is
-        // refused, and the result is `false`. The rows are removed nevertheless, and a later run
+        // If an earlier attempt was committed and its response was lost, the next attempt is
+        // refused, and the result is `false`. The rows are gone nevertheless, and a later run
         // removes further keys.
         match self.store.write(transaction, |_| false) {
             Ok(Written::Committed(_)) => Ok(true),

@@ -17,7 +17,7 @@ use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
 /// The maximum number of comparisons, and of operations, in a transaction. etcd accepts 128, of
-/// which two are reserved for comparing the fleet's agreement (`meta`) and this node's own key.
+/// which two are reserved for comparing the fleet's settings (`meta`) and this node's own key.
 pub(super) const OPERATIONS_MAX: usize = 126;
 
 /// The maximum estimated size of a transaction, in bytes. etcd accepts 1.5 MiB.
@@ -80,8 +80,8 @@ pub(super) struct SharedStore {
     /// flag, and a transaction draft that finds a hold sets it. Relaxed, because the flag only
     /// saves a read. Each transaction that issues numbers compares the hold anyway.
     pub(super) may_hold: AtomicBool,
-    /// The result of the last read of the hold on numbers, or `None` before the first read. This
-    /// node reports the hold in its readiness.
+    /// The result of the last read of the hold on numbers (a stop of all series after a restore),
+    /// or `None` before the first read. This node's readiness response reports the hold.
     pub(super) hold_seen: Mutex<Option<HoldSeen>>,
 }
 
@@ -339,9 +339,9 @@ impl SharedStore {
         }
     }
 
-    /// Returns why a transaction was refused: `Stale` if another write came first. Returns an error
-    /// if the fleet's agreement has changed, or if this node's own key shows that its slot or data
-    /// is lost.
+    /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
+    /// Returns an error if the fleet's settings have changed, or if this node's own key shows that
+    /// its slot or data is lost.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot

@@ -55,8 +55,8 @@ pub(super) enum Mistake {
     CountsEveryHorizonOfAProcess,
     /// A node without a slot writes records without comparing the key that it regularly rewrites.
     ComparesNoWaitingKey,
-    /// The era of a fleet (the time between two fences) with the higher floor counts as the later
-    /// one, instead of the era with more fences.
+    /// The era of a fleet (time from one `fence-restore` command to the next) with the higher floor
+    /// counts as the later one, although a fence may lower the floor.
     OrdersErasByFloor,
     /// A node removes all request keys that are expired by its own clock, even if that clock is
     /// wrong.

@@ -77,8 +77,8 @@ pub(super) struct Node {
     /// The last time at which the node's clock was wrong, which means that it differed from the
     /// true time by more than the limit for correct clocks.
     pub(super) wrong_at: Option<Duration>,
-    /// The revision of the last acknowledged write to the node's own key. The own key of a node
-    /// with a slot is the horizon of that slot. A node without a slot has a separate key.
+    /// The revision of the last acknowledged write to the key that this node regularly rewrites:
+    /// the horizon of its slot, or a separate key while it has no slot.
     told: Revision,
     /// The number of acknowledged writes of the node's own key while the node had no slot.
     pub(super) waits: u64,

@@ -24,8 +24,8 @@ use idmint_storage::{
     Namespace, NumberStore, SeriesSummary, remembered_among,
 };
 
-/// The maximum number of attempts to raise the floor or a horizon of the fleet. An attempt fails if
-/// a node of the fleet writes the same row first.
+/// The maximum number of attempts to raise the times below which the fleet mints no ids. An attempt
+/// fails if a node of the fleet writes the same row first.
 const TRIES_MAX: usize = 20;
 
 /// The number of ledgers, series or pairs of objects that are read from the folder at once.
@@ -389,8 +389,8 @@ impl Adoption {
                 false => own.max(above_adoptions(found.as_ref())?),
             };
             match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
-                // The floor that was read is high enough. A fence may have lowered the floor since,
-                // but never below the bound of an adopted folder.
+                // The floor that was read is high enough. An operator's `fence-restore` may have
+                // lowered the floor since, but never below the bound of an adopted folder.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,

@@ -81,9 +81,9 @@ pub(super) struct JournalledAnchor {
     /// The latest era in which any journal has the anchor. Each `fence-restore` command begins a
     /// new era.
     pub(super) era: FleetEra,
-    /// Other anchors of the same journalled row that are so close in time that they would normally
-    /// be the same conjunction as `anchor`. Such an anchor exists if a report arrived with an id of
-    /// its own and kept it.
+    /// Other anchors in the same row that are so close in time that they would normally be the same
+    /// conjunction as `anchor`. A report that arrived with an id of its own kept that id, so it
+    /// became a separate anchor.
     pub(super) beside: Vec<Anchor>,
 }
 

@@ -74,7 +74,7 @@ struct Part {
 
 impl<'a> JournalImport<'a> {
     /// Creates an import into this coordinator. The import writes only while the row with the
-    /// fleet's agreement (`meta`) has the revision `agreed`.
+    /// fleet's settings (`meta`) has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,

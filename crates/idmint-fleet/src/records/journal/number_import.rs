@@ -26,7 +26,8 @@ struct Next<'a> {
     given: &'a [GivenNumbers],
     /// The form of each entry of `given`, or `None` if the entry is written like the one before it.
     forms: &'a [Option<NumberForm>],
-    /// For each request key of the series, the last number of the request that owns the key.
+    /// For each request key of the series, the last number that was issued to its request. If two
+    /// requests have the same key, the request of the later era counts.
     owners: &'a BTreeMap<KeyHash, u64>,
     /// `true` if the series is opened again if it is closed.
     is_reopened: bool,
