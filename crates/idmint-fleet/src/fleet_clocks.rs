@@ -35,8 +35,8 @@ use idmint_core::time::UnixNanos;
 const CLOCKS_MIN: usize = 3;
 
 /// The time for which a clock reading of unknown age is used, counted from the first read that
-/// returned it. A running node replaces its reading sooner, so an older one may belong to a node
-/// that has ended.
+/// returned it. A running node usually replaces its reading sooner. A reading that is not replaced
+/// may belong to a node that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
 /// The proven difference between one clock and the median of the fleet's clocks. The actual
@@ -78,8 +78,8 @@ pub(super) struct FleetClocks {
     last_look: Option<UnixNanos>,
 }
 
-/// The latest clock reading of one slot, which its horizon record contains, and the times at which
-/// this node read that record.
+/// The clock reading in the latest horizon record of one slot, and the times of this node's reads
+/// before and after that record appeared.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -92,7 +92,7 @@ struct Seen {
     missing_at: Option<UnixNanos>,
     /// A time at which the record was not written yet, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the record shows the current clock of the process that wrote it. That process
+    /// `true` if the record has the latest clock reading of the process that wrote it: the process
     /// still holds the record's slot, and has written no later record for another slot that it
     /// holds.
     is_current: bool,

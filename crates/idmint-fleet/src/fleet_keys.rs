@@ -4,8 +4,8 @@ use super::nonce::Nonce;
 use super::slot_lease::NodeName;
 use crate::{Key, Lease, Range};
 
-/// The keys of one namespace in the coordinator (the store that all nodes of a fleet share), such
-/// as `/idmint/v1/test/meta`.
+/// The keys of the slots and the shared settings of one namespace in the coordinator (the store
+/// that all nodes of a fleet share). For example, the settings have the key `/idmint/v1/test/meta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetKeys {
     prefix: String,
@@ -31,8 +31,9 @@ impl FleetKeys {
         format!("{}meta", self.prefix)
     }
 
-    /// Returns the key that stops all series: while it exists, no numbers are issued. The
-    /// operator's command `fence-restore` writes it if a restore may have lost numbers.
+    /// Returns the key that stops all series: while it exists, a series issues numbers only if an
+    /// operator has resumed it. The operator's command `fence-restore` writes it if a restore may
+    /// have lost numbers.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
@@ -98,9 +99,9 @@ impl FleetKeys {
         ]
     }
 
-    /// Returns the key that a node rewrites while it has no slot. A lower revision of the key than
-    /// the node's last write shows that the store has lost data. The key is never deleted, and a
-    /// later process of the node reuses it.
+    /// Returns the key that a node rewrites while it has no slot. If the key is missing, or its
+    /// revision is lower than that of the node's last write, the store has lost data. The key is
+    /// never deleted, and a later process of the node reuses it.
     pub(super) fn waiting(&self, node: &NodeName) -> Key {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }

@@ -1,5 +1,6 @@
-//! Begins a minting session when this process takes a slot, which gives it worker numbers, and ends
-//! the session when the process loses or releases the slot.
+//! Begins a session of the mint when this process takes a slot, and ends the session when the
+//! process loses or releases the slot. During a session, the mint uses the worker numbers of the
+//! slot.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use idmint_core::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLa
 use idmint_core::time::UnixNanos;
 use idmint_storage::FormatsError;
 
-/// The delay after which refused callers should retry. It is short, because this node may take or
-/// renew a slot at any time.
+/// The minimum delay after which refused callers should retry. It is short, because this node may
+/// take or renew a slot at any time.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The minimum time after a renewal before the next renewal counts as overdue. While a renewal is
@@ -96,8 +97,9 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns the next step of the thread at the time `now`: send a request, wait or end. Callers
-    /// need to mint up to `needed`, which matters only if less time is reserved.
+    /// Returns the next step of the thread at the time `now`: send a request, wait or end. `needed`
+    /// is the time up to which callers need to mint. It has no effect if that much time is already
+    /// reserved.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -126,9 +128,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Tell the record store before the renewal is sent which value the renewal writes to its
-        // horizon key. The renewal may make a concurrent write of records fail, and that failure
-        // may arrive before the reply to the renewal.
+        // Tell the record store before the renewal is sent which value the renewal writes to the
+        // key of the slot's horizon. The renewal may make a concurrent write of records fail, and
+        // that failure may arrive before the reply to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {

@@ -50,8 +50,8 @@ impl Space {
         }
     }
 
-    /// `true` if at most a quarter of the quota is left. Records are then refused, so that nodes
-    /// can still write what they need to mint ids.
+    /// `true` if at most a quarter of the quota is left. New records are then refused, so that
+    /// nodes can still write what they need to mint ids.
     pub fn is_scarce(&self) -> bool {
         self.used >= self.quota - self.quota / 4
     }

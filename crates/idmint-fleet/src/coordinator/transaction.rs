@@ -140,7 +140,8 @@ impl Range {
     }
 }
 
-/// One transaction: its conditions, writes and reads. A retry must send exactly the same bytes.
+/// One transaction: its conditions, writes and reads. If no response arrives, a retry sends exactly
+/// the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// The conditions. The transaction writes only if all of them hold.

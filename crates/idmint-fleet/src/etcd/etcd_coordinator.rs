@@ -173,7 +173,8 @@ impl Coordinator for EtcdCoordinator {
 }
 
 fn state_of(status: &StatusResponse) -> MemberState {
-    // An etcd version that does not report one of these sizes sends 0 instead.
+    // Some versions of etcd do not report all of these sizes. A size that is not reported is
+    // decoded as 0.
     let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     MemberState {
         cluster: status.header().map_or(0, |header| header.cluster_id()),

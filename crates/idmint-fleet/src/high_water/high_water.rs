@@ -187,8 +187,8 @@ impl HighWater {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records the fleet's name, fences and floor, which this node has read at the store revision
-    /// `revision` without finding a loss of data.
+    /// Records the fleet's name, number of fences and floor, which this node has read at the store
+    /// revision `revision` without finding a loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -436,8 +436,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the slot's horizon (end of the reserved time) in the store is at least the
-    /// acknowledged one, no matter which process wrote it.
+    /// `true` if the slot's horizon (end of the reserved time) in the store is at least as late as
+    /// the acknowledged one, no matter which process wrote it.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {

@@ -197,8 +197,8 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if the node's clock may be behind, or its slot renewal may only have arrived late. The
-/// next renewal of the slot shows which of the two is true.
+/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. Its slot renewal may have
+/// arrived late instead. The next renewal of the slot shows which of the two is true.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

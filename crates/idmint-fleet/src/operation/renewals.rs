@@ -64,7 +64,8 @@ impl Renewals {
     ) {
         for (slot, revision, record) in records {
             let before = self.slots.get(&slot).copied();
-            // A slow read may return the same or an older record than the previous read.
+            // A read may return the same record as the previous read, or an older one if it was
+            // slow.
             if before.is_some_and(|before| revision <= before.revision) {
                 continue;
             }

@@ -52,8 +52,8 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The maximum lead over this machine's clock up to which nodes may have reserved time, if
-    /// their horizons are not known.
+    /// The limits on how far ahead of this machine's clock nodes may have reserved time, if their
+    /// horizons (the ends of that time) are not known.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
@@ -358,9 +358,10 @@ impl Found {
             .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
-                    // The node may have renewed this slot after it last wrote its high-water file,
-                    // so the horizon in the file may be too low. If the horizon is not far ahead,
-                    // the floor already covers such renewals.
+                    // The node may have renewed its slot after it last wrote its high-water file,
+                    // so the horizon in the file may be too low. If its clock was far ahead, the
+                    // file has a horizon far ahead, and only that one is raised. For other clocks,
+                    // the floor covers such renewals.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -557,8 +558,8 @@ fn commit(
 }
 
 /// Checks that every node with a slot runs a version that knows the row with which a fence stops
-/// all series. Nodes without a slot need no check, because earlier versions refuse the settings
-/// that the fence writes with that row.
+/// all series. Nodes without a slot need no check: if their version does not know the row, they
+/// refuse the settings that the fence writes together with it.
 fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
     let ranges = [
         Range::prefix(keys.slots()),
@@ -1048,8 +1049,9 @@ mod tests {
     #[test]
     fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
         let year = 365 * 86_400;
-        // A horizon (end of the reserved time) a year ahead is in the store, in a node's high-water
-        // file, or in both. In the last row, an earlier fence has also set the floor a year ahead.
+        // A horizon (end of the reserved time) a year ahead is in the store, in the high-water file
+        // of a node that may have renewed its slot since, or in both. In the last row, an earlier
+        // fence has also set the floor a year ahead.
         for (stored, known, former_floor) in [
             (Some(year), None, NOON),
             (None, Some(year), NOON),

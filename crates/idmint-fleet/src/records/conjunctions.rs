@@ -27,7 +27,7 @@ const TALLIES_MAX: usize = 100;
 const SWEPT_MAX: usize = 60;
 
 /// The maximum number of external ids that one transaction adds. Each of them may need two
-/// comparisons and two writes, and etcd accepts 128 of either.
+/// comparisons and two writes, and etcd accepts 128 of each.
 const EXTERNALS_MAX: usize = 60;
 
 /// The maximum number of attempts to write external ids or report counts. An attempt fails if

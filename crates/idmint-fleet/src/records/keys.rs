@@ -32,8 +32,8 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The prefixes, after the fleet's own prefix, of the keys of the horizons and the holders of
-/// slots.
+/// The prefixes of the keys of slot horizons and slot holders. They come after the fleet's own
+/// prefix.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -236,8 +236,9 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers. The operator's command `fence-restore` writes it,
-    /// and no series issues numbers until an operator ends the hold.
+    /// Returns the key of the hold on numbers. The operator's command `fence-restore` writes it if
+    /// a restore may have lost numbers, and no series issues numbers until an operator ends the
+    /// hold.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }

@@ -290,8 +290,8 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 /// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
 /// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
-    // The checksum of a commit covers only the last part of its key, the id of its last event. So
-    // accept both the whole key and its last part.
+    // Besides the content, a checksum covers the whole key, or for a commit only the last part of
+    // its key (the id of its last event). So accept both the whole key and its last part.
     let names = [Some(key), key.rsplit('/').next()];
     let Some((content, crc)) = bytes.split_last_chunk::<CRC_LEN>() else {
         return false;

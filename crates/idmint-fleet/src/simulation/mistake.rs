@@ -23,8 +23,8 @@ pub(super) enum Mistake {
     /// A node that releases a slot lowers the slot's horizon (end of the reserved time) to the time
     /// of its own clock, so that the unused time is not wasted.
     LowersHorizonAtShutdown,
-    /// A refused slot renewal counts as done if the horizon was written after the revision that the
-    /// renewal compared, no matter who wrote it.
+    /// A refused slot renewal counts as done if the stored horizon has another revision than the
+    /// one that the renewal compared, no matter who wrote it.
     BelievesARead,
     /// A refused slot renewal counts as done if the same process wrote the stored horizon, even
     /// with an earlier request.
@@ -39,7 +39,7 @@ pub(super) enum Mistake {
     /// detect a restored coordinator.
     LooksAtNoRevision,
     /// Writes of records do not compare the horizon of their node's slot, so they do not notice
-    /// that the store has lost it.
+    /// that the store has lost the latest renewal.
     ComparesNoOwnKey,
     /// After the store was wiped, a node founds a new fleet as if no other node could still be
     /// minting.
@@ -56,7 +56,8 @@ pub(super) enum Mistake {
     /// A node without a slot writes records without comparing the key that it regularly rewrites.
     ComparesNoWaitingKey,
     /// The era of a fleet (time from one `fence-restore` command to the next) with the higher floor
-    /// counts as the later one, although a fence may lower the floor.
+    /// counts as the later one, instead of the era with more fences. But a fence may lower the
+    /// floor.
     OrdersErasByFloor,
     /// A node removes all request keys that are expired by its own clock, even if that clock is
     /// wrong.

@@ -24,8 +24,9 @@ use idmint_storage::{
     Namespace, NumberStore, SeriesSummary, remembered_among,
 };
 
-/// The maximum number of attempts to raise the times below which the fleet mints no ids. An attempt
-/// fails if a node of the fleet writes the same row first.
+/// The maximum number of attempts to raise the fleet's floor (the time below which no id is
+/// minted), or the horizon of a slot (the end of its reserved time). An attempt fails if a node of
+/// the fleet writes the same row first.
 const TRIES_MAX: usize = 20;
 
 /// The number of ledgers, series or pairs of objects that are read from the folder at once.
@@ -224,9 +225,9 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        // A fence renames the fleet, so also compare its former names and its first name. After a
-        // wipe of the store, a fence learns the first name from the journals of nodes, but may not
-        // learn every later name.
+        // A fence renames the fleet, so also compare the names in the note with its former names
+        // and its first name. After a wipe of the store, a fence learns the first name from the
+        // journals or high-water files of nodes, but may not learn every later name.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
                 let mut former = meta.former.iter().map(Nonce::to_string);
@@ -235,8 +236,9 @@ impl Adoption {
             })
         };
         match progress {
-            // After this note was written, a backup of the fleet's store was restored. The backup
-            // may contain all, some or none of the folder's records, so begin again.
+            // After this note was written, the fleet was fenced, as after a restore or a wipe of
+            // its store. The store may contain all, some or none of the folder's records, so begin
+            // again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -357,8 +359,8 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // A new fleet begins at least `ahead_max` after this clock, because the clocks of other
-        // nodes may be that far ahead.
+        // If the adoption founds the fleet, the floor is at least `ahead_max` after the time on
+        // this clock, because other nodes may have minted with clocks that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))

@@ -59,8 +59,9 @@ pub enum AdoptionError {
     /// The coordinator does not respond, or refuses the request.
     #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
-    /// Every attempt to raise the times below which the fleet mints no ids failed, because other
-    /// processes changed the same row first.
+    /// Every attempt to raise the fleet's floor (the time below which no id is minted), or the
+    /// horizon of a slot (the end of its reserved time), failed, because other processes changed
+    /// the same row first.
     #[error(
         "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
          command again"

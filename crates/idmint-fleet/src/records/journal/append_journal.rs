@@ -206,8 +206,8 @@ impl OpenSegment {
 
 impl KnownRows {
     /// Returns the hashes of the rows in this era of the fleet, and discards the hashes of other
-    /// eras. After a restore, which begins a new era, a key can get another value, for example if a
-    /// lost number is issued again.
+    /// eras. In a later era, a key can have another value, for example if a restore lost a number
+    /// and the number was then issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {

@@ -296,8 +296,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // The start of the unusable part of the file that `at` is in, and `true` if that part has a
-        // whole record. `None` while the file is usable.
+        // The start of the current unusable part of the file, and `true` if that part has a whole
+        // record. `None` outside of such a part.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -346,8 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // The row is not used, because its era is unknown. It may have been replaced by a
-                // row of a later era.
+                // The row is not used, because its era is unknown. So it is also unknown whether
+                // the row replaces other rows, or was itself replaced in a later era.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {

@@ -18,8 +18,8 @@ const ERA: u8 = 1;
 const ROW: u8 = 2;
 const FRAME_LEN: usize = 8;
 
-/// The maximum length of an encoded era record, in bytes. It comes before the rows that were
-/// committed in this era, the time from one `fence-restore` command to the next.
+/// The maximum length of an encoded era record, in bytes. An era record comes before the rows that
+/// were committed in that era, which is the time from one `fence-restore` command to the next.
 pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 
 /// A record of a journal.

@@ -19,8 +19,9 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
-    /// For each series, the stored forms of its numbers, such as `INV-00042`. Each one has the era
-    /// in which its row was committed: the time from one `fence-restore` command to the next.
+    /// For each series, the changes of the form in which its numbers are written, such as
+    /// `INV-00042`. Each change has the era in which its row was committed: the time from one
+    /// `fence-restore` command to the next.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
     /// The closed series, each with the era in which its row was committed: the time from one
     /// `fence-restore` command to the next.
@@ -120,8 +121,8 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if all numbers above `closed.last` were issued in earlier eras than `era`, in which
-    /// the series was closed. `last` is the last number of the series.
+    /// `true` if all numbers above `closed.last`, up to `last` (the last number of the series),
+    /// were issued in earlier eras than `era`, in which the series was closed.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,

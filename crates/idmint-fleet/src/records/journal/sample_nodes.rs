@@ -28,8 +28,8 @@ pub(super) const FENCED: FleetEra = FleetEra {
     floor: UnixNanos::from_seconds(2),
     ..FIRST
 };
-/// An era with a lower floor (time below which no id is minted). The fence lowered it, because a
-/// clock far ahead had set it too high.
+/// An era that begins with a fence that lowers the floor (time below which no id is minted),
+/// because a clock far ahead had set the floor too high.
 pub(super) const LOWERED: FleetEra = FleetEra {
     fences: 1,
     floor: UnixNanos::from_seconds(0),

@@ -22,7 +22,7 @@ use idmint_storage::{FailureKind, StoreError};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A hold on numbers: after a restore, no series issues numbers until an operator ends the hold.
-/// The floor (lowest time for ids) that the fence sets identifies the hold.
+/// The floor (lowest time for ids) of the fence that set the hold identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
@@ -101,8 +101,8 @@ impl FleetRecords {
     }
 
     /// Reads the hold on numbers (a stop of all series) once after each fence, an operator's
-    /// command after a restore. While a hold lasts, reads it again at most every second, because
-    /// another node may end it.
+    /// command after a restore. While a hold lasts, reads it again, but at most once per second,
+    /// because another node may end it.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

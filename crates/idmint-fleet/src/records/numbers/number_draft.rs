@@ -288,7 +288,7 @@ impl NumberDraft {
     }
 
     /// Adds a plan to void a number of a series. Returns `false` if the number is already void, or
-    /// if the number now belongs to another request than the plan says.
+    /// does not belong to the request that the plan names.
     #[must_use]
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
         let place = (plan.void.series.clone(), plan.void.number);
