@@ -72,7 +72,7 @@ struct Peer {
 #[derive(Debug, Default)]
 struct Queue {
     seats: VecDeque<Arc<Seat>>,
-    /// `true` if the peer is in the list of peers with waiting tasks.
+    /// `true` if the peer is in the list `Shared::waiting`.
     is_listed: bool,
 }
 
@@ -159,9 +159,9 @@ impl Peer {
             || self.turns_left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// Starts the next round for this peer. Grants its new turns to waiting tasks, in order, and
-    /// keeps the remaining turns for tasks that come later in the round. Returns `true` if tasks
-    /// still wait.
+    /// Starts the next round for this peer, which gets `TURNS` new turns. Waiting tasks get these
+    /// turns first, in order. Tasks that come later in the round get the rest. Returns `true` if
+    /// tasks still wait.
     fn begin_round(&self) -> bool {
         let mut queue = lock(&self.queue);
         let granted = queue.seats.len().min(TURNS);

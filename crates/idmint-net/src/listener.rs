@@ -26,12 +26,12 @@ use idmint_service::{MemoryReservation, Shed};
 /// The result of [`serve`], which returns once all connections are closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// The number of connections that were closed before they had finished. Requests on them may
-    /// have lost their responses.
+    /// The number of connections that were still open when the time for draining ended, and were
+    /// cut off. Requests on them may have lost their responses.
     pub connections_closed_by_force: usize,
 }
 
-/// The limits, the security and the callbacks with which connections are served.
+/// The settings with which connections are served: limits, security and callbacks.
 pub struct Terms<B> {
     /// The limits on connections.
     pub limits: Limits,
@@ -81,8 +81,8 @@ pub async fn serve<H: Handler>(
     let mut door = Door::new(handler, terms);
     let mut acceptor = Acceptor::new(listener, door.refusal);
     door.admit_until(drain, &mut acceptor).await;
-    // The kernel has already accepted the connections in the backlog, and their callers may already
-    // have sent requests.
+    // Serve the connections that the kernel has accepted but that are still in the backlog. Their
+    // callers may already have sent requests.
     for (stream, peer) in acceptor.accept_backlog().await {
         door.admit(stream, peer);
     }

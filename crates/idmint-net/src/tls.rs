@@ -17,8 +17,8 @@ use super::stream::{Protocol, TlsWire};
 /// connection, in bytes: keys and state, one incoming record, and one outgoing record.
 pub(super) const TLS_LEN: usize = 40 * 1024;
 
-/// The maximum number of encrypted bytes that wait for the kernel. While this many bytes wait, the
-/// TLS session accepts no more data.
+/// The maximum number of encrypted bytes that wait to be written to the socket. While this many
+/// bytes wait, the TLS session accepts no more data.
 const UNSENT_LEN_MAX: usize = 16 * 1024;
 
 /// The response to a connection that is refused before its handshake: the fatal alert

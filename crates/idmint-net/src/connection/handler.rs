@@ -22,13 +22,15 @@ use crate::callers::Callers;
 use crate::stream::{Activity, RequestBody, RequestGuard};
 use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
 
-/// The memory of an HTTP/2 stream, including a short request body and a short response, in bytes.
+/// The memory to reserve for an HTTP/2 stream, in bytes. It covers a short request body and a short
+/// response as well.
 const STREAM_LEN: usize = 8 * 1024;
 
 /// The memory that hyper uses to buffer a long request body, in bytes.
 const BODY_BUFFER_LEN: usize = 64 * 1024;
 
-/// The maximum length of a request body that fits into the connection's own buffer, in bytes.
+/// A request body of at most this length, in bytes, needs no separate memory reservation. The
+/// memory reserved for the connection or the stream covers such a short body.
 const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
 
 /// The body of a response, which reports the memory needed to send it.
@@ -47,8 +49,8 @@ impl<B> ResponseBody for B where
 {
 }
 
-/// A handler of the requests of all connections. Every `tower::Service` with these types is a
-/// handler.
+/// A handler of HTTP requests. Every `tower::Service` that takes these requests and cannot fail is
+/// a handler.
 pub trait Handler: Clone + Send + Unpin + 'static {
     /// The body of the responses.
     type Body: ResponseBody;
@@ -76,12 +78,12 @@ where
     }
 }
 
-/// The functions with which the connection layer refuses requests and recognizes probes.
+/// The functions that the connection layer calls to refuse requests and to recognize health probes.
 #[derive(Debug)]
 pub struct Dispatch<B> {
-    /// Makes the response to a request that the connection layer refuses. The headers are the
-    /// headers of the request, or of the response that the refusal replaces. The last argument is
-    /// `true` for a test service.
+    /// Makes the response to a refused request. The arguments are headers, the reason for the
+    /// refusal, and `true` for a test service. The headers are those of the request, or of the
+    /// response that the refusal replaces.
     pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
     /// Returns `true` if a request with this URI is a health probe. Memory for probes is reserved
     /// from a separate budget.
@@ -96,8 +98,8 @@ impl<B> Clone for Dispatch<B> {
 
 impl<B> Copy for Dispatch<B> {}
 
-/// The handler of one connection, which records requests and responses in the connection's
-/// activity, and reserves memory for both.
+/// The handler of one connection. It records requests and responses for the connection's timeouts,
+/// and reserves memory for both.
 pub(super) struct TrackedHandler<H: Handler> {
     pub(super) handler: H,
     pub(super) dispatch: Dispatch<H::Body>,
@@ -131,7 +133,8 @@ impl<H: Handler> TrackedHandler<H> {
     }
 }
 
-/// The pending memory reservation for the first chunk of a long response, with its budget owner.
+/// The pending memory reservation for the first chunk of a long response. It resolves to the
+/// reservation and the budget owner (the peer whose memory budget is used).
 type Reserving =
     Pin<Box<dyn Future<Output = Result<(MemoryReservation, BudgetOwner), Shed>> + Send>>;
 
@@ -177,9 +180,9 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             }),
             false => Body::empty(),
         });
-        // A POST request without a body or a query, such as a mint of one id, causes little work.
-        // The handler of any other request needs the budget owner, to reserve memory or to wait for
-        // its turn.
+        // Attach the budget owner (the peer whose memory budget is used) only if the handler may
+        // need it to reserve memory or to wait for its turn. A POST request without a body or a
+        // query, such as a mint of one id, causes too little work for that.
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }
@@ -206,7 +209,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
 }
 
 pin_project! {
-    /// A request in progress, until the head of its response is ready.
+    /// The response to one request. It resolves when the head of the response is ready.
     pub(super) struct TrackedResponse<H: Handler> {
         #[pin]
         progress: Progress<H>,
@@ -215,9 +218,10 @@ pin_project! {
         is_head: bool,
         is_test: bool,
         // Counts the request as in flight. `None` once the head of the response is ready, because
-        // the body of the response then holds the guard.
+        // the response body then holds the guard and keeps counting.
         guard: Option<RequestGuard>,
-        // The owner of the memory budget for the request, if it is not the connection's peer.
+        // The owner of the memory budget for the request, or `None` if the request uses the budget
+        // of the connection's peer.
         other: Option<BudgetOwner>,
         reserved: Reserved,
     }
@@ -251,17 +255,18 @@ impl<H: Handler> Future for TrackedResponse<H> {
                     if let Some(reservation) = answer.body_mut().take_reservation() {
                         break (answer, Some((reservation, owner)));
                     }
-                    // A handler that has an effect, such as storing an event, reserves the memory
-                    // for its response beforehand. A refusal at this point would be wrong, because
-                    // the request was carried out.
+                    // A handler that changes something, such as storing an event, reserves the
+                    // memory for its response beforehand. A refusal here would be wrong, because
+                    // the change is already made.
                     let before = answer.extensions_mut().remove::<Arc<MemoryReservation>>();
                     if let Some(reservation) = before.and_then(Arc::into_inner) {
                         break (answer, Some((reservation, owner)));
                     }
                     let paying = Box::pin(async move {
                         let reservation = owner.reserve(price).await?;
-                        // Without this yield, a caller that pipelines requests and reads no
-                        // responses would get 16 responses written before other tasks run.
+                        // Let other tasks run between two responses. Without this yield, 16
+                        // responses would be written in a row for a caller that pipelines requests
+                        // and reads no responses.
                         yield_now().await;
                         Ok((reservation, owner))
                     });
@@ -294,8 +299,9 @@ impl<H: Handler> Future for TrackedResponse<H> {
             response = without_body(response);
         }
         if response.status() == StatusCode::NOT_MODIFIED {
-            // axum adds `Content-Length: 0` to a 304 response. The header may only have the length
-            // of the corresponding 200 response (RFC 9110, section 8.6).
+            // Remove the `Content-Length: 0` that axum adds to a 304 response. In a 304 response,
+            // the header may only have the length of the corresponding 200 response (RFC 9110,
+            // section 8.6).
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         let stream = this
@@ -313,10 +319,12 @@ impl<H: Handler> Future for TrackedResponse<H> {
     }
 }
 
-/// Returns the response to a HEAD request: the headers of `response`, with the length of its body,
-/// but without the body. Over HTTP/1, hyper omits the body itself. Over HTTP/2, hyper sends it.
+/// Returns the response to a HEAD request: `response` without its body, but with the length of the
+/// body in `Content-Length`. Over HTTP/1, hyper omits the body itself. Over HTTP/2, hyper would
+/// send it.
 fn without_body<B: ResponseBody>(mut response: Response<B>) -> Response<B> {
-    // If the body is empty, the handler may have removed it, so its length is unknown.
+    // An empty body may be one that the handler already removed. Its real length is unknown, so add
+    // no header.
     let len = response.body().size_hint().exact().filter(|len| *len > 0);
     if let Some(len) = len {
         let headers = response.headers_mut();

@@ -19,7 +19,7 @@ tokio::task_local! {
     static PROGRESS: StreamProgress;
 }
 
-/// The executor of hyper's stream tasks. Dropping a task resets its stream.
+/// Spawns the tasks in which hyper serves HTTP/2 streams. Dropping a task resets its stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream
@@ -77,8 +77,7 @@ impl StreamProgress {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes once the stream makes no progress for the idle timeout although it has data to
-    /// send.
+    /// Waits until a response has begun and h2 has taken none of its chunks for the idle timeout.
     async fn stalled(self) {
         let (mut seen, mut looks) = (0, 0);
         while looks < LOOKS {

@@ -1,4 +1,5 @@
-//! A handler whose requests and responses are observed, as needed for TLS, rate limits or auditing.
+//! Wraps a handler with an observer of its requests and responses, as needed for TLS, rate limits
+//! or auditing.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

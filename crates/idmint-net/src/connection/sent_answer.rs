@@ -30,8 +30,8 @@ type Reserving = Pin<Box<dyn Future<Output = Option<MemoryReservation>> + Send>>
 pub(crate) struct SentAnswer<B> {
     body: B,
     request: RequestGuard,
-    /// The owner of the budget from which memory for long chunks is reserved. `reserved` is the
-    /// reservation for the next chunk.
+    /// The owner of the memory budget for long chunks, or `None` if all chunks are short.
+    /// `reserved` is the memory for the next chunk.
     owner: Option<BudgetOwner>,
     reserved: Option<MemoryReservation>,
     paying: Option<Reserving>,
@@ -39,8 +39,8 @@ pub(crate) struct SentAnswer<B> {
     stream: Option<Stream>,
 }
 
-/// The sending state of an HTTP/2 stream. Chunks are small while the caller reads slowly, so that
-/// even a slow stream makes measurable progress.
+/// The sending state of an HTTP/2 stream. Chunks are small while the caller reads slowly, so that a
+/// slow caller still takes whole chunks and its stream does not look stalled.
 struct Stream {
     progress: StreamProgress,
     /// The unsent rest of a body frame.
@@ -84,8 +84,8 @@ impl<B: ResponseBody> SentAnswer<B> {
         progress: StreamProgress,
         reservation: MemoryReservation,
     ) -> Self {
-        // The head of the response counts as its first chunk, so that a caller that does not even
-        // take the head is noticed.
+        // Count the head of the response as a chunk. Otherwise a caller that does not even take the
+        // head would not be noticed, because a stream can stall only after its first chunk.
         progress.record();
         let stream = Stream {
             progress,
@@ -192,7 +192,7 @@ impl<B: ResponseBody> Body for SentAnswer<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // hyper calls this once, before the first chunk, when `rest` is still empty.
+        // hyper calls `size_hint` once, before the first chunk. `rest` is still empty at that time.
         self.body.size_hint()
     }
 }
@@ -257,9 +257,9 @@ mod tests {
 
         let all = owner.reserve(usize::MAX).await.expect("all memory is free");
         assert!(next(&mut context).is_pending());
-        // This reservation of a request begins after the response has begun to wait for memory.
-        // When it is refused, the response has also waited for the maximum time. The next poll of
-        // the response must begin a new wait, and must not count a refusal.
+        // Both this request and the response wait for memory, and both waits time out. The request
+        // is refused, and the refusal is counted. The response must wait again without counting a
+        // refusal.
         assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
         assert!(next(&mut context).is_pending());
         assert_eq!(load.counts.of(Shed::Memory), 1, "only the request");

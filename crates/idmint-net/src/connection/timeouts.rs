@@ -13,8 +13,8 @@ use crate::stream::{Activity, Snapshot, State};
 /// the activity sets a new deadline.
 pub(super) struct Timeouts {
     limits: Limits,
-    /// The time that a connection must be idle before [`poll_expired`](Self::poll_expired) first
-    /// resolves. It is shorter than the idle timeout if the connection can release its buffers.
+    /// The idle time after which [`poll_expired`](Self::poll_expired) first resolves. It is shorter
+    /// than the idle timeout if the connection can release its buffers early.
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,
@@ -41,15 +41,15 @@ impl Timeouts {
     }
 
     /// Makes [`poll_expired`](Self::poll_expired) resolve early for an idle connection, so that the
-    /// connection can release its buffers: after `rest_after`, or as soon as it becomes idle if
-    /// memory is scarce.
+    /// connection can release its buffers. It resolves after `rest_after`, or at once if memory is
+    /// scarce.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }
 
-    /// Moves the deadline to the end of the idle timeout. Returns `true` if `poll_expired` resolved
-    /// early, and `false` if the idle timeout itself has expired. Call this when `poll_expired` has
-    /// resolved for an idle connection.
+    /// Returns `true` if [`poll_expired`](Self::poll_expired) resolved before the idle timeout of
+    /// an idle connection, and `false` if the idle timeout has expired. Moves the deadline to the
+    /// end of the idle timeout.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
@@ -90,8 +90,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // The state `Handling` has no timeout, but the timer still fires. It thereby
-                // notices a handler that was dropped on another thread.
+                // The state `Handling` has no timeout. The timer still fires, to check whether the
+                // handler was dropped on another thread.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

@@ -48,24 +48,25 @@ pub(crate) enum State {
 // reader that sees an old value reads again when its timer fires.
 #[derive(Debug)]
 pub(crate) struct Activity {
-    /// The owner of the budget from which the connection's memory is reserved. The budget also
-    /// covers the connection's requests, unless a proxy reports another caller.
+    /// The owner of the memory budget for the connection. Its requests use the same budget, except
+    /// for health probes and for requests that a trusted proxy forwards for another caller.
     pub(crate) owner: BudgetOwner,
     /// The number of requests whose responses are not complete.
     /// Written by: `RequestGuard` when made and dropped. Read by: `snapshot`, `record_bytes_read`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     requests_in_flight: AtomicUsize,
     /// The number of requests whose handler is still working.
-    /// Written by: `RequestGuard` when made, in `begin_answer`, and when dropped before that. Read
-    /// by: `snapshot`.
+    /// Written by: `RequestGuard` when made, and in `begin_answer`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_handling_until_the_head_of_the_answer_is_ready`.
     requests_handled: AtomicUsize,
-    /// `true` if bytes arrived since the last response was complete.
-    /// Written by: `record_bytes_read`, `RequestGuard`. Read by: `snapshot`.
+    /// `true` while a request head is being read. Bytes that arrive during an earlier request do
+    /// not count.
+    /// Written by: `record_bytes_read`, `begin_request`, `RequestGuard`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     has_begun_head: AtomicBool,
-    /// The number of steps of progress, which only grows. The bytes of a request head are not
-    /// progress, because they must not extend the deadline of the head.
+    /// A counter that grows with each step of progress, such as a chunk of a body or 1 KiB of
+    /// written bytes. The bytes of a request head are not progress, because they must not extend
+    /// the deadline of the head.
     /// Written by: `record_progress`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
@@ -144,8 +145,8 @@ impl Activity {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes of the next request head that have been read. Bytes that arrived
-    /// in the same read as the end of the previous head are not counted.
+    /// Returns the number of bytes of the next request head that have been read. Bytes that came in
+    /// one read together with the end of the previous head are not counted.
     pub(crate) fn head_len(&self) -> usize {
         self.head_len.load(Ordering::Relaxed)
     }
@@ -272,9 +273,9 @@ pub(crate) struct RequestBody<B> {
 
 impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
-        // In HTTP/1, the unread rest of the body still precedes the next request. In HTTP/2, the
-        // rest is discarded with its stream. Clear the flag then, because the connection must not
-        // time out while its other streams wait for their handlers.
+        // In HTTP/2, the unread rest of a body is discarded with its stream. If the flag stayed
+        // set, the connection could time out while its other streams wait for their handlers. In
+        // HTTP/1, the rest still precedes the next request.
         if !self.is_http1 {
             self.activity
                 .has_unread_body

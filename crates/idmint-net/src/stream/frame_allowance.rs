@@ -13,18 +13,19 @@ use std::sync::Arc;
 
 use idmint_service::{Shed, ShedCounts};
 
-/// The allowance of a new connection: the number of frames without a request that its caller may
+/// The number of frames without a request, such as PING, that the caller of a new connection may
 /// send. It is also the maximum of the allowance.
 const FULL: usize = 1_000;
 
-/// The number of frames that each request adds to the allowance. For one request, a caller may send
-/// window updates for the stream and for each frame of the response, and a cancellation.
+/// The number of frames that each request adds to the allowance. A caller may need them for window
+/// updates, for the stream and for each frame of the response, and for a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// The number of bytes sent to the caller that allow the caller one more frame without a request.
+/// A caller may send one more frame without a request, such as a window update, for every 1024
+/// bytes that were sent to the caller.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// The number of received DATA bytes that allow the caller one more frame without a request, even
+/// A caller may send one more frame without a request for every 64 bytes of its DATA frames, even
 /// if their stream was reset.
 const DATA_FOR_ONE: usize = 64;
 
@@ -42,7 +43,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// The allowance of one HTTP/2 connection: the number of frames without a request that the caller
+/// The number of frames without a request, such as PING, that the caller of one HTTP/2 connection
 /// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,

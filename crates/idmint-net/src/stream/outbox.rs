@@ -29,7 +29,7 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// responses. It holds the bytes buffered here, short responses in hyper, and the requests that
 /// follow them.
 const UNREAD_LEN: usize = 32 * 1024;
-/// The length, in bytes, above which the memory for a write is already reserved as part of its
+/// If a write is longer than this, in bytes, its memory was already reserved together with its
 /// response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
@@ -144,7 +144,8 @@ impl<S: Socket> Contents<S> {
         }
         self.sent = 0;
         self.buffered.clear();
-        // The capacity is reduced, because thousands of connections may be idle from now on.
+        // Release most of the memory, because this connection and thousands of others may be idle
+        // from now on.
         self.buffered.shrink_to(SHORT_LEN_MAX);
         (self.reservation, self.unread) = (None, None);
         Poll::Ready(Ok(()))

@@ -1,4 +1,4 @@
-//! The byte stream of a connection. The stream records its bytes in the connection's activity, and
+//! The byte stream of a connection. The stream records its bytes for the connection's timeouts, and
 //! closes in such a way that the caller can still read the last response.
 
 use std::io;

@@ -37,9 +37,9 @@ pub struct Anchor {
     /// The time of closest approach in the first report. The id of the conjunction is made from
     /// this time and the two objects.
     pub tca: Tca,
-    /// The rank of this anchor among the anchors of the same two objects. It is greater than the
-    /// rank of every older anchor within two seconds. If a report is within one second of two
-    /// anchors, the report joins the anchor with the lower rank.
+    /// A number that is greater than the rank of every older anchor of the same objects within two
+    /// seconds. A report within one second of two anchors joins the older one, which has the lower
+    /// rank.
     pub rank: u32,
 }
 
@@ -90,9 +90,8 @@ impl Pair {
 const NEAR_MICROS: i64 = 60_000_000;
 
 impl Tca {
-    /// Returns the range from one minute before to one minute after this time, which is the time of
-    /// an anchor. Other anchors of the same objects in this range may belong to the same
-    /// conjunction.
+    /// Returns the range from one minute before to one minute after this time, which is an anchor's
+    /// time. Other anchors of the same objects in this range may belong to the same conjunction.
     pub fn vicinity(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(NEAR_MICROS))..=Tca(self.0.saturating_add(NEAR_MICROS))
     }

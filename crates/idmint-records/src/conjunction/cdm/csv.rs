@@ -88,9 +88,9 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
-/// Returns the separator of the cells in a CSV text. It is the first of the [`SEPARATORS`] with
-/// which the first line has a cell with the name of an object's column, such as `SAT_1_ID`. If no
-/// separator fits, it is the comma.
+/// Returns the separator of the cells in a CSV text. The first line is split by each of the
+/// [`SEPARATORS`] until one of its cells names an object's column, such as `SAT_1_ID`. If no
+/// separator yields such a cell, returns the comma.
 fn separator_of(text: &str) -> u8 {
     let names_object = |separator: &u8| {
         let heading = rows(text, *separator).next();

@@ -172,9 +172,9 @@ impl<B: AsRef<[u8]>> Document<B> {
         })
     }
 
-    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error with
-    /// the line and the keyword that caused the refusal. Ids in the error message are written in
-    /// `encoding`.
+    /// Converts the refusal of a report to an error with the line and the keyword that caused it.
+    /// The report must be one of the [sent_reports](Document::sent_reports). Ids in the error
+    /// message are written in `encoding`.
     pub fn explain(
         &self,
         GroupRefusal { index, error }: &GroupRefusal,

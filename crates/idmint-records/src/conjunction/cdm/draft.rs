@@ -1,5 +1,5 @@
-//! Reads the values of one Conjunction Data Message into a draft, and completes the draft to a
-//! message. The readers of all forms (KVN, XML, JSON and CSV) share this code.
+//! Collects the values of one Conjunction Data Message in a draft, and makes a message from the
+//! draft. The readers of all forms (KVN, XML, JSON and CSV) share this code.
 
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
@@ -158,8 +158,8 @@ impl Message {
 }
 
 impl ExistingId {
-    /// Parses the existing id in the encoding of `format` with the index `encoding`. If that fails,
-    /// tries the other encodings of the format in order.
+    /// Parses the text of the id. The encoding of `format` with the index `encoding` is tried
+    /// first, and then the other encodings in order.
     pub fn read(&self, format: &Format, encoding: usize) -> Option<u128> {
         read_noted(&self.text, format, encoding)
     }
@@ -367,7 +367,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Records an object's catalogue number from a separate CSV column or JSON member, such as
-    /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue.
+    /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue,
+    /// because these already look up the object's number.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
     }

@@ -59,11 +59,11 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The names of the values with each object's catalogue in space-track.org's class `cdm`. Rows of
-/// other kinds may have these values as well.
+/// The names under which space-track.org's class `cdm` gives the catalogue of each object. Rows of
+/// other kinds may have these names as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
-/// The names of the values with each object's catalogue number. They belong to the same kinds of
-/// rows as [`CATALOGS`].
+/// The names under which a row gives the catalogue number of each object. They are used in the same
+/// kinds of rows as [`CATALOGS`].
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.
