@@ -81,9 +81,9 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The anchor (first report) of the conjunction to which the attached id of a report belongs. All
-/// times within one tick (time unit) of the format give the same id, so only a range of possible
-/// anchor times is known.
+/// The possible anchors (first reports) of the conjunction to which the attached id of a report
+/// belongs. All times within one tick (time unit) of the format give the same id, so the exact time
+/// of the anchor is unknown.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
@@ -209,10 +209,11 @@ impl GroupRequest {
         })
     }
 
-    /// Checks that a single report can be assigned to a conjunction.
+    /// Checks a single report in the same way as [`GroupRequest::new`].
     ///
     /// # Errors
-    /// Returns [`GroupError`] if a request with this report would be refused.
+    /// Returns [`GroupError`] if no id can be made for the report, or if its attached id belongs to
+    /// other objects.
     pub fn check(minter: &GroupedMinter, sent_report: &SentReport) -> Result<(), GroupError> {
         Keyed::new(minter, sent_report).map(|_| ())
     }
@@ -244,9 +245,9 @@ impl GroupRequest {
         self.reports.iter().map(|report| (report.pair, report.tca))
     }
 
-    /// Returns each pair of objects and each time for which stored anchors must be looked up. Every
-    /// report has one item, with its own time. A report with an attached id has a second item, with
-    /// the nearest time that gives this id.
+    /// Returns the pairs of objects and the times for which stored anchors (first reports) must be
+    /// looked up. Every report has one item, with its own time. A report with an attached id has a
+    /// second item, with the nearest time that gives this id.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports
             .iter()
@@ -319,23 +320,23 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Before this plan is written, another node may store the conjunction to which
-                    // the report's attached id belongs. The report would then have to join that
-                    // conjunction. So also require that the reachable times of that id have no
-                    // anchor.
+                    // Before this plan is written, another node may store the conjunction of the
+                    // report's attached id, which the report would then have to join. So also
+                    // require that no anchor is stored at a time that gives this id and is near
+                    // enough to join.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // Every time in the tick (time unit) of the attached id gives this id. Require
-                    // only that the times within two seconds have no anchor, because stored anchors
-                    // were looked up only there.
+                    // Every time in the tick (time unit) of the attached id gives this id. The plan
+                    // requires that none of these times has an anchor, but only within two seconds,
+                    // because stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within one second. So the plan requires only without `keep` that no other
-                    // anchor is there.
+                    // is within one second. Without `keep`, the plan requires that no such anchor
+                    // exists.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

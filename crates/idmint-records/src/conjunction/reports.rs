@@ -1,5 +1,5 @@
 //! The reports of one text, such as JSON or Conjunction Data Messages. They can be returned with
-//! their ids, or refused with errors that fit the form of the text.
+//! their ids, or refused with errors that use the names in the text, such as `SAT_1_ID`.
 
 use std::collections::BTreeMap;
 
@@ -412,9 +412,9 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error for its
-    /// sender. The error names values as in the form of the report. Ids in the error message are
-    /// written in `encoding`.
+    /// Converts the refusal of a report to an error for its sender. The report must be one of the
+    /// [sent_reports](Reports::sent_reports). The error uses the names in the sent text, such as
+    /// `SAT_1_ID`. Ids in the error message are written in `encoding`.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }

@@ -97,8 +97,9 @@ fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     }
 }
 
-/// Returns `true` if the object, or the first object of the list, has a member name as in the JSON
-/// of space-track.org or in nested JSON. `HasTheirNames` says which names these are.
+/// Returns `true` if the JSON looks like that of space-track.org, or like nested JSON. Only the
+/// names of one object are examined: of the first one if the JSON is a list. `HasTheirNames` says
+/// which names count.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;
@@ -247,7 +248,8 @@ impl<'a> Rows<'a> {
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
             // CONJUNCTION_ID is optional. Ignore a value that is neither a string nor a whole
             // number, so that an unusual id of another originator does not refuse the message.
-            // The value of `Part::Number` was read before all other values.
+            // Ignore a catalogue number (`Part::Number`) here, because it was read before all other
+            // values.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(
@@ -354,8 +356,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 /// `true` if the object has a member name in upper case, a list of rows, or nested members. All
-/// names in the rows of space-track.org are in upper case. The only such name of idmint is
-/// `CONJUNCTION_EVENT_ID`, which does not count.
+/// names in the rows of space-track.org are in upper case. `CONJUNCTION_EVENT_ID` does not count,
+/// because idmint's own JSON may have this member as well.
 struct HasTheirNames(bool);
 
 impl<'de> Deserialize<'de> for HasTheirNames {
@@ -382,8 +384,6 @@ impl<'de> Visitor<'de> for NamesVisitor {
                 || member.name == ROWS && member.value.starts_with('[');
             let name = member.name;
             let is_capital = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
-            // Ignore `CONJUNCTION_EVENT_ID`, because idmint's own JSON reports may also have this
-            // member.
             found |= name != EVENT_ID_KEY
                 && name.starts_with(|first: char| first.is_ascii_uppercase())
                 && name.bytes().all(is_capital);

@@ -41,8 +41,8 @@ impl Origin {
         matches!(self.charset, Some(Charset::Utf16Le | Charset::Utf16Be))
     }
 
-    /// Returns the length in bytes of `part` in the original document. `part` is a part of the
-    /// converted text.
+    /// Returns the number of bytes that `part`, a part of the converted text, had in the original
+    /// document.
     pub(super) fn len_of(self, part: &str) -> usize {
         match self.charset {
             None => part.len(),

@@ -17,7 +17,7 @@ pub struct RequestMark {
 }
 
 /// The hash of an idempotency key: the first 128 bits of a SHA-256. The hash also covers the ledger
-/// or the series of numbers for which the key is used.
+/// or the series of numbers, so a key can be used again for another ledger or series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u128);
 
