@@ -22,7 +22,7 @@ impl Scanner<'_> {
     ///
     /// # Errors
     /// Returns [`Rejection::NumberNotInteroperable`] if the number is outside the range of doubles,
-    /// or if it is an integer that the conversion to a double would change.
+    /// or if it is an integer that would be printed with other digits.
     pub(in crate::ledger) fn number(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
         let token = self.token()?;
         if token.is_canonical() {
@@ -40,8 +40,8 @@ impl Scanner<'_> {
         }
         let mut buffer = ryu_js::Buffer::new();
         let printed = buffer.format_finite(value);
-        // An integer up to 2^53 - 1 is printed as it was written, except for `-0`, which is printed
-        // as `0`. So an integer that is printed differently is above that limit.
+        // Refuse an integer that would be printed differently from how it was written. This happens
+        // only beyond 2^53 - 1. The exception is `-0`, which is printed as `0`, and is accepted.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
             let written = clip(token.whole);

@@ -1,5 +1,6 @@
-//! The two forms of Evently's events: with `entities`, and the earlier one with `entity` and `key`.
-//! The form determines the members of an event, and the order in which the checksum covers them.
+//! The two forms of events in the format of the service Evently: with `entities`, and the earlier
+//! one with `entity` and `key`. The form determines the members of an event, and the order in which
+//! the checksum covers them.
 
 use crate::ledger::event_error::EventError;
 use idmint_core::id::Rejection;

@@ -42,8 +42,8 @@ impl EventId {
         EventId::read(read_hex(text, 32)?)
     }
 
-    /// Converts a number to an id. Returns `None` if the sign bit of the time is set or the version
-    /// is not 00.
+    /// Converts a number to an id. Returns `None` if the time is 2^63 microseconds or more, or if
+    /// the two lowest bits (the version) are not 00.
     pub fn from_value(value: u128) -> Option<EventId> {
         EventId::read(value).ok()
     }

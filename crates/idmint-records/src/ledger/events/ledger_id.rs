@@ -36,7 +36,8 @@ impl LedgerId {
         LedgerId::from_bits(bits).ok_or(Rejection::BadVersion)
     }
 
-    /// Returns the ledger with these 32 bits, or `None` if the version is not 00.
+    /// Returns the ledger whose id has these 32 bits, or `None` if the two lowest bits (the
+    /// version) are not 00.
     pub const fn from_bits(bits: u32) -> Option<LedgerId> {
         if bits & LedgerId::VERSION == 0 {
             Some(LedgerId(bits))

@@ -29,7 +29,8 @@ pub struct FormerTemplate {
     pub template: NumberTemplate,
     /// The method for check characters, or `None` for texts without them.
     pub check: Option<NumberCheck>,
-    /// The years that the part `year` of a name could have, or `None` for all years.
+    /// The years that a series name could have in its part `year`, such as 2000 to 2099, or `None`
+    /// for all years.
     pub years: Option<Years>,
     /// The first and the last number that a series could give.
     pub bounds: NumberBounds,
@@ -81,9 +82,9 @@ impl FormerTemplate {
         self.form()?.of(series.as_str())
     }
 
-    /// Returns all texts that the template can write for series of its pattern. Returns `None` if
-    /// the template has a part that the pattern does not have, or needs a range of years that is
-    /// not set.
+    /// Returns the form of all texts that the template can write for series of its pattern. Returns
+    /// `None` if the template has a part that the pattern does not have, or needs a range of years
+    /// that is not set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

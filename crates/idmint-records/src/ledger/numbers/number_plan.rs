@@ -60,8 +60,8 @@ pub struct NumberRequest {
     /// The wrong first number of the series, if this request corrects it. The request then begins
     /// the series again, so the wrong number must be the only number of the series.
     pub instead_of: Option<u64>,
-    /// The reason why the series gives no new numbers, or `None` if it may give some. An
-    /// idempotency key that already got numbers gets the same numbers again.
+    /// The reason why the series gives no new numbers, or `None` if it may give some. A repeated
+    /// request still gets the numbers that it already got.
     pub refused: Option<SeriesRefusal>,
     /// The form in which the numbers are written, or `None` for numbers without text, such as the
     /// numbers of a series that reserves blocks of numbers.
@@ -124,8 +124,8 @@ impl NumberRequest {
         }
     }
 
-    /// Checks that the idempotency key got the numbers `given` for this same request, and returns
-    /// these numbers again.
+    /// Returns `given`, the numbers that the idempotency key got earlier, if they were given for
+    /// this same request.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::KeyConflict`] if the key was used for another request.
@@ -477,8 +477,9 @@ impl NumberPlan {
                 wrong,
             });
         };
-        // Record the new number later than the wrong one. After a restore, the journals of the
-        // nodes may contain both numbers. The later number is then the right one.
+        // Record the new number later than the wrong one. After a restore, the journals (each
+        // node's log of its commits) may contain both numbers. The later number is then the right
+        // one.
         let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
         Ok(NumberPlan {
             before: Some(head),

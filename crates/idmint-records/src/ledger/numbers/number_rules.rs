@@ -74,10 +74,12 @@ pub struct NumberRule {
     pub check: Option<NumberCheck>,
     /// The first and the last number that a series can give.
     pub bounds: NumberBounds,
-    /// The years that the part `year` of a name can have, or `None` for all years.
+    /// The years that a series name can have in its part `year`, such as 2000 to 2099, or `None`
+    /// for all years.
     pub years: Option<Years>,
-    /// The periods in which series give numbers, or `None` for all periods. The period is the part
-    /// `year` of a name, or else the part `period`, or else the text that the star matches.
+    /// The periods for which series give numbers, such as `2026`, or `None` for all periods. The
+    /// period of a series is the part `year` of its name, or else the part `period`, or else the
+    /// text that the star of the pattern matches.
     pub periods: Option<Vec<String>>,
 }
 
@@ -145,7 +147,8 @@ pub struct FormerConflict {
 
 impl FormerConflict {
     /// Compares the texts of an earlier template with the texts of `rule`. Returns `None` if no
-    /// text stands for two numbers.
+    /// text stands for two numbers. If there are too many texts to compare all of them, returns a
+    /// conflict without a text.
     fn between(
         earlier: &TextSet<'_>,
         own: &TextSet<'_>,
@@ -481,7 +484,8 @@ impl NumberRules {
             let rule = &forms.rule;
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
-                // The rule applies to several series, and a new series begins at the start.
+                // The rule applies to several series. One that has begun continues with its next
+                // number, and a new one begins at the start. So compare from the lower of both on.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };
