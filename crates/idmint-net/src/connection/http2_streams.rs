@@ -25,7 +25,7 @@ pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream
     /// that exceeds it is reset.
     pub(super) idle_timeout: Duration,
-    /// The peer's share of the processor time. The task of each stream runs within this share.
+    /// Schedules the tasks of the streams within the peer's share of the processor time.
     pub(super) turns: PeerShare,
 }
 

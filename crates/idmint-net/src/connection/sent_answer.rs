@@ -58,9 +58,9 @@ pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
 }
 
 impl<B: ResponseBody> SentAnswer<B> {
-    /// Returns a body to send. `reserved` is the reservation for its first chunk, with the owner of
-    /// the budget for later chunks. If `reserved` is `None`, no memory is reserved for any chunk,
-    /// so all chunks must be short.
+    /// Wraps a response body for sending. `reserved` is the memory for the first chunk, with the
+    /// owner of the budget for later chunks. If `reserved` is `None`, no memory is reserved for any
+    /// chunk, so all chunks must be short.
     pub(super) fn new(
         body: B,
         request: RequestGuard,
@@ -77,8 +77,9 @@ impl<B: ResponseBody> SentAnswer<B> {
         }
     }
 
-    /// Adapts this body to an HTTP/2 stream: splits it into small chunks, and records each chunk
-    /// that h2 takes in `progress`. `reservation` is held until the response is sent.
+    /// Adapts this body to an HTTP/2 stream. The body is split into small chunks, and `progress`
+    /// counts the chunks that the library h2 takes. `reservation` is held until the response is
+    /// sent.
     pub(super) fn on_stream(
         self,
         progress: StreamProgress,

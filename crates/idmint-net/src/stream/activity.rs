@@ -188,7 +188,6 @@ impl Activity {
         }
     }
 
-    /// Records a step of progress, which shows that the connection is in use.
     pub(crate) fn record_progress(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }

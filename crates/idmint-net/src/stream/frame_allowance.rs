@@ -47,11 +47,11 @@ const CONTINUATION: u8 = 9;
 /// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// The number of sent bytes, below [`BYTES_FOR_ONE`], that have not yet added a frame to the
-    /// allowance.
+    /// The number of sent bytes that are not yet enough for one more frame of the allowance. Below
+    /// [`BYTES_FOR_ONE`].
     sent: usize,
-    /// The number of received DATA bytes, below [`DATA_FOR_ONE`], that have not yet added a frame
-    /// to the allowance.
+    /// The number of received DATA bytes that are not yet enough for one more frame of the
+    /// allowance. Below [`DATA_FOR_ONE`].
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,

@@ -313,8 +313,8 @@ impl<C: Future, S: Socket> Future for FlushWhenPending<C, S> {
         let this = self.project();
         let polled = this.connection.poll(context);
         if polled.is_pending() {
-            // The connection now waits for its next read. If the socket has failed or the
-            // connection was given up, that read returns the error.
+            // Ignore an error here. If the socket has failed or the connection was given up, the
+            // next read of the connection returns the error.
             let _ = this.outbox.poll_send_all(context);
         }
         polled

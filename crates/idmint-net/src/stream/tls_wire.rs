@@ -85,7 +85,7 @@ impl AsyncWrite for TlsWire {
     }
 }
 
-/// The lowest stream of a connection: a plain socket, or TLS over a socket.
+/// The stream that carries the bytes of HTTP: a plain socket, or TLS over a socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// `true` if the stream buffers written bytes until it is flushed, as TLS does. It is a
     /// constant, so that a plain socket needs no check at run time.

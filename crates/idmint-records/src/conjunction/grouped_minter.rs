@@ -157,8 +157,9 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of anchor times that give `id` to a conjunction of the two objects of
-    /// `report`. Returns `None` if the id belongs to other objects or is never minted.
+    /// Returns the range of anchor times (times in a first report) that give `id` to a conjunction
+    /// of the two objects of `report`. Returns `None` if the id belongs to other objects or is
+    /// never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -180,8 +181,9 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects that an id contains, and the range of anchor times that give this id
-    /// to a conjunction of these objects. Returns `None` if the id is never minted.
+    /// Returns the two objects that an id contains, and the range of anchor times (times in a first
+    /// report) that give this id to a conjunction of these objects. Returns `None` if the id is
+    /// never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts

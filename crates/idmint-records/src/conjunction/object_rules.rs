@@ -72,9 +72,9 @@ impl ObjectRules {
         }
     }
 
-    /// Creates rules that accept every designator of every catalogue, for callers that need only
-    /// the lines of the messages. The numbers for unknown designators are hashes, which only keep
-    /// different objects apart.
+    /// Creates rules that accept every designator of every catalogue, for a client that does not
+    /// know which ones the service accepts. The number of an unknown designator is a hash, which
+    /// only keeps different objects apart.
     pub fn accepting_all() -> ObjectRules {
         ObjectRules {
             accepts_all: true,

@@ -109,8 +109,8 @@ pub struct SortedReports {
     pub refused: Vec<(usize, ReportsError)>,
 }
 
-/// A plain report as it was written. The time, and the id that the sender attached, are not parsed
-/// yet.
+/// A report outside of a Conjunction Data Message, as it was written. The time, and the id that the
+/// sender attached, are not parsed yet.
 #[derive(Debug, Clone, Copy)]
 pub struct WrittenReport<'a> {
     /// The time of closest approach.

@@ -98,8 +98,9 @@ impl ChainChecker {
         Ok(id)
     }
 
-    /// Returns the steps in which the checksum is computed if `line` is the next event. The id in
-    /// the event is ignored. The result is empty if the event is malformed or has no time.
+    /// Computes the checksum of `line` as the next event of the chain, and returns the steps of the
+    /// computation. The id in the event is ignored. The result is empty if the event is malformed
+    /// or has no time.
     pub fn explain(&mut self, line: &[u8]) -> Vec<ChecksumStep> {
         if self.parts.read(line, &EventForm::ALL).is_err() {
             return Vec::new();
@@ -131,7 +132,7 @@ impl ChainChecker {
         self.ledger
     }
 
-    /// Returns the message of the event that was read last, which is the input of its checksum.
+    /// Returns the message (the input of the checksum) of the event that was read last.
     fn message(&self, time: EventTime) -> Message {
         Message::of(self.parts.form(), self.parts.content(), time)
     }

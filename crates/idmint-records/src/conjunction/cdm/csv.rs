@@ -117,7 +117,7 @@ fn new_cell(cells: &[Cell<'_>], separator: u8, begin: usize) -> Insertion {
 /// The columns of a document.
 struct Columns {
     kind: &'static FlatNames,
-    /// For each column, the part of a message that the column contains, or `None` if the column is
+    /// The meaning of each column, such as the time of closest approach, or `None` if the column is
     /// ignored.
     parts: Vec<Option<Part>>,
 }

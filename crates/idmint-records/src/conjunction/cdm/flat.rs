@@ -16,8 +16,8 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 pub(super) struct FlatNames {
     pub(super) names: Names,
     conjunction_id: &'static str,
-    /// The names of the catalogue numbers that a row has in addition to the designators, such as
-    /// `SAT1_COMMENT_NORAD_ID`.
+    /// The names under which a row gives the catalogue numbers of the two objects in addition to
+    /// their designators. One such name is `SAT1_COMMENT_NORAD_ID`.
     numbers: [&'static str; 2],
 }
 

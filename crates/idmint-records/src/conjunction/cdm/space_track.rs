@@ -41,7 +41,8 @@ const ROWS: &str = "data";
 /// The member with the time in nested JSON.
 const RELATIVE_METADATA: &str = "relative_metadata";
 
-/// The paths, in lower case, of the objects whose members are read from a message in nested JSON.
+/// The objects of nested JSON (as the Python package brahe writes it) whose members are read. Each
+/// object is given by its path, in lower case.
 const CONTAINERS: [&str; 5] = [
     RELATIVE_METADATA,
     "object1",

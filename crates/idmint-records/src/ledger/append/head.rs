@@ -17,8 +17,7 @@ pub struct Head {
     pub is_importing: bool,
 }
 
-/// One event of a chain, its position, and the id of the previous event. For the first event, the
-/// previous id is [`EventId::before_genesis`].
+/// One event of a chain, with its position and the id of the previous event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// The id of the event.

@@ -100,7 +100,7 @@ pub enum LedgerRequest {
         /// The mark that identifies the request if it is sent again, or `None` if the event has a
         /// timestamp instead.
         mark: Option<RequestMark>,
-        /// Says which part of an import this event is. `None` if the event is not imported.
+        /// The part of an import that this event is, or `None` if the event is not imported.
         import: Option<ImportPart>,
     },
     /// A request to append events to a ledger.
@@ -114,7 +114,7 @@ pub enum LedgerRequest {
         expected_previous: Option<EventId>,
         /// The mark that identifies the request if it is sent again.
         mark: RequestMark,
-        /// Says which part of an import these events are. `None` if the events are not imported.
+        /// The part of an import that these events are, or `None` if the events are not imported.
         import: Option<ImportPart>,
     },
 }

@@ -1,5 +1,5 @@
-//! Finds the end of a run of bytes that need no special treatment. Eight bytes are compared at a
-//! time.
+//! Counts the bytes before the next special byte, such as a quote or a line feed. Eight bytes are
+//! compared at a time.
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;

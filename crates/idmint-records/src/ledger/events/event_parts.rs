@@ -80,12 +80,10 @@ impl EventParts {
         })
     }
 
-    /// Returns the time at which the event was recorded, or `None` if the event has no `timestamp`.
     pub(in crate::ledger) fn timestamp(&self) -> Option<EventTime> {
         self.timestamp
     }
 
-    /// Returns the id in the event, or `None` if the event has no `eventId`.
     pub(in crate::ledger) fn id(&self) -> Option<EventId> {
         self.id
     }

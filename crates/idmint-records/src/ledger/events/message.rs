@@ -75,7 +75,6 @@ pub(in crate::ledger) struct Message {
 }
 
 impl Message {
-    /// Creates the message of an event with this form, content and time.
     pub(in crate::ledger) fn of<'a>(
         form: EventForm,
         content: impl IntoIterator<Item = &'a [u8]>,
