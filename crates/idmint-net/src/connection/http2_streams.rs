@@ -77,7 +77,8 @@ impl StreamProgress {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until a response has begun and h2 has taken none of its chunks for the idle timeout.
+    /// Waits until the response has begun, and the library h2 has then taken no further chunk of it
+    /// for the idle timeout.
     async fn stalled(self) {
         let (mut seen, mut looks) = (0, 0);
         while looks < LOOKS {

@@ -47,9 +47,9 @@ impl Timeouts {
         Self { rest_after, ..self }
     }
 
-    /// Returns `true` if [`poll_expired`](Self::poll_expired) resolved before the idle timeout of
-    /// an idle connection, and `false` if the idle timeout has expired. Moves the deadline to the
-    /// end of the idle timeout.
+    /// Returns `true` if [`poll_expired`](Self::poll_expired) resolved before the idle timeout, and
+    /// `false` if the idle timeout has expired. Moves the deadline to the end of the idle timeout.
+    /// Call this when `poll_expired` has resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;

@@ -21,12 +21,12 @@ const FULL: usize = 1_000;
 /// updates, for the stream and for each frame of the response, and for a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// A caller may send one more frame without a request, such as a window update, for every 1024
-/// bytes that were sent to the caller.
+/// After this many bytes were sent to a caller, the caller may send one more frame without a
+/// request, such as a window update.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// A caller may send one more frame without a request for every 64 bytes of its DATA frames, even
-/// if their stream was reset.
+/// After this many DATA bytes were received from a caller, the caller may send one more frame
+/// without a request, even if the stream of these bytes was reset.
 const DATA_FOR_ONE: usize = 64;
 
 /// The flag of a padded DATA frame.

@@ -368,7 +368,7 @@ impl<'a> Draft<'a> {
 
     /// Records an object's catalogue number from a separate CSV column or JSON member, such as
     /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue,
-    /// because these already look up the object's number.
+    /// because recording these already looks up the object's number.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
     }
