@@ -85,7 +85,7 @@ enum Standing {
     #[default]
     NotWaiting,
     Waiting(Waker),
-    /// The task has been granted a turn that it has not used yet.
+    /// The task was granted a turn (permission to be polled once) that it has not used yet.
     Granted,
 }
 
@@ -151,8 +151,8 @@ impl Peer {
         }
     }
 
-    /// `true` if a task may run in this round. Uses up one of the peer's turns, unless the peer
-    /// needs no turns because it is the only peer or has at most `TURNS` tasks.
+    /// `true` if a task may run in this round. The task uses up one of the peer's turns. A peer
+    /// needs no turns if it is the only peer or has at most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1

@@ -12,8 +12,9 @@ use std::ops::RangeInclusive;
 use super::report::Report;
 use idmint_core::time::UnixTime;
 
-/// A report joins a conjunction if its time of closest approach is at most this many microseconds
-/// before or after the conjunction's anchor (the time in its first report).
+/// The distance, in microseconds, up to which a report joins a conjunction. It is measured between
+/// the time of closest approach in the report and the one in the conjunction's first report (its
+/// anchor).
 const REACH_MICROS: i64 = 1_000_000;
 
 /// The two space objects of a report. They are in the order of the report, or with the smaller
@@ -115,8 +116,8 @@ impl Tca {
             .expect("an instant before the year 290 000"))
     }
 
-    /// Returns the time from an anchor to this time, in microseconds. The result is negative if
-    /// this time is before the anchor.
+    /// Returns the time from `anchor`, the time in a first report, to this time, in microseconds.
+    /// The result is negative if this time is earlier.
     pub fn since(self, anchor: Tca) -> i64 {
         self.0 - anchor.0
     }
@@ -128,7 +129,7 @@ impl Tca {
     }
 
     /// Returns the range from one second before to one second after this time. A report at this
-    /// time can join an anchor in this range.
+    /// time can join a conjunction whose anchor (first report) is in this range.
     pub fn reach(self) -> RangeInclusive<Tca> {
         self.within(REACH_MICROS.unsigned_abs())
     }
@@ -140,8 +141,8 @@ impl Tca {
 
     /// Returns the times from two seconds before to two seconds after this time.
     ///
-    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range, because two anchors
-    /// that are up to two seconds apart can both be within one second of the same report.
+    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. Two anchors that are
+    /// up to two seconds apart can both be within one second of the same report.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }

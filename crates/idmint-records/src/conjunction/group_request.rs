@@ -87,8 +87,8 @@ struct Keyed {
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
-    /// The first time of closest approach that gives this id. The field `last` is the last such
-    /// time.
+    /// The first time of closest approach for which a report gets this id. The field `last` is the
+    /// last such time.
     first: Tca,
     last: Tca,
     /// The time in the range from `first` to `last` that is nearest to the time of the report.
@@ -129,9 +129,9 @@ impl Keyed {
         })
     }
 
-    /// Returns the range of times that give the attached id of this report and are at most `reach`
-    /// before or after the time of the report. Returns `None` if no such time exists, or if the
-    /// report has no attached id.
+    /// Returns the times that give the attached id of this report, up to `reach` before or after
+    /// the time of the report. Returns `None` if no such time exists, or if the report has no
+    /// attached id.
     fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
         let noted = self.noted?;
         let micros = u64::try_from(reach.as_micros()).unwrap_or(u64::MAX);

@@ -168,8 +168,8 @@ impl GroupedMinter {
             self.format.time_of(ticks.checked_add(1)?)?,
         );
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
-        // Anchors are in whole microseconds. `first` is the first microsecond of the id's tick
-        // (time unit), and `last` is the microsecond before the first microsecond of the next tick.
+        // `first` is the first whole microsecond in the id's tick (time unit), and `last` is the
+        // last one.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
         let last = micros(
             ends.nanos()
@@ -253,7 +253,7 @@ impl GroupedMinter {
         Ok(ticks)
     }
 
-    /// Returns the number that the object with this role adds to the id.
+    /// Returns the number that the primary or the secondary object of a report adds to the id.
     fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
         let object = report.object(role);
         if u128::from(object) > field.max {

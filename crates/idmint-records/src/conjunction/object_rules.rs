@@ -1,5 +1,5 @@
-//! Rules that convert the designator of a space object, and the name of the catalogue that lists
-//! it, to a catalogue number.
+//! Rules that convert the designator of a space object (its name in a catalogue), together with the
+//! name of the catalogue, to a catalogue number.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -13,8 +13,8 @@ pub struct Seen {
 }
 
 /// The number of reports of a conjunction, with the first and the last report. The number is
-/// approximate. A crash can lose the counts of the last seconds, and reports are not counted while
-/// too many other conjunctions have counts in memory.
+/// approximate, because a crash can lose the counts of the last seconds. Reports are also not
+/// counted while too many other conjunctions have counts in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportCount {
     /// The number of reports that have joined the conjunction, or 0 if the conjunction was stored

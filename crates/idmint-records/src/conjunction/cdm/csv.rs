@@ -102,8 +102,8 @@ fn separator_of(text: &str) -> u8 {
 }
 
 /// Creates the insertion of a new cell at the end of a line. The new cell has quotes if another
-/// cell of the line has them, because a program that reads the CSV may parse a cell without quotes
-/// as a number.
+/// cell of the line has them. Without quotes, a program that reads the CSV may parse the cell as a
+/// number.
 fn new_cell(cells: &[Cell<'_>], separator: u8, begin: usize) -> Insertion {
     let end = cells.last().map_or(0, |cell| cell.range.end);
     Insertion::Cell {

@@ -12,8 +12,8 @@ pub enum CdmForm {
     Kvn,
     /// XML, with the same values as KVN. It is defined in CCSDS 508.0-B-1, section 4.
     Xml,
-    /// JSON as space-track.org sends it, with the member names of its class `cdm` or `cdm_public`,
-    /// and other JSON with the keywords of CCSDS 508.0.
+    /// JSON with the member names of space-track.org's class `cdm` or `cdm_public`, or with the
+    /// keywords of CCSDS 508.0.
     SpaceTrack,
     /// CSV with the names of space-track.org or SOCRATES in its first line.
     Csv,

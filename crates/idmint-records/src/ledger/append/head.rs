@@ -30,8 +30,8 @@ pub struct Link {
 
 impl Link {
     /// Returns the links of a chain for consecutive events with the ids `ids`. `first_place` is the
-    /// position of the first of these events in its ledger, and `previous` is the id of the event
-    /// before that one.
+    /// position in the ledger of the first of these events. `previous` is the id of the event
+    /// before them.
     pub fn chain(
         previous: EventId,
         first_place: u64,

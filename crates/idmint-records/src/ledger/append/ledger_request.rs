@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 
 use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
-/// A mark that identifies a request to a ledger or to a series of numbers, so that a repeated
-/// request takes effect only once.
+/// The hashes of a request's idempotency key and content. They identify a request to a ledger or to
+/// a series of numbers, so that a repeated request takes effect only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestMark {
     /// The hash of the caller's idempotency key.

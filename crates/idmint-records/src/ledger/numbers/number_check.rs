@@ -67,8 +67,8 @@ pub(super) enum CheckRun {
 
 impl CheckRun {
     /// Returns the states in which the computation of a check digit may begin. Luhn's method has
-    /// two such states, because the first digit counts double for some lengths of the text, and the
-    /// length is not known yet.
+    /// two such states. The length of the text decides whether the first digit counts double, and
+    /// is not known yet.
     pub(super) fn beginnings(check: NumberCheck) -> Vec<CheckRun> {
         let luhn = |is_doubled| CheckRun::Luhn { sum: 0, is_doubled };
         match check {

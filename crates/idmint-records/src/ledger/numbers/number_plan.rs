@@ -196,7 +196,7 @@ pub struct GivenNumbers {
     pub last: u64,
     /// The time at which the numbers were given.
     pub recorded: EventTime,
-    /// The mark by which the request that got the numbers is recognized if it is sent again.
+    /// The mark that identifies the request that got the numbers.
     pub mark: RequestMark,
     /// The name of the caller, or `None` if it is unknown.
     pub by: Option<String>,

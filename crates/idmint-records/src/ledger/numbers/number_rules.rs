@@ -672,8 +672,8 @@ impl NumberRules {
         if !form.has_text && form.check.is_none() {
             return None;
         }
-        // Skip the readings for which a more specific rule applies to the series, because that rule
-        // decides how the numbers of the series are written.
+        // Skip a series for which a more specific rule applies, because that rule decides how the
+        // numbers of the series are written.
         let is_of_rule = |series: &SeriesName| self.of(series.as_str()) == Some(&forms.rule);
         let mut readings = form.read(text).into_iter();
         let (series, number) =
