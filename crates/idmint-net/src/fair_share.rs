@@ -151,8 +151,8 @@ impl Peer {
         }
     }
 
-    /// `true` if a task may run in this round. The task uses up one of the peer's turns. A peer
-    /// needs no turns if it is the only peer or has at most `TURNS` tasks.
+    /// `true` if a task may run in this round. Uses up one of the peer's turns, unless the peer
+    /// needs no turns. A peer needs none if it is the only peer or has at most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1

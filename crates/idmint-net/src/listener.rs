@@ -39,9 +39,9 @@ pub struct Terms<B> {
     pub callers: Callers,
     /// The table of open connections.
     pub open: OpenConnections,
-    /// A function that is called for every new connection, and may refuse it. If it returns `Some`,
-    /// the bytes are sent as an HTTP/1.1 response, and the connection is closed. With TLS, an alert
-    /// is sent instead.
+    /// A function that is called for every new connection, and may refuse the connection. If the
+    /// function returns `Some`, the bytes are sent as an HTTP/1.1 response, and the connection is
+    /// closed. With TLS, an alert is sent instead.
     pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
     /// The functions that refuse requests and recognize probes.
     pub dispatch: Dispatch<B>,

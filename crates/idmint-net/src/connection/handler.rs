@@ -29,7 +29,7 @@ const STREAM_LEN: usize = 8 * 1024;
 /// The memory that hyper uses to buffer a long request body, in bytes.
 const BODY_BUFFER_LEN: usize = 64 * 1024;
 
-/// A request body of at most this length, in bytes, needs no separate memory reservation. The
+/// The maximum length, in bytes, of a request body that needs no separate memory reservation. The
 /// memory reserved for the connection or the stream covers such a short body.
 const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
 
@@ -49,8 +49,8 @@ impl<B> ResponseBody for B where
 {
 }
 
-/// A handler of HTTP requests. Every `tower::Service` that takes these requests and cannot fail is
-/// a handler.
+/// A handler of HTTP requests. Every `tower::Service` that takes these requests, cannot fail, and
+/// meets the bounds of this trait is a handler.
 pub trait Handler: Clone + Send + Unpin + 'static {
     /// The body of the responses.
     type Body: ResponseBody;
@@ -209,7 +209,8 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
 }
 
 pin_project! {
-    /// The response to one request. It resolves when the head of the response is ready.
+    /// The future that resolves to the response to one request, once the head of the response is
+    /// ready.
     pub(super) struct TrackedResponse<H: Handler> {
         #[pin]
         progress: Progress<H>,

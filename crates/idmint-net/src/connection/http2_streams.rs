@@ -19,13 +19,14 @@ tokio::task_local! {
     static PROGRESS: StreamProgress;
 }
 
-/// Spawns the tasks in which hyper serves HTTP/2 streams. Dropping a task resets its stream.
+/// The executor that spawns the tasks in which hyper serves HTTP/2 streams. Dropping a task resets
+/// its stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream
     /// that exceeds it is reset.
     pub(super) idle_timeout: Duration,
-    /// Schedules the tasks of the streams within the peer's share of the processor time.
+    /// The peer's share of the processor time. The tasks of the streams run within this share.
     pub(super) turns: PeerShare,
 }
 

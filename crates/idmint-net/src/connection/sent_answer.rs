@@ -258,8 +258,9 @@ mod tests {
 
         let all = owner.reserve(usize::MAX).await.expect("all memory is free");
         assert!(next(&mut context).is_pending());
-        // Both this request and the response wait for memory, and both waits time out. The request
-        // is refused, and the refusal is counted. The response must wait again without counting a
+        // The response already waits for memory when this request begins to wait. Once the wait of
+        // the request times out, the wait of the response has timed out as well. The request is
+        // refused, and the refusal is counted. The response must wait again without counting a
         // refusal.
         assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
         assert!(next(&mut context).is_pending());

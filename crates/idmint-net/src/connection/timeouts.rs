@@ -13,8 +13,9 @@ use crate::stream::{Activity, Snapshot, State};
 /// the activity sets a new deadline.
 pub(super) struct Timeouts {
     limits: Limits,
-    /// The idle time after which [`poll_expired`](Self::poll_expired) first resolves. It is shorter
-    /// than the idle timeout if the connection can release its buffers early.
+    /// The idle time after which [`poll_expired`](Self::poll_expired) first resolves, unless memory
+    /// is scarce. It is shorter than the idle timeout if the connection can release its buffers
+    /// early.
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,
@@ -41,8 +42,8 @@ impl Timeouts {
     }
 
     /// Makes [`poll_expired`](Self::poll_expired) resolve early for an idle connection, so that the
-    /// connection can release its buffers. It resolves after `rest_after`, or at once if memory is
-    /// scarce.
+    /// connection can release its buffers. It then resolves once the connection was idle for
+    /// `rest_after`, or as soon as the connection becomes idle if memory is scarce.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }

@@ -272,9 +272,9 @@ pub(crate) struct RequestBody<B> {
 
 impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
-        // In HTTP/2, the unread rest of a body is discarded with its stream. If the flag stayed
-        // set, the connection could time out while its other streams wait for their handlers. In
-        // HTTP/1, the rest still precedes the next request.
+        // In HTTP/2, the unread rest of a body is discarded with its stream. If `has_unread_body`
+        // stayed set, the connection could time out while its other streams wait for their
+        // handlers. In HTTP/1, the rest still precedes the next request, so the flag stays set.
         if !self.is_http1 {
             self.activity
                 .has_unread_body

@@ -12,9 +12,8 @@ use std::ops::RangeInclusive;
 use super::report::Report;
 use idmint_core::time::UnixTime;
 
-/// The distance, in microseconds, up to which a report joins a conjunction. It is measured between
-/// the time of closest approach in the report and the one in the conjunction's first report (its
-/// anchor).
+/// A report can join a conjunction if its time of closest approach is at most this many
+/// microseconds before or after the time in the conjunction's first report (its anchor).
 const REACH_MICROS: i64 = 1_000_000;
 
 /// The two space objects of a report. They are in the order of the report, or with the smaller

@@ -330,8 +330,8 @@ impl GroupRequest {
                 }
                 Choice::Adopted(noted) => {
                     // Every time in the tick (time unit) of the attached id gives this id. The plan
-                    // requires that none of these times has an anchor, but only within two seconds,
-                    // because stored anchors were looked up only there.
+                    // requires that none of these times has an anchor, but only within two seconds
+                    // of the new anchor, because stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report takes its attached id even if another anchor

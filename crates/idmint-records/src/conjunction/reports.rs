@@ -127,8 +127,8 @@ pub struct WrittenReport<'a> {
 /// refuses the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportsError {
-    /// A Conjunction Data Message is invalid, or gets no id, or contains an id of idmint that does
-    /// not belong to it.
+    /// A Conjunction Data Message is invalid, no id can be made for it, or it contains an id of
+    /// idmint that does not belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),
     /// The values of a plain report are invalid, or no id can be made for it.

@@ -7,7 +7,7 @@ use super::version::NoteForm;
 use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 
 /// A place in a message, and the way in which a conjunction id is inserted there. White space, line
-/// ends and prefixes are copied from the text next to this place, which is given as ranges of
+/// ends and prefixes are copied from other parts of the message, which are given as ranges of
 /// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Insertion {

@@ -98,9 +98,9 @@ fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     }
 }
 
-/// Returns `true` if the JSON looks like that of space-track.org, or like nested JSON. Only the
-/// names of one object are examined: of the first one if the JSON is a list. `HasTheirNames` says
-/// which names count.
+/// Returns `true` if the JSON looks like that of space-track.org, or like nested JSON. Only one
+/// object is examined: the JSON itself, or the first object if the JSON is a list. `HasTheirNames`
+/// says which names count.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;

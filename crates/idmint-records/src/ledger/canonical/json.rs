@@ -25,8 +25,9 @@ use idmint_core::id::Rejection;
 /// # Errors
 /// Returns [`Rejection::InvalidJson`] if the text is not JSON, contains a lone surrogate, or is
 /// nested deeper than 64. Returns [`Rejection::DuplicateKey`] if an object repeats a key. Returns
-/// [`Rejection::NumberNotInteroperable`] if a number is outside the range of doubles, or if
-/// converting an integer to a double would change it.
+/// [`Rejection::NumberNotInteroperable`] if a number is outside the range of doubles, or if an
+/// integer would be printed with other digits. A number with a fraction or an exponent does not
+/// count as an integer.
 pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
     let mut scanner = Scanner::new(json)?;
     let mut out = Vec::with_capacity(json.len());

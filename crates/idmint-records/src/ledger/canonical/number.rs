@@ -22,7 +22,8 @@ impl Scanner<'_> {
     ///
     /// # Errors
     /// Returns [`Rejection::NumberNotInteroperable`] if the number is outside the range of doubles,
-    /// or if it is an integer that would be printed with other digits.
+    /// or if it is an integer that would be printed with other digits. A number with a fraction or
+    /// an exponent does not count as an integer.
     pub(in crate::ledger) fn number(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
         let token = self.token()?;
         if token.is_canonical() {
@@ -40,8 +41,8 @@ impl Scanner<'_> {
         }
         let mut buffer = ryu_js::Buffer::new();
         let printed = buffer.format_finite(value);
-        // Refuse an integer that would be printed differently from how it was written. This happens
-        // only beyond 2^53 - 1. The exception is `-0`, which is printed as `0`, and is accepted.
+        // Refuse an integer that would be printed with other digits. The absolute value of such an
+        // integer is always greater than 2^53 - 1. `-0` is accepted, and is printed as `0`.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
             let written = clip(token.whole);
