@@ -8,7 +8,8 @@ use super::text_field::{PartForm, TextField, Years};
 
 /// The maximum length of a template in bytes.
 const LEN_MAX: usize = 128;
-/// The greatest width (minimum number of digits) that a template can ask for.
+/// The maximum width in a template. With the width 5, as in `{n:05}`, the number 42 is written
+/// `00042`.
 const WIDTH_MAX: u8 = 19;
 
 /// A template for the text of a number, with placeholders for the number, and for the name of the
@@ -51,13 +52,14 @@ pub enum TemplateError {
         "must have 1 to {LEN_MAX} bytes of printable characters, and no space at the beginning or the end"
     )]
     Letters,
-    /// A pair of braces is not a placeholder, or a brace has no counterpart.
+    /// The text in braces is not a known placeholder, or a brace has no partner, as in `INV{n`.
     #[error(
         "must have only these placeholders in braces: {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of \
          the pattern such as {{year}} or {{year:last2}}"
     )]
     Braces,
-    /// The placeholder for the number is missing or repeated, or another placeholder is repeated.
+    /// `{n}` is missing or repeated, another placeholder is repeated, or `{series}` is used
+    /// together with parts of the name.
     #[error(
         "must have {{n}} once, which may have a width such as {{n:05}}, and every other placeholder at most once; \
          {{series}} contains all parts, so use either {{series}} or parts"
@@ -120,12 +122,12 @@ impl NumberTemplate {
         })
     }
 
-    /// Returns the fields of the texts (fixed characters, parts of the name and the number) for
-    /// series that match the pattern.
+    /// Returns the fields of the texts, in order: fixed characters, parts of the name, and the
+    /// number.
     ///
     /// # Errors
-    /// Returns the first placeholder that is not a part of the pattern, or that needs a range of
-    /// years.
+    /// Returns [`FieldError`] if the pattern lacks a part that the template uses, or if the
+    /// template needs a range of years and `years` is `None`.
     pub(super) fn fields(
         &self,
         pattern: &SeriesPattern,
@@ -161,8 +163,8 @@ impl NumberTemplate {
         Ok(fields)
     }
 
-    /// Returns `true` if the template adds text to the number. A number without added text could
-    /// come from any program.
+    /// Returns `true` if the template adds text to the number, as in `INV-42`. Without such text,
+    /// the digits `42` could come from any program.
     pub(super) fn has_text(&self) -> bool {
         self.0.len() > 1
     }
@@ -173,8 +175,8 @@ impl NumberTemplate {
 pub(super) enum FieldError {
     /// The pattern has no part of this name.
     UnknownPart(String),
-    /// The template has the last two digits of the year, but the rule has no range of years that
-    /// makes them unambiguous.
+    /// The template uses `{year:last2}`, but the rule has no range of years. Without one, `26`
+    /// could mean 1926 or 2026.
     NoYears,
 }
 
@@ -200,11 +202,11 @@ impl Piece {
     }
 }
 
-/// Returns `true` if a character is visible or a blank. Control, format and private-use characters
-/// are neither.
+/// Returns `true` for visible characters and the space, and `false` for control, format and
+/// private-use characters.
 fn is_printable(letter: char) -> bool {
-    // `escape_debug` escapes characters that are not printable. It also escapes combining marks,
-    // except after another character. So look at the character after an `x`.
+    // `escape_debug` leaves printable characters as they are, except quotes and backslashes. It
+    // would escape combining marks at the start of a text, so put an `x` before the character.
     letter == '"' || letter == '\'' || letter == '\\' || {
         let beside = format!("x{letter}");
         beside.escape_debug().count() == 2

@@ -37,8 +37,8 @@ impl ResumeRequest {
     /// number.
     ///
     /// # Errors
-    /// Returns [`NumberRefusal::ResumesOutside`] if `from` is not above the last number, or is
-    /// neither within the bounds nor one above their maximum.
+    /// Returns [`NumberRefusal::ResumesOutside`] if `from` is below the next number, or more than
+    /// one above the maximum of the series.
     pub fn plan(
         &self,
         head: Option<SeriesHead>,
@@ -79,7 +79,8 @@ impl ResumeRequest {
 }
 
 impl GivenNumbers {
-    /// Returns the record that makes the number void, if a [`ResumeRequest`] skipped these numbers.
+    /// Returns the void record of `number` if a [`ResumeRequest`] skipped these numbers. Returns
+    /// `None` if a caller requested them.
     pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
         let next = self.last.checked_add(1)?;
         (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {
@@ -92,9 +93,9 @@ impl GivenNumbers {
     }
 }
 
-/// Returns the request mark under which the skipped numbers below `from` are stored. No caller can
-/// send the idempotency key of this mark, because the key contains a line feed, which no HTTP
-/// header can have.
+/// Returns the mark (hashes of key and content) under which the numbers skipped before `from` are
+/// stored. The key contains a line feed, which no HTTP header can have, so no caller can send this
+/// key.
 fn mark_of(series: &SeriesName, from: u64) -> RequestMark {
     RequestMark {
         key: KeyHash::of_series(series, &format!("\nresume {from}")),

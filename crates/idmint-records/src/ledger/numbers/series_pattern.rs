@@ -38,7 +38,8 @@ const MONTH: &str = "month";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesPattern {
     source: String,
-    /// The fixed characters and the parts, in the order in which a name has them.
+    /// The fixed characters and the parts, in order: `company`, `-` and `year` for
+    /// `{company}-{year}`.
     fields: Vec<TextField>,
     /// The name of each part. A star has the name `*`.
     parts: Vec<String>,
@@ -132,7 +133,8 @@ impl SeriesPattern {
         !splits(&self.fields, name, 1).is_empty()
     }
 
-    /// Returns the parts of a name, or `None` if the pattern does not match it.
+    /// Returns the values of the parts in a name, such as `acme` and `2026` for `{company}-{year}`.
+    /// Returns `None` if the pattern does not match the name.
     pub(super) fn split<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
         let pieces = splits(&self.fields, name, 1).pop()?;
         let fields = self.fields.iter().zip(pieces);
@@ -140,8 +142,8 @@ impl SeriesPattern {
         Some(parts.map(|(_, piece)| piece).collect())
     }
 
-    /// Returns the fixed characters and the parts of the names that match the pattern. If `years`
-    /// is given, the part `year` is limited to these years.
+    /// Returns the fields of the pattern. If `years` is given, the part `year` matches only these
+    /// years.
     pub(super) fn fields_within(&self, years: Option<Years>) -> Vec<TextField> {
         let within = |field: &TextField| match (field, years) {
             (TextField::Part { part, .. }, Some(years)) if self.part(YEAR) == Some(*part) => {
@@ -155,12 +157,13 @@ impl SeriesPattern {
         self.fields.iter().map(within).collect()
     }
 
-    /// Returns the fixed characters and the parts of the pattern, in the order of the name.
+    /// Returns the fields of the pattern (fixed characters and parts), in order.
     pub(super) fn fields(&self) -> &[TextField] {
         &self.fields
     }
 
-    /// Returns the names of the parts. A star has the name `*`.
+    /// Returns the names of the parts, such as `company` and `year`. The star in `acme-*` is a part
+    /// with the name `*`.
     pub(super) fn parts(&self) -> &[String] {
         &self.parts
     }
@@ -183,9 +186,9 @@ impl SeriesPattern {
         }
     }
 
-    /// Returns the last name that sorts before the fixed characters at the beginning of the
-    /// pattern, and so before all names that match. For `acme-*`, this is `acme`. Returns `None` if
-    /// no such name exists, or if the pattern begins with a part.
+    /// Returns the last name before the pattern's fixed beginning in sort order, such as `acme` for
+    /// `acme-*`. A listing that starts after this name misses no match. Returns `None` if no such
+    /// name exists, or if the pattern begins with a part.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix().as_bytes().split_last()?;
         let lower = (0..*last).rev().find(|byte| is_letter(*byte));
@@ -233,7 +236,8 @@ impl SeriesPattern {
         )
     }
 
-    /// Returns the only name that the pattern matches, or `None` if it can match several.
+    /// Returns the single name that a pattern without parts matches, or `None` if the pattern has
+    /// parts.
     pub fn only(&self) -> Option<&str> {
         self.parts.is_empty().then_some(self.source.as_str())
     }
@@ -246,8 +250,8 @@ pub(super) fn is_part_name(name: &str) -> bool {
     begins && name.len() <= 32 && name.bytes().all(is_letter) && !["n", "series"].contains(&name)
 }
 
-/// Returns `true` if the values that a pattern lists for a part are valid, and no text matches two
-/// of the values.
+/// Returns `true` if the values of a part are valid, and no text matches two of them. For example,
+/// `a#` and `a1` both match `a1`.
 fn are_apart(values: &[String]) -> bool {
     let is_value = |value: &String| {
         let is_letter = |byte: u8| is_letter(byte) || byte == b'#';

@@ -1,4 +1,5 @@
-//! The templates that were configured at each start of the service. A store keeps them.
+//! The history of the templates, such as `INV-{n}`, at the starts of the service. The store keeps
+//! it, so that earlier numbers keep their texts.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub struct KeptTemplates(Vec<FormerTemplate>);
 pub struct TemplateHistory(Vec<KeptTemplates>);
 
 impl KeptTemplates {
-    /// Returns the templates of those rules that are for series without gaps.
+    /// Returns the templates of the rules for series without gaps.
     pub fn of_rules(rules: &NumberRules) -> KeptTemplates {
         let by_line = |template: &FormerTemplate| template.to_string();
         let gapless = rules
@@ -42,7 +43,8 @@ impl KeptTemplates {
         &self.0
     }
 
-    /// Returns the form in which these templates write the numbers of a series.
+    /// Returns the form of the numbers of a series, according to the most specific template that
+    /// matches its name. Without a matching template, the form is plain digits.
     pub fn form(&self, series: &SeriesName) -> NumberForm {
         let matching = self
             .0
@@ -73,8 +75,8 @@ impl TemplateHistory {
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the history as texts, one for each start that it contains. The keys of the map are
-    /// ascending numbers, in the order of the starts. A text has one line for each template.
+    /// Returns the history as texts, one for each entry, with one line for each template. The keys
+    /// of the map are ascending numbers, in the order of the starts.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries
@@ -127,8 +129,9 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns the history of a store that takes over the numbers of another store. The first and
-    /// the last entry of this history stay first and last, unless this history is empty.
+    /// Returns this history with the entries of `other`, a store whose numbers this store takes
+    /// over. The first and the last entry of this history stay first and last, unless this history
+    /// is empty.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {

@@ -43,8 +43,8 @@ impl Letters {
         }
     }
 
-    /// Returns the characters of the set. Small letters and digits come first, because they make
-    /// better examples.
+    /// Returns the characters of the set. Lower-case letters and digits come first, because they
+    /// make better examples.
     pub(super) fn iter(self) -> impl Iterator<Item = char> {
         let order = (b'a'..=b'z').chain(b'0'..=b'9').chain(0..b'0');
         let order = order.chain(b'9' + 1..b'a').chain(b'z' + 1..128);
@@ -60,8 +60,8 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of the part with this index. The second value is the whole part: with
-    /// `{year:last2}`, the text has only `26`, but the part is `2026`.
+    /// The last character of a part that is abbreviated in the text, with the part's index and full
+    /// value. For `26` from `{year:last2}`, the full value is `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -103,10 +103,10 @@ impl TextAutomaton {
         automaton
     }
 
-    /// Returns the automaton for texts of these fields, followed by check characters.
+    /// Returns the automaton for the texts of one rule, followed by check characters.
     ///
-    /// Only the texts of certain series are accepted: the names of these series have the fields
-    /// `name`, and match none of the patterns in `excluded`.
+    /// `name` contains the fields of the series names. Texts of series that match a pattern in
+    /// `excluded` are not accepted.
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],
@@ -253,8 +253,8 @@ impl TextAutomaton {
         self.nodes[node].is_final = true;
     }
 
-    /// Changes this automaton to accept each text of `first`, followed by a text that this
-    /// automaton accepted before the change.
+    /// Puts `first` before this automaton. The result accepts a text of `first`, followed by a text
+    /// that this automaton accepted before.
     fn prepend(&mut self, first: &TextAutomaton) {
         let (offset, next) = (self.nodes.len(), self.nodes[self.start].clone());
         for node in &first.nodes {
@@ -289,8 +289,8 @@ impl TextAutomaton {
     }
 }
 
-/// The states of a deterministic automaton for the numbers of a series. It reads the digits from
-/// left to right, and compares them with the least and the greatest number.
+/// A builder of the automaton for the numbers from `start` to `max`, with at least `width` digits.
+/// The automaton reads the digits from left to right, and compares them with both bounds.
 struct NumberStates {
     width: usize,
     start: Vec<u8>,
@@ -370,8 +370,8 @@ impl NumberStates {
             state.is_padded
         };
         let compared = |so_far: Ordering, bound: &[u8]| {
-            // A padded number has exactly `width` digits, so a shorter bound is compared as if it
-            // were padded too.
+            // A padded number has exactly `width` digits, so compare it with a padded bound: `007`
+            // with `012` if the bound is 12.
             let padding = if is_padded {
                 self.width.saturating_sub(bound.len())
             } else {
@@ -414,8 +414,8 @@ impl NumberStates {
 /// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
-    /// For each state, the set of nodes that a name has reached. A node is given as the index of an
-    /// excluded pattern, and the index of the node in the automaton of this pattern.
+    /// For each state, the nodes that a name has reached in the automata of the excluded patterns.
+    /// Each node is a pair: the index of the pattern, and the index of the node in its automaton.
     states: Vec<BTreeSet<(usize, usize)>>,
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
@@ -471,9 +471,9 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Splits the names with these fields that match no excluded pattern into groups, and returns
-    /// a sequence of spans for each group. A sequence has one span (the states before and after)
-    /// for each part of the name. Each name belongs to exactly one group.
+    /// Splits the names that match no excluded pattern into groups. Within a group, each part of
+    /// the name can be chosen independently. Returns one span (the states before and after) for
+    /// each part of each group. Each name belongs to exactly one group.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }
@@ -497,8 +497,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // Put states into one span if they lead to the same state after the next fixed
-                // characters. The rest of the name can then be the same for all of them.
+                // Put states into one span if the next fixed characters lead from them to the same
+                // state, because the rest of the name can then be the same.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -543,11 +543,12 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton that accepts only some values of a part: those that lead from the
-    /// state before the span to one of the states after the span.
+    /// Returns the automaton for the values of a part that lead from the state `span.from` to one
+    /// of the states `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
-            // The text has only two digits of the year. The name has all four, so check these.
+            // The text has only the last two digits of the year. Check all four, because the name
+            // has all four.
             let is_within = |year: &String| {
                 let end = self.after(span.from, year);
                 span.to.contains(&end)
@@ -558,9 +559,9 @@ impl Names {
         self.product(&TextAutomaton::of_part(part, form), span).0
     }
 
-    /// Returns the automaton that reads a part and follows the states of [`Names`] at the same
-    /// time, from `span.from` on. Also returns, for each node of the new automaton, the node of
-    /// `part` and the state that the new node stands for.
+    /// Returns the product of `part` and [`Names`]: an automaton that follows both at the same
+    /// time, from `span.from` on. Also returns, for each of its nodes, the node of `part` and the
+    /// state of [`Names`].
     fn product(
         &mut self,
         part: &TextAutomaton,

@@ -15,8 +15,8 @@ use super::text_form::TextForm;
 /// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
-/// The maximum number of steps that two automata may have in common. A search keeps all of these
-/// steps in memory, with about 50 bytes for each.
+/// The maximum number of steps that two automata may have in common. A search keeps these steps in
+/// memory, with about 50 bytes for each, so at most 100 MB.
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
@@ -45,12 +45,12 @@ impl fmt::Display for TextConflict {
     }
 }
 
-/// A search that visited [`STATES_MAX`] states, or found [`STEPS_MAX`] steps, without a result.
+/// The error for a search that gave up after [`STATES_MAX`] states or [`STEPS_MAX`] steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// The texts that one template writes for the series of a pattern, without the series that match
-/// one of the `excluded` patterns.
+/// The texts that one template can write. Texts of series that match one of the `excluded` patterns
+/// do not belong to the set.
 #[derive(Debug)]
 pub(super) struct TextSet<'a> {
     form: &'a TextForm,
@@ -63,7 +63,8 @@ pub(super) struct TextSet<'a> {
     checked: OnceCell<TextAutomaton>,
 }
 
-/// Returns a text that has two readings under this template, or `None` if no such text exists.
+/// Returns a text that stands for two numbers under this template, or `None` if no such text
+/// exists.
 pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooComplex> {
     let automaton = set.automaton(None);
     let text = find_text(
@@ -75,7 +76,8 @@ pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooCo
     Ok(text.and_then(|text| conflict([set, set], &text)))
 }
 
-/// Returns a name that a pattern can split in two ways, or `None` if no such name exists.
+/// Returns a name that a pattern can split in two ways, or `None` if no such name exists. For
+/// example, `{a}{b}` splits `xyz` into `x`, `yz` and into `xy`, `z`.
 pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooComplex> {
     let automaton = TextAutomaton::of_fields(name);
     find_text(
@@ -96,14 +98,15 @@ pub(super) fn common_name(
 }
 
 /// Returns a text that both templates can write for different numbers, or `None` if no such text
-/// exists. No series may be in both sets.
+/// exists. The two sets must have no series in common.
 pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict>, TooComplex> {
     let text = search(sets, None)?;
     Ok(text.and_then(|text| conflict(sets, &text)))
 }
 
-/// Returns a text that both templates can write for different numbers. A series may be in both
-/// sets, so the same number of the same series may have the same text.
+/// Returns a text that both templates can write for different numbers. The sets may have series in
+/// common. If both templates write the same number of such a series as the same text, this is no
+/// conflict.
 pub(super) fn different_readings(
     sets: [&TextSet<'_>; 2],
 ) -> Result<Option<TextConflict>, TooComplex> {
@@ -117,8 +120,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // The search was too complex, or the two readings of the text that it found are the same number
-    // of the same series. So compare short texts of both templates one by one.
+    // The search gave up, or found a text that stands for the same number in both readings. So
+    // compare short texts of both templates one by one.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -198,8 +201,8 @@ impl<'a> TextSet<'a> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // If both templates use the same method, the text that the search found has no check
-    // characters.
+    // If both templates use the same method, the search left out the check characters, so add them
+    // here.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -218,8 +221,7 @@ fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
     })
 }
 
-/// A state of a search for a conflict, after the automata of both templates have read the same
-/// characters.
+/// A state of a search: the positions in both automata after they have read the same characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     nodes: [usize; 2],
@@ -234,8 +236,7 @@ enum Difference {
     Found,
     /// Both readings took the same path through the same automaton.
     SamePath,
-    /// No difference is known yet. The parts and the numbers of both readings agree as far as both
-    /// readings have produced them.
+    /// The readings agree so far. One of them may be ahead of the other.
     Unknown(Streams),
 }
 
@@ -245,13 +246,14 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// For each stream (a part of the name, or the number), the index of the reading that is ahead,
-    /// and the characters that only this reading has produced.
+    /// For each stream (a part of the name, or the number), which reading is ahead (0 or 1), and
+    /// the characters that only this reading has produced.
     ahead: Vec<(usize, String)>,
     /// For each of the two readings, the number of entries of [`Outputs::literals`] (the fixed
     /// characters of the name) that are already in the streams.
     part_count: [usize; 2],
     /// For each of the two readings, `true` once its number has had a digit that is not a zero.
+    /// Leading zeros are not compared.
     has_number: [bool; 2],
 }
 
@@ -313,14 +315,14 @@ impl Difference {
     }
 }
 
-/// Says how a reading is converted to streams of characters. Two readings are compared stream by
-/// stream. The last stream has the digits of the number.
+/// The rules by which one reading is turned into streams of characters. Two readings are compared
+/// stream by stream. The last stream has the digits of the number.
 #[derive(Debug, Clone)]
 struct Outputs {
     /// The number of streams, including the stream for the digits of the number.
     count: usize,
-    /// The values of the parts of the name that do not depend on the text. Each value comes with
-    /// the index of its stream.
+    /// The parts of the name whose values are known without the text, each as the index of its
+    /// stream and the value.
     constants: Vec<(usize, String)>,
     /// For each part of the name, the index of the stream to which its characters go.
     streams: Vec<usize>,
@@ -356,9 +358,9 @@ impl Streams {
         }
     }
 
-    /// Returns `true` if it does not matter which character these edges read. This is the case if
-    /// both readings are in the same part, in the number or in fixed characters, and neither
-    /// reading is ahead.
+    /// Returns `true` if every character of these edges leads to the same state, so that one needs
+    /// to be tried. This requires that neither reading is ahead, and that both are in the same
+    /// part, in the number or in fixed characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
@@ -435,9 +437,8 @@ impl Outputs {
         }
     }
 
-    /// Returns the streams for a form with the single series `only`. The name of this series is
-    /// split into the parts of the other form's pattern. Returns `None` if this pattern does not
-    /// match the name.
+    /// Returns the streams for a form whose only series is `only`. The name is split into parts by
+    /// the pattern of the other form. Returns `None` if this pattern does not match the name.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -567,8 +568,8 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
     texts
 }
 
-/// Returns the pairs of nodes, one of each automaton, from which both automata can read the same
-/// characters up to the end of a text.
+/// Returns the pairs of nodes (one of each automaton) from which both automata can reach the end of
+/// a common text. A search need not visit any other pair.
 ///
 /// # Errors
 /// Returns [`TooComplex`] if the automata have more than [`STEPS_MAX`] steps in common.

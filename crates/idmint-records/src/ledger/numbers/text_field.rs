@@ -1,8 +1,9 @@
-//! The fields of the names of series and of the texts of numbers.
+//! The pieces of a series name such as `acme-2026`, or of a number's text such as `INV-00042`.
 
 use super::series_name::is_letter;
 
-/// A field of the name of a series, or of the text of a number.
+/// A piece of a series name or of a number's text: fixed characters, a part of the name, or the
+/// number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum TextField {
     /// Fixed characters.
@@ -25,7 +26,7 @@ pub(super) enum TextField {
     },
 }
 
-/// The form of a part of the name, which says what values the part can have.
+/// The values that a part of a name can have, and how they are written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PartForm {
     /// Zero or more characters of a name. The star of a pattern has this form.
@@ -76,7 +77,8 @@ impl Years {
 }
 
 impl PartForm {
-    /// Returns the length in bytes of each prefix of `text` that is a value of this form.
+    /// Returns the length in bytes of each prefix of `text` that is a value of this form. For the
+    /// open form and the text `ab-c`, the lengths are 1 and 2.
     fn lengths(&self, text: &str) -> Vec<usize> {
         let run = |is_open: bool| {
             let is_of_run = |byte: &u8| is_letter(*byte) && !(is_open && *byte == b'-');
@@ -129,8 +131,8 @@ impl PartForm {
         }
     }
 
-    /// Returns the part of a name that this form writes as `text`. For example, the last two digits
-    /// `26` stand for the year `2026`.
+    /// Returns the value that this form writes as `text`, such as the year `2026` for the last two
+    /// digits `26`.
     pub(super) fn value(&self, text: &str) -> String {
         let year = match self {
             PartForm::LastTwo(years) => years.texts().find(|year| year.ends_with(text)),
@@ -171,8 +173,8 @@ impl TextField {
     }
 }
 
-/// Returns the possible ways to split a text into fields, at most `limit`. Each way has one piece
-/// of the text for each field.
+/// Returns at most `limit` ways to split a text into fields. Each way has one piece of the text for
+/// each field.
 pub(super) fn splits<'t>(fields: &[TextField], text: &'t str, limit: usize) -> Vec<Vec<&'t str>> {
     let mut search = Search {
         fields,
@@ -191,9 +193,9 @@ struct Search<'f, 't> {
     fields: &'f [TextField],
     text: &'t str,
     limit: usize,
-    /// For each number of fields that were split off, and each byte offset: `true` if the text from
-    /// this offset on cannot be split into the remaining fields. Without this record, the search
-    /// could take exponential time.
+    /// Known dead ends: for each number of fields that were split off, and each byte offset, `true`
+    /// if the rest of the text cannot be split into the remaining fields. Without this record, the
+    /// search could take exponential time.
     dead: Vec<bool>,
     path: Vec<&'t str>,
     found: Vec<Vec<&'t str>>,

@@ -1,4 +1,4 @@
-//! The texts that the rule of a series writes with one template.
+//! The texts that one template, such as `INV/{year}/{n:05}`, can write for all series of a rule.
 
 use super::number_check::NumberCheck;
 use super::number_form::NumberForm;
@@ -29,7 +29,7 @@ pub(super) struct TextForm {
 }
 
 impl TextForm {
-    /// Returns all texts that a template can write for series of a pattern.
+    /// Creates the set of texts that a template can write for series of a pattern.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern has no part for a placeholder of the template, or if
@@ -99,9 +99,9 @@ impl TextForm {
         Some(form)
     }
 
-    /// Returns the possible readings of a text, each a series and a number. Tries at most
-    /// [`READINGS_MAX`] ways to split the text. Check characters must be correct. The series is
-    /// `None` if the text does not contain all parts of its name.
+    /// Returns the possible readings of a text, each a series and a number. Returns none if the
+    /// check characters are wrong. Tries at most [`READINGS_MAX`] ways to split the text. The
+    /// series is `None` if the text does not contain all parts of its name.
     pub(super) fn read(&self, text: &str) -> Vec<(Option<SeriesName>, u64)> {
         let width = self.check.map_or(0, NumberCheck::width);
         let check_at = text.len().checked_sub(width);
@@ -153,7 +153,8 @@ impl TextForm {
         self.missing_part().is_none()
     }
 
-    /// Returns the index of a part that can have several values and that the texts do not contain.
+    /// Returns the index of the first part that can have several values and that the texts do not
+    /// contain.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {
@@ -169,8 +170,8 @@ impl TextForm {
         self.fields.iter().any(is_part)
     }
 
-    /// Returns an example of a conflict: two series whose names differ only in a part that the
-    /// texts do not contain, so that both write `number` as the same text.
+    /// Returns an example of two series that write `number` as the same text. Their names differ
+    /// only in a part that the texts do not contain.
     pub(super) fn without_part(&self, part: usize, number: u64) -> Option<TextConflict> {
         let series = |place: usize| {
             let fields = self.name.iter().filter_map(|field| match field {

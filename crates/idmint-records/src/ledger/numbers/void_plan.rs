@@ -1,4 +1,5 @@
-//! Voids numbers. A void number still counts as given, and the reason for voiding it is stored.
+//! Voiding of numbers, such as the number of a cancelled order. A void number still counts as
+//! given, and the reason for voiding it is stored.
 
 use super::number_plan::{GivenNumbers, clipped};
 use super::series_name::SeriesName;
@@ -63,8 +64,8 @@ pub struct VoidedNumber {
     pub by: Option<String>,
 }
 
-/// A plan to void a number, which the caller should store. The plan is valid while the number is
-/// not void.
+/// The change that voids a number, for the caller to store. It is valid while the number is not
+/// void.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidPlan {
     /// The hash of the idempotency key that got the number.
@@ -90,8 +91,8 @@ pub enum VoidRefusal {
 }
 
 impl VoidRequest {
-    /// Returns the stored record `void` of a number that is already void, if the reason in the
-    /// record is the same as in this request.
+    /// Returns `void`, the stored record of the number, if its reason is the same as in this
+    /// repeated request.
     ///
     /// # Errors
     /// Returns [`VoidRefusal::AlreadyVoid`] if the reasons differ.
@@ -107,8 +108,8 @@ impl VoidRequest {
 impl VoidPlan {
     /// Plans to void a number. The number must not be void already.
     ///
-    /// `given` contains the numbers of the request that got this number. It is `None` if the number
-    /// has not been given.
+    /// `given` is the record of the request that got this number, or `None` if the number has not
+    /// been given.
     ///
     /// # Errors
     /// Returns [`VoidRefusal::NotGiven`] if the number has not been given.
