@@ -21,8 +21,8 @@ use idmint_storage::{
 /// times as long as the report.
 pub const NEAR_MAX: usize = 10;
 
-/// The number of conjunctions for which near conjunctions (within a minute) are read in one batch.
-/// The batches limit the memory for near conjunctions that are read but not listed.
+/// The number of conjunctions for which near conjunctions (same objects, within a minute) are read
+/// in one batch. Batches limit the memory for near conjunctions that are found but not listed.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.
@@ -128,8 +128,8 @@ impl Service {
             .enumerate()
             .filter(|(_, grouped)| grouped.created == Some(false))
             .filter(|(_, grouped)| grouped.noted_differs == Some(false))
-            // An analysis at exactly the time of the conjunction that it joined is skipped, because
-            // no other conjunction can be nearer.
+            // Skip a report at exactly the time of the conjunction that it joined, because no other
+            // conjunction can be nearer.
             .filter(|(_, grouped)| grouped.delta_us != 0)
             .map(|(at, grouped)| {
                 let report = &sent_reports[at].report;

@@ -1,5 +1,5 @@
-//! The counters that the service increments when an event happens. The counters of minted ids are
-//! not among them, because the module `metrics` reads those only when metrics are scraped.
+//! The counters that the service increments when an event happens. Minted ids are counted by each
+//! format. The module `metrics` reads those counts when metrics are scraped.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use idmint_records::ledger::{
 };
 use idmint_storage::{Appended, Numbered, RecordError};
 
-/// Histogram buckets, in seconds, for the time that a response waits until its ids may be sent.
-/// They range from 100 µs to the longest wait that can be configured.
+/// Histogram buckets, in seconds, for the time that a response is held until the clock reaches the
+/// time of its ids. They range from 100 µs to the longest wait that can be configured.
 const WAIT_BUCKETS_SECONDS: [f64; 11] = [
     1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0,
 ];

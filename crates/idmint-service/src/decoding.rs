@@ -20,8 +20,8 @@ pub struct Decoding {
     numbers: NumberRules,
 }
 
-/// A decoder for one request, with the time of the request. An id whose time is later than that is
-/// implausible, because an id cannot have been minted in the future.
+/// A decoder for one request, with the time of the request. An id with a later time is implausible,
+/// because an id cannot have been minted in the future.
 pub struct DecodingAt<'a> {
     decoder: DecoderAt<'a>,
     parts: &'a AnswerParts,
@@ -128,8 +128,9 @@ fn has_numbers(filter: DecodeFilter<'_>) -> bool {
 }
 
 impl DecodingAt<'_> {
-    /// Adds one line of a file to a column of ids. Returns the fingerprint of the line, with which
-    /// callers can count repeated lines. Returns `None` if the line is blank.
+    /// Adds one line of a file to a column (lines that are judged together to find the format of
+    /// their ids). Returns the fingerprint (hash) of the line, with which callers can count
+    /// repeated lines. Returns `None` if the line is blank.
     pub fn inspect(
         &self,
         column: &mut IdColumn,
@@ -139,8 +140,8 @@ impl DecodingAt<'_> {
         column.add(line, &self.decoder, filter)
     }
 
-    /// Returns the verdict on a column of ids, which names the formats that its lines fit.
-    /// `duplicates` is the number of lines that repeat earlier lines.
+    /// Returns the verdict on a column of ids: the formats that its lines fit. `duplicates` is the
+    /// number of lines that repeat earlier lines.
     pub fn verdict(
         &self,
         column: &IdColumn,
@@ -166,14 +167,14 @@ impl DecodingAt<'_> {
         has_numbers(filter) && !self.numbers.read(text).is_empty()
     }
 
-    /// Returns the response for the id `made`, which was encoded from given field values. The
-    /// format of the id must be one of the decoder's formats.
+    /// Returns the response to an encode request. `made` is the id that was made from the given
+    /// field values. Its format must be one of the decoder's formats.
     pub fn encoded<'a>(&'a self, format: &'a Format, made: &IdOfFields) -> EncodeAnswer<'a> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of the other formats to which the example id of this format is nearly as
-    /// likely to belong. The text of such an id does not show its format.
+    /// Returns the names of the formats that the decoder finds nearly as likely for the example id
+    /// of this format. The text of such an id does not show its format.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -198,9 +199,9 @@ impl DecodingAt<'_> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 
-    /// Returns the most likely reading of a text in a column of ids. `ids_of` contains the names of
-    /// the format and the encoding of the column's ids, if they are known. The result then also
-    /// contains the reading of the text in this format.
+    /// Returns the most likely reading of a text in a column of ids. If the format and the encoding
+    /// of the column are known, pass their names as `ids_of`. The result then also contains the
+    /// reading in this format.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,

@@ -217,8 +217,8 @@ impl ServedFormat {
         })
     }
 
-    /// Returns the minter of the format, or `None` if ids of the format are not minted by requests
-    /// that state how many ids they need.
+    /// Returns the minter of the format. Returns `None` if ids of the format are made from ledger
+    /// events or conjunction reports, or are only decoded.
     pub fn minter(&self) -> Option<&Arc<Minter>> {
         match &self.source {
             IdSource::Count(minter) => Some(minter),

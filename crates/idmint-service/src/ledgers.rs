@@ -226,7 +226,7 @@ impl Service {
         self.writer().map(RecordWriterHandle::records)
     }
 
-    /// Returns the handle of the writer thread of the records.
+    /// Returns the handle of the thread that writes records (ledgers, conjunctions and numbers).
     ///
     /// # Errors
     /// Returns [`ServiceError`] if this node does not serve records yet.

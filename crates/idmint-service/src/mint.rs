@@ -20,8 +20,8 @@ use idmint_core::time::UnixNanos;
 /// separate from `mint.wait_max`, which limits how long a request waits for its ids to be due.
 const RESERVING_MAX: Duration = Duration::from_secs(2);
 
-/// The maximum time that a mint request waits until the node, after its start, has made its first
-/// reservation of time durable.
+/// The maximum time that a mint request waits, after a start of the node, until the first
+/// reservation of time for ids is durable.
 const START_MAX: Duration = Duration::from_secs(5);
 
 /// The pause after which a waiting mint request checks again if a minting session has begun.

@@ -281,8 +281,9 @@ pub(super) struct Blocks(Mutex<Reserves>);
 /// The reserved numbers of one minting session.
 #[derive(Debug, Default)]
 struct Reserves {
-    /// The minting session in which the numbers were reserved. The numbers are not issued in a
-    /// later session, because this process may have left the fleet between the two sessions.
+    /// The minting session (a period in which this process keeps its worker numbers) in which the
+    /// numbers were reserved. The numbers are not issued in a later session, because this process
+    /// may have left the fleet between the two sessions.
     session: Option<Arc<Session>>,
     of_series: HashMap<SeriesName, SharedReserve>,
 }
@@ -407,8 +408,7 @@ struct Reservation<'a> {
     bounds: NumberBounds,
     /// The count of numbers that the caller requests.
     count: NonZeroU32,
-    /// The number of numbers to reserve at once. If `count` is larger, `count` numbers are
-    /// reserved.
+    /// The count of numbers to reserve at once, or the requested `count` if that is larger.
     reserve: NonZeroU32,
 }
 

@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 
 use super::pending::Sender;
 
-/// A fixed number of places for work. Peers that wait for a place get one in turn.
+/// A fixed number of places, each of which lets one piece of work run. Peers (callers) that wait
+/// for a place get one in turn.
 #[derive(Debug)]
 pub(super) struct FairQueue(Mutex<State>);
 

@@ -38,7 +38,7 @@ impl LongWorkThreads {
         LongWorkThreads(Some(runtime))
     }
 
-    /// Runs `work` on one of these threads. If all threads are busy, `work` waits for one of them.
+    /// Runs `work` on a thread of this pool. If all threads are busy, `work` waits for one of them.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -16,7 +16,7 @@ pub enum Shed {
     /// `http.in_flight_max` also limits the number of requests that wait for their bodies.
     #[error("the body did not arrive in time, and another request took its place")]
     Bodies,
-    /// The node has too much long work, or too many long requests.
+    /// The node has too much long work, such as minting large batches, or too many long requests.
     #[error("too many long requests are in progress")]
     Bulk,
     /// The number of open connections has reached the limit `http.connections_max`.

@@ -23,12 +23,13 @@ const SHORT_MAX: Duration = Duration::from_micros(500);
 /// would wait for all of them.
 const YIELD_FROM: Duration = Duration::from_micros(50);
 
-/// The number of long requests per core that are always admitted, however long they take. An idle
-/// node therefore accepts all work.
+/// A node with fewer long requests per core than this is idle. An idle node admits a long request
+/// however long it takes.
 const BULK_PER_CORE: usize = 1;
 
-/// The limit, for each core, on the estimated total time of the admitted long work. The limit
-/// applies only while at least [`BULK_PER_CORE`] long requests per core are being processed.
+/// The estimated time of admitted long work, for each core, below which a node accepts more from
+/// any peer. Above it, a node that is not idle accepts more only from peers with less than their
+/// fair part.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
