@@ -52,8 +52,8 @@ pub struct ServiceCounters {
     clock_regressions: IntCounter,
     clock_regression_seconds: Histogram,
     clock_skew_seconds: Gauge,
-    /// The space that a fleet (several nodes that share an etcd) uses in etcd, and the space quota
-    /// of etcd.
+    /// The database size of the fullest etcd member of this node's fleet (several nodes that share
+    /// an etcd), and the quota of that member.
     pub coordinator_space: SpaceGauges,
     data_dir_free: Gauge,
     /// The number of append rounds (groups of requests that are written together) that a fleet node

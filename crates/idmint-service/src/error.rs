@@ -66,8 +66,9 @@ fn why_not_minted(format: &str, rule: Rule) -> String {
     }
 }
 
-/// The reason why a request to assign ids to reports failed. Either no report got an id, or the
-/// outcome is unknown, or the external ids (from other organizations) were possibly not stored.
+/// The reason why a request to assign ids to conjunction reports failed. Either no report got an
+/// id, or the outcome is unknown, or the external ids (from other organizations) were possibly not
+/// stored.
 #[derive(Debug)]
 pub enum GroupFailure {
     /// One of the reports in the request is invalid.

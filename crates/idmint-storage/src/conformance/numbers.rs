@@ -332,8 +332,8 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_eq!(give(records, &name, 1, "next").first, right + 1);
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
-    // A series began with 12, and its first number was corrected to 10. The next request gets 11 to
-    // 13. The number 12 must then belong to this next request, and no longer to the first request.
+    // The first number of a series was 12 and was corrected to 10. The next request gets 11 to 13,
+    // so the number 12 must now belong to this request.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -421,15 +421,16 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // A stale plan must not write its form (how its numbers are written as text) either.
+    // A stale plan is refused, so the store must not keep its form (how its numbers are written as
+    // text).
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
     );
     assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
 
-    // Two nodes that write numbers by different templates plan one number each, and both plans are
-    // written in one call.
+    // Two nodes with different templates plan one number each, and both plans are written in one
+    // call. Each number must keep its own form.
     let head = |plan: &RecordPlan| match plan {
         RecordPlan::Number(plan) => plan.given.head(),
         _ => unreachable!("made"),
@@ -444,7 +445,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // A correction also replaces the form (how numbers are written as text) of the wrong number.
+    // A correction of the first number (here from 12 to 10) also replaces its form. Otherwise the
+    // number 12 could later get the form `OLD-` of the wrong number.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);
@@ -626,9 +628,9 @@ pub fn a_higher_start_does_not_hide_texts_that_a_begun_series_repeats(records: &
         };
         NumberRules::new(vec![rule]).expect("one rule")
     };
-    // The first numbers have a check digit. The rule without one has a higher start, but the series
-    // continues with its next number. So the text of number 1 would also be the text of a later
-    // number, which is below that start.
+    // The first nine numbers have a check digit, so the number 1 of `tills` is written `18`. The
+    // new rule writes no check digit. Even if its start is 1000, the series continues with 10, and
+    // would reach the number 18.
     for (name, text) in [
         ("tills", "{n}"),
         ("desks", "A{n}"),

@@ -65,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept whichever slot the horizon file names. The horizon is the time up to which the
-        // node may have minted ids, and no slot of the fleet will mint below it.
+        // Accept whichever slot the horizon file names, because no slot of the fleet will mint
+        // below the horizon (time up to which the node may have minted ids).
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -83,9 +83,9 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold after a restore, because the fleet could issue
-        // lost numbers again. Once an adoption note exists, no start can set a hold, so an adoption
-        // that has begun may continue.
+        // Refuse a node whose series are on hold (give no numbers) after a restore, because the
+        // fleet could issue lost numbers again. An adoption that has begun may continue, because no
+        // start can set a hold once an adoption note exists.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -129,9 +129,9 @@ impl AdoptedFolder {
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
     /// note or the new one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
-        // Write the note before marking the horizon file as adopted, because the error of a refused
-        // start quotes the note. If the note is lost later, the mark still prevents a start. The
-        // mark also stops programs that are too old to know adoption notes.
+        // Write the note first, because the error of a refused start quotes it. The mark in the
+        // horizon file then prevents a start even if the note is lost, or if the program is too old
+        // to know adoption notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {
             self.horizon.note_adoption()?;

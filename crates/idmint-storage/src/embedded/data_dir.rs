@@ -22,11 +22,11 @@ pub(crate) const DATABASE_NAME: &str = "idmint.redb";
 pub(crate) enum FoundFiles {
     /// Neither file exists, as at a first start.
     Nothing,
-    /// Only the horizon file exists, because the first start of the node ended before it created
-    /// the database.
+    /// Only the horizon file exists. Either the first start of the node ended before it created the
+    /// database, or the database was lost.
     HorizonOnly,
-    /// Only the database exists. The horizon file was lost, because a first start creates the
-    /// horizon file before the database.
+    /// Only the database exists. Either the horizon file was lost, or the database was restored
+    /// from a backup, which has no horizon.
     DatabaseOnly,
     /// Both files exist, as at every later start.
     Both,

@@ -75,8 +75,8 @@ pub(crate) enum OpenError {
         /// The path where the horizon should be.
         path: PathBuf,
     },
-    /// According to the horizon file, a database was created, but the folder has none. The database
-    /// was lost, together with its formats, ledgers and anchors.
+    /// According to the horizon file, a database was created, but the folder has none. So the
+    /// database was lost, together with its formats and records.
     #[error(
         "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
          changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
@@ -437,8 +437,8 @@ fn written_anew(
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
-/// Returns `true` if the horizon cannot be used because of this error, and a floor set by an
-/// operator may replace it.
+/// Returns `true` if, after this error, a floor (time below which no id is minted) that an operator
+/// has set may replace the horizon in the file.
 fn yields_to_a_floor(error: &HorizonError) -> bool {
     match error {
         HorizonError::BothCopiesDamaged { .. }

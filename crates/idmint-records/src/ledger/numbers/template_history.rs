@@ -12,7 +12,8 @@ use super::series_name::SeriesName;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates that were configured at each start of the service, in the order of the starts.
+/// The templates of earlier starts of the service. A start adds an entry only if its templates
+/// differ from those of the start before.
 ///
 /// The first entry determines the form of the numbers that were given before the store kept a form
 /// for each number.

@@ -450,8 +450,8 @@ impl Outputs {
         })
     }
 
-    /// Returns the streams for a form if its whole name is one stream. Returns `None` if the texts
-    /// do not have the parts in the order of the name.
+    /// Returns streams for a form in which the whole series name is one stream. Returns `None` if
+    /// the texts do not have the parts in the order of the name.
     fn of_name(form: &TextForm) -> Option<Outputs> {
         let part = |field: &TextField| match field {
             TextField::Part { part, .. } => Some(*part),

@@ -22,7 +22,7 @@ const PAGE_BYTES: u64 = 4_096;
 /// The stored checksum of a page that was never written. The content of such a page is zeros.
 const NEVER_WRITTEN: u32 = 0;
 
-/// The engine's pages in one file, together with the checksum of each page.
+/// The pages of the database engine (redb) in one file, together with the checksum of each page.
 #[derive(Debug)]
 pub(super) struct CheckedPages {
     file: Arc<dyn BlockFile>,
@@ -216,7 +216,7 @@ impl StorageBackend for CheckedPages {
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
         // If the file grows again later, the engine expects zeros in the pages that this truncation
-        // removes.
+        // removes. So mark them as never written.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

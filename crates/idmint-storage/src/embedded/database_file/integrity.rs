@@ -15,13 +15,13 @@ use tracing::warn;
 use super::file_view::FileView;
 use crate::embedded::block_file::BLOCK_LEN;
 
-/// The offset of a byte in the engine's first page. The lowest bit of this byte selects which of
-/// the two commit slots is current.
+/// The offset of a byte in the first page of the engine (redb). The lowest bit of this byte selects
+/// which of the two commits in the page is current.
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
-/// The offsets of two numbers in the engine's first page: the transaction numbers of the two commit
-/// slots. Each number has eight bytes in little-endian order.
+/// The offsets of the transaction numbers of the two commits in the engine's first page. Each
+/// number has eight bytes in little-endian order.
 const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 
 /// The result of a check in which every page was intact.
@@ -35,7 +35,7 @@ pub(super) enum Soundness {
 }
 
 impl Soundness {
-    /// If the engine's list of free pages is out of date, rebuilds the list.
+    /// Rebuilds the engine's list of free pages if the list is out of date.
     pub(super) fn settle(
         self,
         engine: &mut redb::Database,
@@ -113,9 +113,8 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Compares the engine's two commit slots, one of which is current. If the other slot has the later
-/// transaction, returns the byte to write at [`SLOT_CHOICE_AT`] to make that slot current.
-/// Otherwise returns `None`.
+/// Returns the byte that makes the other of the engine's two commits current, if it is written at
+/// [`SLOT_CHOICE_AT`]. Returns `None` if the other commit is not later than the current one.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);
@@ -253,8 +252,8 @@ mod tests {
             let whole = fs::read(&path).expect("readable");
             let first =
                 usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
-            // The checksum of a page is written later than the page. A power loss between the two
-            // writes leaves a page like this one.
+            // After a power loss, the checksum of a page may be missing, because it is written
+            // later than the page. Overwriting half of a page has the same effect.
             for at in (first..whole.len()).step_by(7 * 4_096) {
                 let mut spoilt = whole.clone();
                 spoilt[at..at + 2_048].fill(7);

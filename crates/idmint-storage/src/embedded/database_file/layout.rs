@@ -25,8 +25,8 @@ pub(super) const HEAD_BLOCK: u64 = 0;
 pub(super) const FIRST_PAGE_SUMS_BLOCK: u64 = 1;
 const LOG_BLOCK: u64 = 2;
 
-/// The number of checksums in one block of checksums. This is also the number of pages that follow
-/// the block.
+/// The number of pages in a group. The checksums of a group are stored in one block before its
+/// pages.
 pub(super) const GROUP_LEN: u64 = 1_024;
 
 /// The error of a database file that is intact but cannot be read, because another version of this
@@ -105,7 +105,7 @@ impl Layout {
         (LOG_BLOCK, u64::from(self.log_len))
     }
 
-    /// Returns the index of the block that contains the checksums of group `group`.
+    /// Returns the index of the block with the checksums of `group`, which has 1 024 pages.
     pub(super) fn sums(self, group: u64) -> u64 {
         self.groups() + group * (GROUP_LEN + 1)
     }

@@ -32,8 +32,8 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 /// copies of the horizon.
 const BLOCK: u64 = 2;
 
-/// The commit mark: the number of the last commit of the database, stored in memory and in the
-/// horizon file.
+/// The number of the last commit of the database. It is stored in memory and in the horizon file,
+/// outside the database, so that the loss of the last commits is detected.
 #[derive(Debug, Default)]
 pub(crate) struct CommitMark {
     /// The horizon file, or `None` if the store is only in memory.

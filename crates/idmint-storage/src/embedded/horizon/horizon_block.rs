@@ -68,8 +68,8 @@ pub(crate) enum CopyFault {
     /// decoded.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
-    /// This copy is intact, but out of date. A later pass (write of both copies) began with this
-    /// copy, but only its second write, to the other copy, is on disk.
+    /// This copy is intact, but out of date. A later pass wrote this copy first and then the other
+    /// one, but only the other write is on disk.
     #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
         /// The number of the pass (write of both copies) that should have written this copy.
