@@ -260,7 +260,8 @@ impl ListQuery {
 
 impl Service {
     /// Returns the conjunctions that match a query, with ids in the format of `minter`. This method
-    /// blocks while counts of reports are being written.
+    /// blocks while counts of reports are being written, because it could otherwise count a report
+    /// twice or not at all.
     ///
     /// # Errors
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
@@ -374,7 +375,7 @@ impl Service {
     }
 
     /// Returns the conjunction with this id. This method blocks while counts of reports are being
-    /// written.
+    /// written, because it could otherwise count a report twice or not at all.
     ///
     /// # Errors
     /// Returns [`ServiceError::UnknownConjunction`] if no stored conjunction has this id, and other

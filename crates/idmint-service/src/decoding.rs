@@ -13,7 +13,8 @@ use idmint_wire::{
     AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
-/// A decoder of ids. It also knows the configured domains, and how numbers of series are written.
+/// A decoder of ids. It also recognizes numbers of series, such as `INV-00042`, and knows the
+/// domains whose hashes SIQ ids contain.
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,

@@ -14,7 +14,8 @@ pub enum ServiceError {
     /// No format has this name.
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
-    /// No id of this format can be minted, because the format can only be decoded.
+    /// No id of this format is minted here, because minting is switched off, or because the format
+    /// can only be decoded.
     #[error("`{format}` is decoded but not minted here ({})", why_not_minted(.format, *.rule))]
     NotMinted {
         /// The name of the format.

@@ -181,9 +181,9 @@ impl Service {
         self.parts.mint.begin(session);
     }
 
-    /// Lets the service mint whenever `reserver` holds a slot. The reserver begins and ends minting
-    /// sessions itself, through the value that [`mint_of_sessions`](Self::mint_of_sessions)
-    /// returns.
+    /// Lets the service mint whenever `reserver` holds a slot (place of a node in a fleet). The
+    /// reserver begins and ends minting sessions itself, through the value that
+    /// [`mint_of_sessions`](Self::mint_of_sessions) returns.
     ///
     /// # Panics
     /// Panics if the service already has a reserver.
@@ -191,8 +191,8 @@ impl Service {
         assert!(self.reserver.set(reserver).is_ok(), "a program begins once");
     }
 
-    /// Returns the mint. The code that leases a slot for this node begins and ends minting sessions
-    /// through it.
+    /// Returns the mint, through which the code that leases a slot (place of a node in a fleet)
+    /// begins and ends minting sessions.
     pub fn mint_of_sessions(&self) -> &Arc<Mint> {
         &self.parts.mint
     }

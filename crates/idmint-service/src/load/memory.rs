@@ -30,8 +30,8 @@ const KEPT_FREE: usize = 16 * 1024 * 1024;
 /// that is kept free.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
-/// The number of equal parts of each memory pool. One part is set aside for connections and
-/// streams, which must not wait for memory.
+/// The number of equal parts of each memory pool. One part (an eighth) is set aside for connections
+/// and streams, which must not wait for memory.
 const PARTS: usize = 8;
 
 /// The maximum time for which a caller waits until other callers release memory.
@@ -42,8 +42,8 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 pub struct MemoryBudget {
     all: Pool,
     units_per_peer: usize,
-    /// The memory pool of each peer, by the address of the peer's network. A pool exists only while
-    /// the peer holds memory.
+    /// The memory pool of each peer, by the address of the peer's network. A pool is kept only
+    /// while the peer has a [`BudgetOwner`] or holds memory.
     peers: Mutex<HashMap<IpAddr, Weak<Pool>>>,
     counts: Arc<ShedCounts>,
 }
@@ -63,8 +63,7 @@ pub struct BudgetOwner {
 pub struct MemoryReservation {
     from_share: OwnedSemaphorePermit,
     from_all: OwnedSemaphorePermit,
-    /// A reference to the memory pool of the peer. The pool stays alive while the peer holds
-    /// memory.
+    /// Keeps the memory pool of the peer alive until this memory is released.
     _share: Arc<Pool>,
 }
 

@@ -45,7 +45,8 @@ struct Places {
     next_number: u64,
     /// The places that each sender holds, oldest first.
     by_sender: HashMap<Sender, BTreeMap<u64, oneshot::Sender<()>>>,
-    /// The number of places that each sender holds, with the sender, in ascending order.
+    /// Each sender with the number of places that it holds, sorted by this number. The sender with
+    /// the most places is last.
     by_count: BTreeSet<(usize, Sender)>,
 }
 

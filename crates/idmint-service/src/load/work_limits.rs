@@ -331,8 +331,8 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work. Paused work does not keep this node from admitting other work. The caller
-    /// controls how long the pause takes, for example by sending its request body slowly.
+    /// Pauses the work, for example while a request body arrives slowly. Paused work does not keep
+    /// this node from admitting other work, because the caller may decide how long the pause takes.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);

@@ -1,5 +1,5 @@
 //! Reads the data folder of a single node whose ids a fleet takes over (adopts). Once the adoption
-//! has begun, no node can start on the folder.
+//! has begun, the node can no longer start as a single node.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -130,9 +130,9 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history with the entries of `other`, a store whose numbers this store takes
-    /// over. The first and the last entry of this history stay first and last, unless this history
-    /// is empty.
+    /// Returns this history with the entries of `other`, the history of a store whose numbers this
+    /// store takes over. The first and the last entry of this history stay first and last, unless
+    /// this history is empty.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {

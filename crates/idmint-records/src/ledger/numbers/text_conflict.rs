@@ -358,9 +358,9 @@ impl Streams {
         }
     }
 
-    /// Returns `true` if every character of these edges leads to the same state, so that one needs
-    /// to be tried. This requires that neither reading is ahead, and that both are in the same
-    /// part, in the number or in fixed characters.
+    /// Returns `true` if every character of these edges leads to the same state, so that it is
+    /// enough to try one. This requires that neither reading is ahead, and that both are in the
+    /// same part, in the number or in fixed characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
