@@ -308,12 +308,10 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts a request to void a number of a series, by the outcome of the request in the store.
     pub(super) fn count_void(&self, outcome: &Result<Numbered<VoidedNumber>, RecordError>) {
         self.count_number_request(outcome, "voided");
     }
 
-    /// Counts a request to close a series of numbers, by the outcome of the request in the store.
     pub(super) fn count_close(&self, outcome: &Result<Numbered<ClosedSeries>, RecordError>) {
         self.count_number_request(outcome, "closed");
     }

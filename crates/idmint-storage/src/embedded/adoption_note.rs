@@ -24,7 +24,8 @@ use crate::failure::{FailureKind, StoreError};
 /// version can be read.
 const VERSION: u32 = 2;
 
-/// The fleet that adopts a node, and the progress of the adoption.
+/// The note in the folder of a node that a fleet adopts (takes over). It names the fleet, and
+/// records the progress of the adoption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptionNote {

@@ -110,7 +110,7 @@ impl Layout {
         self.groups() + group * (GROUP_LEN + 1)
     }
 
-    /// Returns the index of the block that contains page `page` of the engine.
+    /// Returns the index of the block that contains page number `page` of the database engine.
     pub(super) fn page(self, page: u64) -> u64 {
         self.sums(page / GROUP_LEN) + 1 + page % GROUP_LEN
     }
