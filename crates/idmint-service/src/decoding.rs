@@ -174,8 +174,8 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of the formats that the decoder finds nearly as likely for the example id
-    /// of this format. The text of such an id does not show its format.
+    /// Returns the names of the formats that are nearly as likely as this format when its example
+    /// id is decoded. The text of such an id does not show its format.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());

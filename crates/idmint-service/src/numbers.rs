@@ -408,7 +408,7 @@ struct Reservation<'a> {
     bounds: NumberBounds,
     /// The count of numbers that the caller requests.
     count: NonZeroU32,
-    /// The count of numbers to reserve at once, or the requested `count` if that is larger.
+    /// The count of numbers to reserve at once. If `count` is larger, `count` numbers are reserved.
     reserve: NonZeroU32,
 }
 

@@ -37,8 +37,8 @@ pub struct Service {
     /// no stored form, so they are written with these templates. Empty until the service can read
     /// records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
-    /// The `Reserver`, which writes the time up to which ids may be minted to the store, and so
-    /// reserves this time. Empty while the process is starting.
+    /// The `Reserver`. It reserves time for minting: it stores the time up to which ids may be
+    /// minted. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
     /// `true` once the first minting session has begun. From then on, no request waits for the
     /// start. Written by `is_starting`. `Relaxed`, because the flag only saves a check of the
@@ -65,7 +65,7 @@ type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
 /// The parts from which a service is created.
 pub struct ServiceParts {
     /// The mint, which holds the current minting session: a period in which this process keeps its
-    /// worker numbers. Ids that contain the time are minted in a session.
+    /// worker numbers. Sequenced ids (of time, worker number and sequence) are minted in a session.
     pub mint: Arc<Mint>,
     /// All formats that this process serves.
     pub formats: Formats,

@@ -23,13 +23,13 @@ const SHORT_MAX: Duration = Duration::from_micros(500);
 /// would wait for all of them.
 const YIELD_FROM: Duration = Duration::from_micros(50);
 
-/// A node with fewer long requests per core than this is idle. An idle node admits a long request
-/// however long it takes.
+/// A node on which fewer long requests per core than this are in progress is idle. An idle node
+/// admits a long request however long it takes. Paused requests do not count.
 const BULK_PER_CORE: usize = 1;
 
-/// The estimated time of admitted long work, for each core, below which a node accepts more from
-/// any peer. Above it, a node that is not idle accepts more only from peers with less than their
-/// fair part.
+/// The estimated total time of admitted long work, for each core, below which a node accepts more
+/// from any peer. From this time on, a node that is not idle accepts more only from a peer whose
+/// work takes less than its fair part of this time.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
@@ -331,8 +331,9 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work, for example while a request body arrives slowly. Paused work does not keep
-    /// this node from admitting other work, because the caller may decide how long the pause takes.
+    /// Pauses the work, for example while a request body arrives slowly. The estimated time of
+    /// paused work does not keep this node from admitting other work, because the caller may decide
+    /// how long the pause takes.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);

@@ -123,15 +123,16 @@ impl AdoptedFolder {
     }
 
     /// Records the progress of the adoption. The note is durable when this method returns. After
-    /// the first note, no node can start on the folder.
+    /// the first note, no single node can start on the folder. A node of the adopting fleet can
+    /// start on it once the note says that the adoption is done.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
     /// note or the new one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
         // Write the note first, because the error of a refused start quotes it. The mark in the
-        // horizon file then prevents a start even if the note is lost, or if the program is too old
-        // to know adoption notes.
+        // horizon file then prevents a start as a single node even if the note is lost, or if the
+        // program is too old to know adoption notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {
             self.horizon.note_adoption()?;

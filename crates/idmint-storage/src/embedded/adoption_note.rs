@@ -8,8 +8,9 @@
 //!
 //! Version 1 lacks `origin`.
 //!
-//! No node can start on a folder that has an adoption note. The note is written before the horizon
-//! is marked, and it is never removed.
+//! No single node can start on a folder that has an adoption note. A node of the adopting fleet can
+//! start on it once the progress is `done`. The note is written before the horizon is marked, and
+//! it is never removed.
 
 use std::fs;
 use std::io;

@@ -25,8 +25,8 @@ pub(crate) enum FoundFiles {
     /// Only the horizon file exists. Either the first start of the node ended before it created the
     /// database, or the database was lost.
     HorizonOnly,
-    /// Only the database exists. Either the horizon file was lost, or the database was restored
-    /// from a backup, which has no horizon.
+    /// Only the database exists. A first start creates the horizon file first, so either that file
+    /// was lost, or the database was restored from a backup, which has no horizon.
     DatabaseOnly,
     /// Both files exist, as at every later start.
     Both,

@@ -180,7 +180,8 @@ mod tests {
     const FILE: &str = "/data/horizon";
     const BYTES: &[u8] = b"all of it";
 
-    /// An upper bound on the number of file system operations of `work` in any of these tests.
+    /// An upper bound on the number of file system operations that creating a file or folder takes
+    /// in these tests.
     const STEPS_MAX: u64 = 20;
 
     /// Runs `work` once for every step at which the power can fail, combined with every outcome of

@@ -24,8 +24,8 @@ use crate::failure::{FailureKind, StoreError, WithCauses};
 use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
-/// The file name prefix of high-water files. A fleet node stores in such a file up to which time
-/// ids may have been issued, as far as its coordinator (etcd) has acknowledged it.
+/// The file name prefix of high-water files. In such a file, a fleet node stores the floor and the
+/// horizons (times up to which ids may have been issued) that its coordinator (etcd) acknowledged.
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -166,8 +166,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 /// its folder has no horizon file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// A high-water file of the fleet node. It shows up to which time ids may have been issued when
-    /// the file was written.
+    /// A high-water file, in which the fleet node stored the times up to which ids may have been
+    /// issued.
     pub(super) path: PathBuf,
     /// An instant at or above which the fleet had issued no id, according to all high-water files
     /// that can be read. The fleet may have issued later ids since these files were written.

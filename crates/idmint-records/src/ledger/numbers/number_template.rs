@@ -8,8 +8,8 @@ use super::text_field::{PartForm, TextField, Years};
 
 /// The maximum length of a template in bytes.
 const LEN_MAX: usize = 128;
-/// The maximum width in a template. With the width 5, as in `{n:05}`, the number 42 is written
-/// `00042`.
+/// The maximum width (minimum number of digits) in a template. With the width 5, as in `{n:05}`,
+/// the number 42 is written `00042`.
 const WIDTH_MAX: u8 = 19;
 
 /// A template for the text of a number, with placeholders for the number, and for the name of the
@@ -52,7 +52,8 @@ pub enum TemplateError {
         "must have 1 to {LEN_MAX} bytes of printable characters, and no space at the beginning or the end"
     )]
     Letters,
-    /// The text in braces is not a known placeholder, or a brace has no partner, as in `INV{n`.
+    /// The text in braces cannot be a placeholder, as in `{n:x}`, or a brace has no partner, as in
+    /// `INV{n`.
     #[error(
         "must have only these placeholders in braces: {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of \
          the pattern such as {{year}} or {{year:last2}}"
@@ -122,8 +123,8 @@ impl NumberTemplate {
         })
     }
 
-    /// Returns the fields of the texts, in order: fixed characters, parts of the name, and the
-    /// number.
+    /// Returns the fields (fixed characters, parts of the name, and the number) of the texts for
+    /// series that match the pattern. The fields have the order of the template.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern lacks a part that the template uses, or if the

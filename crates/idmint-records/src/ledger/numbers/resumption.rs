@@ -93,9 +93,9 @@ impl GivenNumbers {
     }
 }
 
-/// Returns the mark (hashes of key and content) under which the numbers skipped before `from` are
-/// stored. The key contains a line feed, which no HTTP header can have, so no caller can send this
-/// key.
+/// Returns the request mark (hashes of idempotency key and content) under which the numbers skipped
+/// before `from` are stored. The key contains a line feed, which no HTTP header can have, so no
+/// caller can send this key.
 fn mark_of(series: &SeriesName, from: u64) -> RequestMark {
     RequestMark {
         key: KeyHash::of_series(series, &format!("\nresume {from}")),

@@ -1,5 +1,5 @@
-//! The history of the templates, such as `INV-{n}`, at the starts of the service. The store keeps
-//! it, so that earlier numbers keep their texts.
+//! The history of the templates, such as `INV-{n}`, at the starts of the service. A store keeps the
+//! history, so that the oldest numbers keep their texts and no new template repeats an old text.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::series_name::SeriesName;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates of earlier starts of the service. A start adds an entry only if its templates
-/// differ from those of the start before.
+/// The templates that were configured at the starts of the service, oldest first. A start adds an
+/// entry only if its templates differ from those of the start before.
 ///
 /// The first entry determines the form of the numbers that were given before the store kept a form
 /// for each number.
@@ -130,9 +130,9 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history with the entries of `other`, the history of a store whose numbers this
-    /// store takes over. The first and the last entry of this history stay first and last, unless
-    /// this history is empty.
+    /// Returns this history together with the entries of `other`, the history of a store whose
+    /// numbers this store takes over. The first and the last entry of this history stay first and
+    /// last, unless this history is empty.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {

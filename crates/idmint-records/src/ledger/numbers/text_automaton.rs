@@ -103,7 +103,8 @@ impl TextAutomaton {
         automaton
     }
 
-    /// Returns the automaton for the texts of one rule, followed by check characters.
+    /// Returns the automaton for the texts of one rule. If `check` is given, each text ends with
+    /// check characters.
     ///
     /// `name` contains the fields of the series names. Texts of series that match a pattern in
     /// `excluded` are not accepted.
@@ -471,9 +472,9 @@ impl Names {
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
     }
 
-    /// Splits the names that match no excluded pattern into groups. Within a group, each part of
-    /// the name can be chosen independently. Returns one span (the states before and after) for
-    /// each part of each group. Each name belongs to exactly one group.
+    /// Splits the names with these fields that match no excluded pattern into groups, so that each
+    /// name belongs to exactly one group. Returns, for each group, one span (the states before and
+    /// after) for each part of the name. Within a group, each part can be chosen independently.
     fn spans(&mut self, name: &[TextField]) -> Vec<Vec<Span>> {
         self.spans_from(name, 0)
     }
@@ -497,8 +498,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // Put states into one span if the next fixed characters lead from them to the same
-                // state, because the rest of the name can then be the same.
+                // Put states into one span if the next fixed characters lead from all of them to
+                // the same state, because the names can then continue in the same ways.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);

@@ -16,7 +16,7 @@ use super::text_form::TextForm;
 const STATES_MAX: usize = 250_000;
 
 /// The maximum number of steps that two automata may have in common. A search keeps these steps in
-/// memory, with about 50 bytes for each, so at most 100 MB.
+/// memory, with about 50 bytes for each, so at most about 100 MB.
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
@@ -49,8 +49,8 @@ impl fmt::Display for TextConflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// The texts that one template can write. Texts of series that match one of the `excluded` patterns
-/// do not belong to the set.
+/// The texts that one template can write for the series of a pattern, except for the series that
+/// match one of the `excluded` patterns.
 #[derive(Debug)]
 pub(super) struct TextSet<'a> {
     form: &'a TextForm,
@@ -120,8 +120,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // The search gave up, or found a text that stands for the same number in both readings. So
-    // compare short texts of both templates one by one.
+    // The search gave up, or found a text that stands for the same number of the same series in
+    // both readings. So compare short texts of both templates one by one.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -201,8 +201,8 @@ impl<'a> TextSet<'a> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // If both templates use the same method, the search left out the check characters, so add them
-    // here.
+    // If both templates use the same method for check characters, the search left these characters
+    // out, so add them here.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -359,8 +359,8 @@ impl Streams {
     }
 
     /// Returns `true` if every character of these edges leads to the same state, so that it is
-    /// enough to try one. This requires that neither reading is ahead, and that both are in the
-    /// same part, in the number or in fixed characters.
+    /// enough to try one. This requires that neither reading is ahead, and that both have begun the
+    /// same part, have begun the number, or read fixed characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,

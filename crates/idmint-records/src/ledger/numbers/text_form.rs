@@ -171,7 +171,7 @@ impl TextForm {
     }
 
     /// Returns an example of two series that write `number` as the same text. Their names differ
-    /// only in a part that the texts do not contain.
+    /// only in `part`, which the texts do not contain.
     pub(super) fn without_part(&self, part: usize, number: u64) -> Option<TextConflict> {
         let series = |place: usize| {
             let fields = self.name.iter().filter_map(|field| match field {

@@ -113,8 +113,8 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Returns the byte that makes the other of the engine's two commits current, if it is written at
-/// [`SLOT_CHOICE_AT`]. Returns `None` if the other commit is not later than the current one.
+/// Returns the byte to write at [`SLOT_CHOICE_AT`], so that the later of the engine's two commits
+/// becomes current. Returns `None` if no commit is later than the current one.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);
@@ -252,8 +252,8 @@ mod tests {
             let whole = fs::read(&path).expect("readable");
             let first =
                 usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
-            // After a power loss, the checksum of a page may be missing, because it is written
-            // later than the page. Overwriting half of a page has the same effect.
+            // After a power loss, a page may not match its checksum, because the checksum is
+            // written later than the page. Overwriting half of a page has the same effect.
             for at in (first..whole.len()).step_by(7 * 4_096) {
                 let mut spoilt = whole.clone();
                 spoilt[at..at + 2_048].fill(7);

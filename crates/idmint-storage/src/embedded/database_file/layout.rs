@@ -105,7 +105,8 @@ impl Layout {
         (LOG_BLOCK, u64::from(self.log_len))
     }
 
-    /// Returns the index of the block with the checksums of `group`, which has 1 024 pages.
+    /// Returns the index of the block with the checksums of group number `group`. A group has 1 024
+    /// pages.
     pub(super) fn sums(self, group: u64) -> u64 {
         self.groups() + group * (GROUP_LEN + 1)
     }

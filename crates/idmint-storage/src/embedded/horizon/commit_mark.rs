@@ -33,7 +33,7 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 const BLOCK: u64 = 2;
 
 /// The number of the last commit of the database. It is stored in memory and in the horizon file,
-/// outside the database, so that the loss of the last commits is detected.
+/// outside the database, so that the loss of the last commits can be detected.
 #[derive(Debug, Default)]
 pub(crate) struct CommitMark {
     /// The horizon file, or `None` if the store is only in memory.

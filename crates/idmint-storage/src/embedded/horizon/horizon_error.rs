@@ -60,8 +60,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// Another version of this program wrote the horizon or the commit mark in the file, and this
-    /// version cannot read it. Setting a floor does not help.
+    /// A later version of this program wrote the horizon or the commit mark (number of the last
+    /// commit) in the file, so this version cannot read the file. Setting a floor does not help.
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
