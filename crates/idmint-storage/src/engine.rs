@@ -20,14 +20,15 @@ pub enum OwnEngine {
     },
 }
 
-/// An operator's assertion about the floor: no id was ever issued for this instant or a later one.
+/// An operator's assertion of a floor: a time such that no id was ever minted for this time or a
+/// later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// The operator asserts no floor.
     None,
-    /// The assertion holds for this start (`--floor`). It is used if the stored state does not
-    /// reliably show up to which time ids were issued. For example, the horizon may be damaged or
-    /// belong to another slot.
+    /// The assertion holds for this start (`--floor`). It is used if the store does not reliably
+    /// show up to which time ids were issued. For example, the stored time may be damaged, or
+    /// belong to another slot (place of a node).
     ForThisStart(UnixNanos),
     /// The assertion was made for a restore, and may still be in the environment months later
     /// (`IDMINT_FLOOR`). It is used only by the first start after the restore.

@@ -20,8 +20,8 @@ impl StoreError {
         StoreError::because(Obstacle::of_kind(kind), error)
     }
 
-    /// Wraps the error of a storage engine, and adds an obstacle, which is a reason whose text may
-    /// be shown to callers.
+    /// Wraps an error of the storage engine. `obstacle` describes the same failure by a text that
+    /// may be shown to callers.
     pub fn because(
         obstacle: Obstacle,
         error: impl Into<Box<dyn Error + Send + Sync>>,
@@ -37,8 +37,8 @@ impl StoreError {
         self.obstacle.kind
     }
 
-    /// Returns the obstacle, whose text may be shown to callers. The text of the engine's error
-    /// must not be shown to callers, because it may contain paths.
+    /// Returns the kind of the failure and a text about it that may be shown to callers. The text
+    /// of the engine's error must not be shown to callers, because it may contain paths.
     pub fn obstacle(&self) -> Obstacle {
         self.obstacle
     }
@@ -63,8 +63,8 @@ impl Obstacle {
         self.kind
     }
 
-    /// Returns an obstacle with a general text for this kind. Use it for an error whose own text
-    /// must not be shown to callers.
+    /// Returns an obstacle with a general text for this kind of failure. Use it for an error whose
+    /// own text must not be shown to callers.
     pub fn of_kind(kind: FailureKind) -> Obstacle {
         let text = match kind {
             FailureKind::Full => {
@@ -125,8 +125,8 @@ pub enum FailureKind {
     /// The store that all nodes of the fleet share does not respond. Wait until it responds. The
     /// exit code is 75, `EX_TEMPFAIL`.
     Unreachable,
-    /// The stored data cannot be trusted. Restore a backup, or set a floor. The exit code is 65,
-    /// `EX_DATAERR`.
+    /// The stored data cannot be trusted. Restore a backup, or state a floor (a time at or above
+    /// which no id was ever minted). The exit code is 65, `EX_DATAERR`.
     Damaged,
     /// The stored data is valid, but does not fit this configuration or this version of the
     /// program. Change the configuration or the version. The exit code is 78, `EX_CONFIG`.

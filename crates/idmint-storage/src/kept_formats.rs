@@ -11,15 +11,16 @@ use std::fmt::{self, Write};
 
 use super::failure::{FailureKind, StoreError};
 
-/// Separates the name of a format from the name of its encoding. Neither name can contain this
-/// character.
+/// Separates the name of a format from the name of its encoding, as in `<format>/<encoding>`.
+/// Neither name can contain this character.
 const OF_ENCODING: char = '/';
 
-/// The properties that a store keeps for one format of ids, or for one encoding of a format.
+/// The properties of a format of ids, or of one encoding of a format, that must not change between
+/// starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFormat {
-    /// The name of the format. For the properties of an encoding, `/` and the name of the encoding
-    /// follow.
+    /// The name of the format, followed by `/` and the name of the encoding if these are the
+    /// properties of an encoding.
     pub name: String,
     /// The properties of the format as readable texts. For example, `tick` is `1ms` and `epoch` is
     /// `2015-01-01T00:00:00Z`.
@@ -92,7 +93,7 @@ impl fmt::Display for Difference {
 /// The reason why the configured formats are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
-    /// The definition of a format has changed, so that it could repeat ids that were minted by the
+    /// The definition of a format has changed, so it could repeat ids that were minted by the
     /// stored definition. No data was written.
     #[error("{}", changed(.name, .differences))]
     Changed {
@@ -101,8 +102,8 @@ pub enum FormatsError {
         /// The differences, sorted by property. Never empty.
         differences: Vec<Difference>,
     },
-    /// The configured number of slots differs from the stored one. With another number of slots,
-    /// the nodes would get other worker numbers. No data was written.
+    /// The configured number of slots (places for nodes) differs from the stored one, so the nodes
+    /// would get other worker numbers. No data was written.
     #[error(
         "worker.slots is {now}, but earlier ids were minted with {kept}; set worker.slots = {kept}; \
          docs/OPERATIONS.md says how to change it"
@@ -113,8 +114,8 @@ pub enum FormatsError {
         /// The configured number of slots.
         now: u32,
     },
-    /// This etcd hands out a different range of slots than this node's configuration expects. No
-    /// data was written.
+    /// The nodes that use this etcd share another range of slots (places for nodes) than this
+    /// node's configuration names. No data was written.
     #[error(
         "cluster.slots is \"{now}\", but the nodes of this etcd share the slots {kept}; set cluster.slots = \
          \"{kept}\", or name the etcd of the other region in etcd.endpoints"

@@ -10,11 +10,10 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A store with the tables of the embedded engine, in redb's in-memory backend. All clones share
-/// one store.
+/// A store with the tables of the embedded engine, kept in memory. All clones share one store.
 ///
 /// Ids that are minted with this store are unique within one run of the process. Across runs, they
-/// are unique only because the clock has advanced.
+/// are unique only if the clock has advanced.
 #[derive(Debug, Clone)]
 pub struct MemoryEngine {
     horizon: Arc<Mutex<Option<Horizon>>>,
@@ -49,8 +48,8 @@ impl MemoryEngine {
     }
 
     fn horizon(&self) -> MutexGuard<'_, Option<Horizon>> {
-        // The horizon is always replaced as a whole. So its value is valid even if a thread
-        // panicked while holding the lock.
+        // A panic of another thread cannot leave an incomplete value, because the horizon is
+        // replaced as a whole. So a poisoned lock is ignored.
         self.horizon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -75,8 +75,8 @@ pub fn absent(ledger: LedgerId) -> EventId {
     EventId::before_genesis(at(NOW + 77), ledger)
 }
 
-/// Returns a request to group reports on two objects. Each delta is the time of one report in
-/// microseconds, relative to a fixed instant.
+/// Returns a request with one report on two objects for each delta. A delta is the time of closest
+/// approach in microseconds, relative to a fixed time.
 pub fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
     let preset = PRESETS
         .iter()
@@ -127,14 +127,14 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor of the objects 1 and 2. The time of the anchor is `delta`, in
-/// microseconds since 1970.
+/// Returns a plan to store an anchor (first report of a conjunction) of the objects 1 and 2. Its
+/// time is `delta`, in microseconds since 1970.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
 
-/// Returns a plan to store an anchor of this pair of objects. The time of the anchor is `delta`, in
-/// microseconds since 1970.
+/// Returns a plan to store an anchor (first report of a conjunction) of these two objects. Its time
+/// is `delta`, in microseconds since 1970.
 pub fn anchor_of(
     format: &str,
     (primary, secondary): (u64, u64),
@@ -152,9 +152,8 @@ pub fn anchor_of(
     ))
 }
 
-/// Returns the stored conjunctions of the objects 1 and 2 near the time `delta`, in microseconds
-/// since 1970. Each conjunction is returned as its time and its rank, which is higher for newer
-/// anchors.
+/// Returns the time and the rank of each stored conjunction of the objects 1 and 2 near `delta`, in
+/// microseconds since 1970. A newer conjunction has a higher rank.
 pub fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
     let key = (
         Pair {
@@ -289,8 +288,8 @@ pub fn void_plan(
     RecordPlan::Void(VoidPlan::make(&request, given.as_ref(), at(NOW)).expect("it was given"))
 }
 
-/// Starts a store with one slot, these formats and this horizon. Runs the steps of a start in the
-/// order that the store requires.
+/// Runs all steps of a start: stores these formats and this horizon (time up to which ids may be
+/// minted). The store has a single slot (place for a node).
 pub fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) -> Store {
     let plan = HorizonPlan::at(horizon);
     match opened {

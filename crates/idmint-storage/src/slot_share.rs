@@ -56,8 +56,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the share that consists of the slots in `range`, in a namespace with `slots` slots.
-    /// Returns `None` if `range` exceeds the number of slots.
+    /// Returns the share of a coordinator that hands out the slots in `range`. The whole namespace
+    /// has `slots` slots. Returns `None` if `range` exceeds this number.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }

@@ -45,8 +45,8 @@ use idmint_core::time::UnixNanos;
 /// }
 /// ```
 pub enum Opened {
-    /// The store has no horizon. So the node starts for the first time, and the store knows of no
-    /// earlier ids.
+    /// The store has no horizon (time up to which ids may be minted). So this is the first start,
+    /// and the store knows of no earlier ids.
     First(FirstStart),
     /// The store has a horizon from an earlier start.
     Again(Restart),
@@ -92,7 +92,8 @@ impl Opened {
 pub struct FirstStart(Box<dyn EmptyEngine>);
 
 impl FirstStart {
-    /// Writes the first horizon to the store. The horizon is durable when this method returns.
+    /// Writes the first horizon (time up to which ids may be minted) to the store. The horizon is
+    /// durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the horizon could not be written. The horizon may be on disk
@@ -110,8 +111,8 @@ impl FirstStart {
     }
 }
 
-/// A store after the first step of its first start. It has its first horizon, and no other data
-/// yet.
+/// A store on its first start, after its first horizon (time up to which ids may be minted) was
+/// written. The store has no other data yet.
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
@@ -218,8 +219,8 @@ impl Store {
 
 /// An engine that has not stored any data yet.
 pub(super) trait EmptyEngine: Send {
-    /// Writes the first horizon and the floor of the store. Both are durable when this method
-    /// returns.
+    /// Writes the first horizon (time up to which ids may be minted) and the floor (time from which
+    /// they are minted). Both are durable when this method returns.
     fn create_horizon(
         self: Box<Self>,
         plan: &HorizonPlan,
@@ -238,8 +239,8 @@ pub(super) trait ReservedEngine: Send {
 
 /// An engine that has a horizon and has stored the configured formats.
 pub(super) trait ReadyEngine: Send {
-    /// Writes a horizon that is not below the current one. The new horizon is durable when this
-    /// method returns.
+    /// Writes a horizon (time up to which ids may be minted) that is not below the current one. The
+    /// horizon is durable when this method returns.
     fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError>;
 
     /// Returns the records in the store.

@@ -10,8 +10,8 @@ use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 /// of their conjunctions.
 pub trait ConjunctionStore {
     /// Returns one list for each item of `times`, which is a pair of objects and a time. The list
-    /// has the pair's anchors (first reports of conjunctions) that are [near](Tca::neighbourhood)
-    /// this time, sorted by time.
+    /// has the anchors (first reports of conjunctions) of these two objects that are
+    /// [near](Tca::neighbourhood) this time, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -27,8 +27,8 @@ pub trait ConjunctionStore {
     }
 
     /// Returns one list for each item of `spans`, which is a pair of objects and a span of time.
-    /// The list has the pair's anchors (first reports of conjunctions) within this span, sorted by
-    /// time.
+    /// The list has the anchors (first reports of conjunctions) of these two objects within this
+    /// span, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -49,8 +49,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<StoredConjunction>, StoreError>;
 
-    /// Adds the counts of new reports to the stored report counts of anchors. The counts for an
-    /// anchor that is not stored are dropped.
+    /// Adds the counts of new reports to the stored counts. `report_counts` names each conjunction
+    /// by its anchor (first report). The counts for an anchor that is not stored are dropped.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some counts may have been stored
@@ -68,15 +68,15 @@ pub trait ConjunctionStore {
     /// nevertheless.
     fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
 
-    /// Returns the external ids (ids from other originators) of each anchor, in the order in which
-    /// the ids were attached.
+    /// Returns the external ids (ids from other organizations) of each conjunction, in the order in
+    /// which they were attached. `anchors` are the first reports of the conjunctions.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors of a format to which this external id is attached, from
-    /// the latest to the earliest.
+    /// Returns at most `count_max` anchors (first reports of conjunctions) to which this external
+    /// id is attached, from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -87,8 +87,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<AnchorKey>, StoreError>;
 
-    /// Returns at most `count_max` anchors that follow `after`. The anchors are sorted by format,
-    /// and within each format from the latest to the earliest.
+    /// Returns at most `count_max` anchors (first reports of conjunctions) that follow `after`. The
+    /// anchors are sorted by format, and within each format from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -98,8 +98,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
-    /// Removes these anchors together with their report counts and external ids. An anchor is kept
-    /// if its report count has changed since the count was read.
+    /// Removes old conjunctions: their anchors (first reports), report counts and external ids.
+    /// Keeps a conjunction whose report count has changed since it was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days that a day may be ahead of today to be trusted, if it is the only
-/// later day with request keys. A day further ahead was probably recorded by a wrong clock.
+/// The maximum number of days that a recorded day may be in the future, if it is the only such day.
+/// A day further in the future was probably recorded by a wrong clock.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.
@@ -18,15 +18,15 @@ pub struct DoneRequest {
     pub key: KeyHash,
     /// The time at which the request was recorded.
     pub recorded: EventTime,
-    /// The last event that the request appended. This event identifies the stored append of the
-    /// request.
+    /// The last event that the request appended. The store finds all events of the request by this
+    /// event.
     pub last: EventId,
 }
 
 impl DoneRequest {
-    /// Returns the completed request of a plan (decision to write a record) that appends events
-    /// under a request key, and `None` for any other plan. Plans about numbers are left out,
-    /// because the store does not remove the keys of numbers when they are old.
+    /// Returns the request that is completed once `plan` is stored, if the plan appends events
+    /// under an idempotency key. Returns `None` for any other plan. Plans about numbers are left
+    /// out, because the store keeps their keys without a time limit.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {
@@ -42,8 +42,8 @@ impl DoneRequest {
     }
 }
 
-/// Returns the time that is 24 hours before `now`, the time on the clock. All request keys that
-/// were recorded since then are certainly still stored.
+/// Returns the time that is 24 hours before `now`. All request keys that were recorded since then
+/// are certainly still stored.
 ///
 /// An older key remains stored, and is recognized, until [its day is removed](days_to_forget).
 pub fn remembered_since(now: EventTime) -> EventTime {

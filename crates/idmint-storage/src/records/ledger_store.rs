@@ -21,7 +21,7 @@ pub trait LedgerStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError>;
 
-    /// Returns at most `count_max` ledgers with ids above `after`, sorted by id.
+    /// Returns at most `count_max` ledgers whose ids are above `after`, sorted by id.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -71,10 +71,10 @@ pub struct LedgerSummary {
 /// The stored events of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAppend {
-    /// The position of the first event in this append, counted from 1 at the first event of the
-    /// ledger.
+    /// The position of the first event of this append in its ledger. The first event of a ledger
+    /// has the position 1.
     pub first_place: u64,
-    /// The time at which the append was recorded, by the clock of the node that recorded it.
+    /// The time at which the append was recorded, on the clock of the node that recorded it.
     pub recorded: EventTime,
     /// The idempotency key and the digest of the request, or `None` if the request has no key.
     pub mark: Option<RequestMark>,
@@ -85,7 +85,7 @@ pub struct StoredAppend {
 }
 
 impl StoredAppend {
-    /// Converts a planned append (events to be written together) to the form in which it is stored.
+    /// Returns a planned append (events to write together) in the form in which it is stored.
     pub fn of(plan: &AppendPlan) -> StoredAppend {
         StoredAppend {
             first_place: plan.first_place(),

@@ -1,5 +1,5 @@
-//! The stored records, and the operations that every engine supports for them. The records are the
-//! events of ledgers, the first reports (anchors) of conjunctions, and the numbers of series.
+//! The stored records, and the operations on them that every storage engine supports. The records
+//! are events of ledgers, first reports (anchors) of conjunctions, and numbers of series.
 
 mod conjunction_store;
 mod done_request;

@@ -12,10 +12,10 @@ use idmint_records::ledger::{
     TemplateHistory, VoidedNumber,
 };
 
-/// The number of series that are read at a time while a start checks the configured number rules.
+/// The number of series that a start reads at a time while it checks the configured number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series that are named in a message about changed texts of numbers.
+/// The maximum number of series to name in the message that numbers are now written as other texts.
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
@@ -27,7 +27,8 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError>;
 
-    /// Returns the last number of a series and its time, or `None` if the series has no number yet.
+    /// Returns the last number of a series and the time at which it was issued, or `None` if the
+    /// series has no number yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -59,8 +60,8 @@ pub trait NumberStore {
         count_max: usize,
     ) -> Result<Vec<GivenNumbers>, StoreError>;
 
-    /// Returns, for each of these keys, the numbers that were issued to the request with this key,
-    /// or `None` if no request had the key.
+    /// Returns the numbers that were issued to the request with each of these keys, or `None` for a
+    /// key that no request had.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -87,7 +88,7 @@ pub trait NumberStore {
         }))
     }
 
-    /// Returns the numbers of a series within `numbers` that were voided, in ascending order.
+    /// Returns the void numbers of a series that are within `numbers`, in ascending order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -121,8 +122,8 @@ pub trait NumberStore {
             .map(|change| change.form))
     }
 
-    /// `true` if a hold stops the series from issuing numbers, because the store was restored and
-    /// no operator has resumed the series yet. A series that has no numbers can also be held.
+    /// `true` if a hold stops the series from issuing numbers. A hold begins after a restore and
+    /// ends when an operator resumes the series. A series that has no numbers can also be held.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -142,15 +143,15 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError>;
 
-    /// Stores the kinds of series (`gapless` or `blocks`) that are configured at this start. The
-    /// kinds are durable when this method returns.
+    /// Stores the kinds of series (`gapless` or `blocks`) that this start has configured. The kinds
+    /// are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Returns the history of the templates for the texts of numbers: the templates that each start
-    /// has configured. The history is empty if no start has stored templates.
+    /// Returns the templates for writing numbers as text that each start has configured. The
+    /// history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -303,8 +304,8 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // Read the stored forms of the numbers only if this comparison finds a conflict,
-                // because reading takes longer.
+                // First compare all numbers of the series. Read the stored forms of the numbers
+                // only if that comparison finds a conflict, because reading takes longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;
@@ -368,8 +369,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the ranges of the numbers that a series may have written in this form (how numbers
-    /// are written as text). A number without a stored form may have been written in any form.
+    /// Returns the ranges of numbers that a series may have written in this form (way to write a
+    /// number as text). A number without a stored form may have been written in any form.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -390,8 +391,8 @@ pub trait NumberStore {
         Ok(ranges.flatten().collect())
     }
 
-    /// Returns the series whose next number would be written differently than at the last start.
-    /// The series are grouped by rule.
+    /// Returns the series whose next number is written differently than the templates of the last
+    /// start would write it. The series are grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -432,7 +433,7 @@ pub trait NumberStore {
         }
     }
 
-    /// `true` if at least one series to which the number rule applies has numbers.
+    /// `true` if a series to which the number rule applies has numbers.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -441,8 +442,8 @@ pub trait NumberStore {
         self.any_series(&rule.pattern, &is_of_rule)
     }
 
-    /// `true` if at least one series has numbers and fulfils `condition`. Series whose names cannot
-    /// match `pattern` may be left out.
+    /// `true` if a series that fulfils `condition` has numbers. Series whose names cannot match
+    /// `pattern` may be left out.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -459,8 +460,8 @@ pub trait NumberStore {
         Ok(is_found)
     }
 
-    /// Calls `visit` for each series whose name can match `pattern`, and possibly for other series,
-    /// until `visit` returns `false`.
+    /// Calls `visit` for each series whose name can match `pattern`, until `visit` returns `false`.
+    /// May also call it for other series.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read, and the errors of `visit`.
@@ -519,8 +520,8 @@ pub trait NumberStore {
     }
 }
 
-/// Returns these bounds, extended down to number 1. A series may have numbers below the configured
-/// start if it began before that start was raised.
+/// Returns these bounds, extended down to number 1. A series that began before its configured start
+/// was raised may have numbers below that start.
 fn from_one(bounds: NumberBounds) -> NumberBounds {
     NumberBounds {
         start: bounds.start.min(NumberBounds::default().start),
@@ -538,8 +539,8 @@ fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     found.has_numbers() && found.closed.is_none() && is_gapless
 }
 
-/// Returns the error for a text that the configured rules could write again. `earlier` says which
-/// series have written the text.
+/// Returns the error for configured rules that could write a text again. `earlier` says which
+/// series have written the text before.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [
@@ -565,24 +566,24 @@ fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
 /// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
-    /// The templates of the first start that stored templates. Numbers without a stored form are
-    /// written as text by these templates.
+    /// The templates of the first start that stored templates. They apply to numbers that are
+    /// stored without a form (how the number is written as text).
     pub first: KeptTemplates,
-    /// The series whose numbers are written as other texts than at the last start, grouped by rule.
+    /// The series whose new numbers are written differently than at the last start, grouped by
+    /// rule.
     pub changes: Vec<TextChange>,
 }
 
-/// The series of one number rule whose new numbers are written as other texts than at the last
-/// start.
+/// The series of one number rule whose new numbers are written differently than at the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
     /// The name of the number rule, or `None` if no configured rule matches the series any more.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,
-    /// The first few changed series, each with the first number that is written in the new form.
+    /// The first few changed series, each with the first number that is written differently.
     series: Vec<(SeriesName, u64)>,
-    /// The number of all changed series, including those that `series` leaves out.
+    /// The number of changed series, including those that are not in `series`.
     count: usize,
 }
 
@@ -618,17 +619,17 @@ pub struct NumberRecord {
     pub number: u64,
     /// All numbers that were issued to the request that received this number.
     pub given: GivenNumbers,
-    /// The time and the reason of voiding the number, or `None` if the number is not void.
+    /// The time and the reason of voiding the number, or `None` if the number is valid.
     pub void: Option<VoidedNumber>,
 }
 
 /// The data on which new numbers of a series depend.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeriesState {
-    /// The last number of the series and its time, or `None` if it has no number yet.
+    /// The last number of the series and the time at which it was issued, or `None` if the series
+    /// has no number yet.
     pub head: Option<SeriesHead>,
-    /// The data about how the series was closed, such as the time and the caller. `None` if the
-    /// series is open.
+    /// The time of closing and the caller who closed the series, or `None` if the series is open.
     pub closed: Option<ClosedSeries>,
 }
 
@@ -643,11 +644,10 @@ pub struct SeriesSummary {
     /// The last number that the series has issued, or 0 if the series was closed before it issued a
     /// number.
     pub last: u64,
-    /// The time at which the last number was issued. If the series was closed before it issued a
-    /// number, the time of closing.
+    /// The time at which the last number was issued, or the time of closing if the series has no
+    /// number.
     pub updated: EventTime,
-    /// The data about how the series was closed, such as the time and the caller. `None` if the
-    /// series is open.
+    /// The time of closing and the caller who closed the series, or `None` if the series is open.
     pub closed: Option<ClosedSeries>,
 }
 
@@ -668,7 +668,8 @@ impl SeriesSummary {
         self.first <= self.last
     }
 
-    /// Returns the last number and its time, or `None` if the series has no number.
+    /// Returns the last number and the time at which it was issued, or `None` if the series has no
+    /// number.
     pub fn head(&self) -> Option<SeriesHead> {
         self.has_numbers().then_some(SeriesHead {
             last: self.last,

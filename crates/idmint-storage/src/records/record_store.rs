@@ -29,9 +29,8 @@ pub type Records = Arc<dyn RecordStore>;
 pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
-    /// Returns the number of plans, counted from the first plan in `plans`, that fit into one
-    /// write. A plan is a decision to write a record. The result is at least one, unless `plans` is
-    /// empty.
+    /// Returns how many of the first plans (decisions to write records) fit into one write. The
+    /// result is at least 1, unless `plans` is empty.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }
@@ -51,8 +50,9 @@ pub trait RecordStore:
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Does the work that [`write`](Self::write) has postponed to reply to its callers sooner. A
-    /// read also does the postponed work before it returns data.
+    /// Completes earlier calls of [`write`](Self::write), which replies as soon as its plans are
+    /// durable and leaves some work for later. A read also completes this work before it returns
+    /// data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.
@@ -84,22 +84,22 @@ pub trait RecordStore:
     /// writing is known.
     fn obstacle(&self) -> Option<Obstacle>;
 
-    /// Tries to remove the obstacle to writing. If a disk error has closed the store, opens it
-    /// again.
+    /// Removes the obstacle to writing if possible. For example, opens the store again after a disk
+    /// error has closed it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the obstacle remains.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Returns the reason why the store accepts no plans (decisions to write records) at the
-    /// moment, or `None` if it accepts plans. The store can still be read, and old records can
-    /// still be removed, which frees space.
+    /// Returns the reason why the store writes no new records at the moment, or `None` if it does.
+    /// Records can still be read, and old records can still be removed to free space.
     fn write_obstacle(&self) -> Option<Obstacle> {
         None
     }
 
-    /// `true` if series are on hold: after a restore, they issue no numbers until an operator
-    /// resumes them. Does not ask another machine, so the result may be out of date.
+    /// `true` if a hold stops series from issuing numbers. A hold begins after a restore and ends
+    /// when an operator resumes the series. Does not ask another machine, so the result may be out
+    /// of date.
     fn holds_numbers(&self) -> bool {
         false
     }
@@ -137,14 +137,14 @@ pub enum RecordPlan {
 }
 
 impl RecordPlan {
-    /// `true` if this plan issues numbers that are also written as texts. The store then keeps the
-    /// form of these texts.
+    /// `true` if this plan issues numbers that are also written as texts, such as `INV-0042`. The
+    /// store then keeps how they are written.
     pub fn has_form(&self) -> bool {
         matches!(self, RecordPlan::Number(plan) if plan.form.is_some())
     }
 
-    /// Returns the mistaken first number of a series that this plan corrects, or `None` if it
-    /// corrects no number.
+    /// Returns the wrong first number of a series that this plan replaces, or `None` if it replaces
+    /// no number.
     pub fn replaces(&self) -> Option<&GivenNumbers> {
         match self {
             RecordPlan::Number(plan) => plan.replaces.as_ref(),
@@ -156,7 +156,8 @@ impl RecordPlan {
     }
 }
 
-/// The error of a write. Only `Store` leaves open whether the plans were written.
+/// The error of a write. No plan was written, except that `Store` leaves open whether the plans
+/// were written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed the records that a plan is based on. None of the plans was written.

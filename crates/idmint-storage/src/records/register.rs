@@ -29,8 +29,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor. The sweep that removes old anchors decides from these
-/// whether the anchor is old.
+/// The key and the report count of an anchor. They tell the sweep, which removes old conjunctions,
+/// whether this one is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.
@@ -74,7 +74,7 @@ pub struct ListRange {
     pub format: String,
     /// The times of the anchors to list.
     pub times: RangeInclusive<Tca>,
-    /// The cursor: the list continues after this conjunction. With `None`, the list starts at the
+    /// The cursor: the list continues after this conjunction. If `None`, the list starts at the
     /// beginning of the range.
     pub after: Option<ListPlace>,
     /// `true` if the list goes from the latest to the earliest time.
@@ -82,8 +82,7 @@ pub struct ListRange {
 }
 
 impl ListRange {
-    /// The list position before all conjunctions. `LAST` is the list position after all
-    /// conjunctions.
+    /// The list position before all conjunctions.
     pub(crate) const FIRST: ListPlace = (
         Tca(i64::MIN),
         Pair {

@@ -32,8 +32,8 @@ const PAUSE: Duration = Duration::from_hours(24);
 /// A step takes some milliseconds, or up to some hundred round trips to the etcd of a fleet.
 const STEP_LEN: usize = 2_000;
 
-/// The minimum time between two steps of an overdue sweep. During this time, the thread writes the
-/// records of queued requests.
+/// The minimum time between two steps of a sweep that is overdue because the thread is always busy.
+/// In between, the thread writes the records of queued requests.
 const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of the sweep, which removes anchors (first reports of conjunctions) that are older
@@ -44,8 +44,9 @@ pub(super) struct AnchorSweep {
     /// The last anchor that the previous step of the sweep checked, or `None` at the start of a
     /// sweep.
     after: Option<AnchorKey>,
-    /// The latest three days on which records were written, according to all records that the
-    /// sweeps have read so far.
+    /// The latest three days on which records were written, among all records that the sweeps have
+    /// read so far. The age of anchors is measured from the first of these days, or from an earlier
+    /// clock.
     days: LastDays,
     /// The time at which the next sweep is due, measured like [`Clock::runs_for`].
     due: Duration,

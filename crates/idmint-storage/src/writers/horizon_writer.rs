@@ -189,8 +189,9 @@ impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
             if needed <= self.session.horizon() && !self.session.is_running_low() {
-                // Once less than half of the reserved time is left, every mint requests more. A
-                // request that arrived during the previous raise needs no further raise.
+                // The previous raise has already fulfilled this request. Such requests are common,
+                // because every mint requests more time once less than half of the reserved time is
+                // left.
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);

@@ -69,7 +69,7 @@ pub(super) fn log_unwritten(error: &StoreError) -> RecordError {
 }
 
 impl From<Obstacle> for RecordError {
-    /// Converts the reason why the store has not done a request to the error for the caller.
+    /// Returns the error for a caller whose request the store refuses for this reason.
     fn from(obstacle: Obstacle) -> RecordError {
         match obstacle.failure_kind() {
             FailureKind::Unreachable => RecordError::Unreachable(obstacle),

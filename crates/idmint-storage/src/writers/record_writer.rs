@@ -28,15 +28,15 @@ use idmint_records::ledger::EventTime;
 /// single request may have more.
 const ROUND_LEN_MAX: usize = 50_000;
 
-/// The idle time after which the thread does background work: no request has arrived for this long.
+/// If no request has arrived for this long, the thread does background work.
 const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// The interval at which the thread tries to write again after a failed write.
 pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// The maximum number of times that the thread decides on the same requests. The thread decides
-/// again if another writer has changed the records first, so that the plans could not be written.
-/// After the last attempt, the requests are refused.
+/// The maximum number of attempts to decide on the same requests and to write their records. An
+/// attempt fails if another writer changes the records first. After the last attempt, the requests
+/// are refused.
 const DECISIONS_MAX: u32 = 16;
 
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
@@ -57,6 +57,7 @@ pub(super) struct RecordWriter {
     /// write.
     reopen_at: UnixNanos,
     /// The days on which request keys had been recorded before the first append of this process.
+    /// They reveal a clock that is behind.
     earlier_days: OnceCell<Vec<WrittenDay>>,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,
@@ -212,9 +213,9 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Replies to the jobs (queued requests) that need no write, and refuses the jobs that do. If
-    /// the refusal is [`RecordError::Unknown`], only granted jobs get their outcome. If the store
-    /// has an obstacle other than a full disk, refuses all jobs without reading the store.
+    /// Refuses the jobs (queued requests) that need a write, and replies to the other jobs. If the
+    /// refusal is [`RecordError::Unknown`], only granted jobs get their outcome. If the store has
+    /// an obstacle other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
         let obstacle = self.records.obstacle();
         if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {

@@ -201,8 +201,8 @@ impl RecordWriterHandle {
         Ok(skipped)
     }
 
-    /// Ends the hold after a restore on one series, or on all series if `series` is `None`. Each
-    /// series continues after its last stored number.
+    /// Lets one series, or all series if `series` is `None`, issue numbers again after a restore.
+    /// Each series continues after its last stored number.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the hold has possibly not ended. The call may be repeated.

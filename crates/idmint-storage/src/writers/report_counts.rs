@@ -84,7 +84,8 @@ impl ReportTallies {
         read()
     }
 
-    /// Waits until no counts are being written, and returns the number of writes so far.
+    /// Waits until no counts are being written, but at most two seconds. Returns the number of
+    /// writes that have begun so far.
     fn writes_after_the_current_one(&self) -> u64 {
         let is_writing = |gathered: &mut Gathered| !gathered.writing.is_empty();
         self.has_written
@@ -94,8 +95,8 @@ impl ReportTallies {
             .writes
     }
 
-    /// Adds the reports that were counted in memory but not stored yet to the report count of
-    /// `stored`, a conjunction that was read from the store. Call this method within
+    /// Adds the reports that are counted only in memory to the report count of `stored`, a
+    /// conjunction that was read from the store. Call this method within
     /// [`read_between_writes`](Self::read_between_writes).
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {
@@ -116,7 +117,7 @@ impl ReportTallies {
         }
     }
 
-    /// Writes the report counts that were collected in memory with `store`, if any.
+    /// Writes the report counts that were collected in memory, if any, by calling `store`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if `store` failed. The counts stay in memory for the next write.

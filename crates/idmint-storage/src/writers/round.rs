@@ -41,7 +41,8 @@ pub struct Numbered<T> {
     pub form: Option<NumberForm>,
 }
 
-/// External ids, each with the key of the anchor to which the id is to be attached.
+/// External ids (ids from other organizations), each with the key of the conjunction that the id is
+/// for.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
 /// The plans (decisions to write records) for the requests of a round, and the replies to send once
@@ -60,7 +61,7 @@ pub(super) struct RoundTimes<'a> {
     /// The time to record in issued and void numbers, and in closed series.
     pub(super) number: Result<EventTime, Refusal>,
     /// The days on which request keys had been recorded before the first append of this process.
-    /// That append reads them.
+    /// They reveal a clock that is behind, and are read at that append.
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
@@ -271,8 +272,7 @@ impl Round<'_> {
     }
 
     /// Returns the time to record for the request, and the ledger of the request. The id of a new
-    /// ledger may depend on the time. If a ledger with that id exists already, a later time is
-    /// used.
+    /// ledger may depend on the time. If that id is taken already, the next free time is used.
     fn time_and_ledger(
         &mut self,
         request: &LedgerRequest,

@@ -8,13 +8,13 @@ use std::{io, iter};
 
 use crate::embedded::file_system::FileSystem;
 
-/// The outcome of a simulated power loss for changes that are not synced.
+/// The unsynced changes that survive a simulated power loss.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unsynced {
     /// No unsynced change survives.
     Lost,
-    /// The names of files and folders survive without a sync, but files have only the bytes that
-    /// were synced.
+    /// Created and renamed files and folders survive without a sync, but each file has only its
+    /// synced bytes.
     NamesLanded,
     /// Unsynced bytes survive, but only synced names do.
     BytesLanded,

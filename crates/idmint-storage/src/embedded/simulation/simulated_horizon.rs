@@ -1,5 +1,5 @@
-//! A store for tests of code that waits for the horizon. The horizon (time up to which ids may be
-//! minted) is on a simulated disk.
+//! A store for tests of code that waits until a new horizon (the time up to which ids may be
+//! minted) is written. The disk is simulated.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A store in memory. Only the horizon file of slot 0 is on a simulated disk, where the first start
-/// creates it.
+/// A store in memory, except for its horizon file (the time up to which ids may be minted). That
+/// file is on a simulated disk.
 #[derive(Debug)]
 pub struct SimulatedHorizon(SimulatedDisk);
 

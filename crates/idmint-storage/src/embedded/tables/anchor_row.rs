@@ -9,16 +9,18 @@ const VERSION: u8 = 1;
 /// The length of a row, in bytes.
 pub(super) const LEN: usize = 9;
 
-/// The name (key) of an anchor's row: the format, the two objects, and the time of the anchor in
+/// The key of an anchor's row: the format, the two objects, and their time of closest approach in
 /// microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
-/// Returns the name (key) of the row for the anchor that these two objects have at the time `tca`.
+/// Returns the key of the row for the anchor of these two objects. `tca` is their time of closest
+/// approach.
 pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
     (format, pair.primary, pair.secondary, tca.0)
 }
 
-/// Encodes the row of an anchor that has this name and rank.
+/// Encodes the row of an anchor. The result does not contain the name (the row's key), but the
+/// checksum covers it.
 pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     let mut bytes = [VERSION; LEN];
     bytes[1..5].copy_from_slice(&rank.to_be_bytes());
@@ -27,8 +29,8 @@ pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     bytes
 }
 
-/// Decodes the row with this name. The anchor's time comes from the name. Returns `None` if the row
-/// is damaged or of a later version.
+/// Decodes the row with this name (key), which contains the time of the anchor. Returns `None` if
+/// the row is damaged, or if a later version wrote it.
 pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     let rank = u32::from_be_bytes(*bytes.get(1..5)?.first_chunk()?);
     (bytes == to_bytes(name, rank)).then_some(Anchor {

@@ -1,4 +1,5 @@
-//! The table of anchors, the first reports of the conjunctions of each pair of objects.
+//! The table of anchors. An anchor is the first report of a conjunction (close approach of two
+//! objects).
 
 use std::ops::{Bound, RangeInclusive};
 
@@ -8,13 +9,13 @@ use super::anchor_row;
 use super::database::unreadable;
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
-/// The stored conjunctions (anchors). The key is the format, the two objects and the time of an
-/// anchor. The value is the anchor's rank. A new anchor gets a higher rank than the older anchors
-/// near it.
+/// Maps the format, the two objects and the time of an anchor (first report of a conjunction) to
+/// its rank. A new anchor gets a higher rank than the older anchors near it.
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 
-/// Returns the stored anchors of a pair of objects whose times are in this range.
+/// Returns the stored anchors (first reports of conjunctions) of two objects whose times are in
+/// this range.
 pub(super) fn anchors_within(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     format: &str,
@@ -38,7 +39,8 @@ pub(super) fn unreadable_anchor(name: anchor_row::Name<'_>, row: &[u8]) -> redb:
     unreadable(is_whole, &format!("the anchor {name:?} is"))
 }
 
-/// Returns up to `count_max` pairs of objects that follow `after`, ordered by format and objects.
+/// Returns up to `count_max` pairs of objects that have anchors. The pairs are ordered by format
+/// and objects, and begin after `after`.
 pub(super) fn pairs(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     after: Option<(&str, Pair)>,

@@ -1,5 +1,5 @@
-//! The database table with the events of all ledgers. Each row contains events that were appended
-//! together.
+//! The database table with the events of all ledgers (chains of events linked by checksum). Each
+//! row contains events that were appended together.
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
@@ -172,8 +172,8 @@ fn summary_of(appends: &Appends, ledger: LedgerId) -> Result<Option<LedgerSummar
     }))
 }
 
-/// Returns the rows of a ledger that end after the event `after`, or all rows of the ledger if
-/// `after` is `None`.
+/// Returns the rows of a ledger that contain an event later than `after`, or all rows if `after` is
+/// `None`.
 fn rows_behind(
     appends: &Appends,
     ledger: LedgerId,
@@ -183,7 +183,8 @@ fn rows_behind(
     Ok(appends.range((ledger.bits(), from)..=(ledger.bits(), u128::MAX))?)
 }
 
-/// Returns the chunks (rows) of a long append that come before `last`, which is its last chunk.
+/// Returns the rows of a long append that precede `last`, its last row. A long append is split into
+/// several rows.
 fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
     let name = append_row::name(last.head().id);
     let (mut pieces, mut next_place) = (Vec::new(), last.first_place);
@@ -202,7 +203,7 @@ fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredApp
     Ok(pieces)
 }
 
-/// Joins the chunks (rows) of a long append. `pieces` are all chunks except `last`, in order.
+/// Joins the rows of a long append. `pieces` are all rows except `last`, in order.
 fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     let first_place = pieces
         .first()

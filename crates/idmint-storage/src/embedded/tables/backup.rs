@@ -59,9 +59,9 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
     let copy = Database::create(path, Arc::default())?;
     let _copying = database.begin_copy();
     database.attempt(|engine| {
-        // Store the number of the last commit in the copy, so that the copy continues the
-        // numbering. If someone later replaces the restored copy by an even older file, the lower
-        // commit number of that file reveals the replacement.
+        // Store the number of the last commit, so that the copy continues the numbering. If the
+        // restored copy is later replaced by an older file, the lower number reveals the
+        // replacement.
         let last = engine.last_commit()?;
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {
@@ -90,8 +90,8 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
     })?
 }
 
-/// Copies the rows of a table, and returns how many records they contain. `counts` returns this
-/// number for one row. If the table does not exist, no row is copied.
+/// Copies the rows of a table, and returns how many records they contain. `counts` returns the
+/// number of records in one row. A table that does not exist counts as empty.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,

@@ -24,16 +24,16 @@ use crate::failure::{FailureKind, StoreError};
 /// The cache size of the engine: 32 MiB.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// The length of the log in blocks. The log has 2 MiB, enough for about 12 000 appends of one event
-/// if they share commits. A commit takes at least one block. The content of the log is written
-/// again at every start.
+/// The length of the commit log in blocks of 4 KiB: 2 MiB in total. The log has room for about 12
+/// 000 appends of one event if they share commits, because a commit takes at least one block. A
+/// start writes the commits in the log again, so a longer log would make starts slower.
 pub(in crate::embedded) const LOG_LEN: u32 = 512;
 
 /// The error of a database that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
-    /// The database file is damaged and was not repaired. A good copy is needed. The horizon file
-    /// next to it is not affected.
+    /// The database file is damaged and was not repaired. The operator must restore a good copy,
+    /// and leave the horizon file next to it as it is.
     #[error(
         "the database {} is damaged ({what}); restore a good copy, and leave the horizon beside it as it is", .path.display()
     )]
@@ -112,8 +112,9 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// Locked for writing by a thread that copies the whole database, and for reading by threads
-    /// that close the engine. A thread that needs both locks must lock this one before `engine`.
+    /// Prevents that the engine is closed during a copy. A thread that copies the whole database
+    /// locks it for writing, and a thread that closes the engine locks it for reading. A thread
+    /// that needs both locks must lock this one before `engine`.
     copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.
@@ -142,8 +143,8 @@ pub(crate) struct Database {
 type Opener = dyn Fn() -> Result<Engine, redb::Error> + Send + Sync;
 
 impl Database {
-    /// Opens an existing database file. The file must contain every commit up to the number in the
-    /// commit mark `mark`.
+    /// Opens an existing database file. The file must contain every commit up to the number in
+    /// `mark`, which is stored outside the file.
     ///
     /// # Errors
     /// Returns any variant of [`DatabaseError`].
@@ -259,8 +260,8 @@ impl Database {
         }
     }
 
-    /// Remembers the path and inode of the database file, so that all later operations check that
-    /// the file was not replaced.
+    /// Stores the path and inode of the database file. Later operations use them to check that the
+    /// file was not replaced.
     fn in_place(mut self) -> Result<Database, DatabaseError> {
         let place = FilePlace::at(&self.path);
         self.place = Some(place.map_err(|cause| DatabaseError::NotUsable {
@@ -307,8 +308,8 @@ impl Database {
         Ok(())
     }
 
-    /// Returns a guard that keeps the engine open while the whole database is copied. Drop the
-    /// guard when the copy is complete.
+    /// Returns a guard for copying the whole database. Until the guard is dropped, no thread closes
+    /// the engine in order to reopen it.
     pub(crate) fn begin_copy(&self) -> RwLockWriteGuard<'_, ()> {
         self.copying.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -490,8 +491,8 @@ fn catch_panic<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T, DatabaseError> {
-    // Unwind safety: `work` does not change any state of this program, and the engine marks itself
-    // unusable when it unwinds.
+    // `AssertUnwindSafe` is correct because `work` does not change any state of this program. The
+    // engine marks itself unusable when it unwinds.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(|error| explain(path, error)),
         Err(panic) => Err(DatabaseError::Damaged {
@@ -539,8 +540,7 @@ fn is_about_the_bytes(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the error of type `E` that is wrapped in this I/O error, or `None` if the I/O error does
-/// not contain one.
+/// Returns the error of type `E` that is wrapped in this I/O error, or `None` if there is none.
 fn reason<E: std::error::Error + Clone + 'static>(error: &io::Error) -> Option<E> {
     error.get_ref()?.downcast_ref().cloned()
 }

@@ -1,5 +1,6 @@
-//! The two tables of external ids, which are ids that other originators gave to conjunctions. One
-//! table maps anchors (first reports of conjunctions) to ids, and the other maps ids to anchors.
+//! The tables of external ids, which other organizations gave to conjunctions (close approaches of
+//! two objects). One table maps a conjunction to its external ids, and the other maps an external
+//! id to conjunctions.
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -9,11 +10,12 @@ use crate::records::rows::externals_row;
 use crate::records::{AnchorKey, ListPlace, ListRange};
 use idmint_records::conjunction::{ExternalId, Pair, Tca};
 
-/// The name (key) of a row: the format, the time and the pair of objects of an anchor.
+/// The key of a row: the format, the time and the two objects of an anchor (first report of a
+/// conjunction).
 type Name<'a> = (&'a str, i64, u64, u64);
 
-/// The name (key) of a row: a format and an external id, followed by the time and the pair of
-/// objects of an anchor that has this id.
+/// The key of a row: a format and an external id, followed by the time and the two objects of a
+/// conjunction that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
 /// Maps the anchor (first report) of a conjunction to the external ids of this conjunction.
@@ -25,8 +27,8 @@ pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
 pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
     TableDefinition::new("anchors-by-external");
 
-/// Attaches external ids to the anchors (first reports) of their conjunctions. The external ids for
-/// an anchor that is not stored are skipped.
+/// Attaches external ids to conjunctions, which are identified by their anchors (first reports).
+/// Skips a conjunction whose anchor is not stored.
 pub(super) fn add(
     transaction: &WriteTransaction,
     externals: &[(AnchorKey, ExternalId)],
@@ -66,7 +68,8 @@ pub(super) fn beside(
     })
 }
 
-/// Returns up to `count_max` anchors that have this external id, from the latest to the earliest.
+/// Returns up to `count_max` anchors (first reports of conjunctions) that have this external id,
+/// from the latest to the earliest.
 pub(super) fn anchors_of(
     transaction: &ReadTransaction,
     format: &str,

@@ -16,15 +16,15 @@ use crate::records::RecordPlan;
 use crate::records::rows::number_rows::{self, NumberName};
 use idmint_records::ledger::{FormChange, GivenNumbers, NumberForm, SeriesName};
 
-/// Maps a series and a number to the form in which the series writes its numbers as text from this
-/// number on.
+/// Maps a series and a number to the form in which the series writes its numbers from this number
+/// on, such as `INV-00042` for 42.
 pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-forms");
 
 impl RecordTables {
-    /// Returns the form (how a number is written as text) that applies to a number. The read uses
-    /// the open write transaction, so that the response to a repeated request need not wait until
-    /// earlier commits are in the tables.
+    /// Returns the form (how a number is written as text) that applies to a number. Reads in the
+    /// open write transaction, which sees all commits in the log. A new read transaction would
+    /// first have to wait for a commit to the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -36,9 +36,9 @@ impl RecordTables {
         })
     }
 
-    /// Returns the changes of form (how numbers are written as text) that apply to these numbers of
-    /// a series, in ascending order. The first change may be at a lower number, if its form still
-    /// applies to the first of these numbers.
+    /// Returns the forms (how numbers are written as text) of these numbers in ascending order,
+    /// each with the first number that has the form. For example, if the form changed at 4 and at
+    /// 15, the numbers 10 to 20 have both forms.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,
@@ -65,7 +65,7 @@ impl RecordTables {
 }
 
 /// Returns the changes of form (how numbers are written as text) to store together with these
-/// plans. A change is stored if a plan writes its numbers in another form than the number before
+/// plans. A plan changes the form if its numbers are written differently than the number before
 /// them.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
@@ -105,8 +105,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the last change of form (how numbers are written as text) at or below a number of a
-/// series, or `None` if no form was stored up to this number.
+/// Returns the form (how numbers are written as text) that applies to a number, with the first
+/// number that has the form. Returns `None` if no form was stored up to this number.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

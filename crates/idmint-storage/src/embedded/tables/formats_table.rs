@@ -10,9 +10,9 @@ use crate::failure::StoreError;
 use crate::kept_formats::{Difference, FormatsError, KeptFormat, differences};
 use idmint_records::ledger::{NumberKinds, TemplateHistory};
 
-/// Maps a row name to the description of a format and its SHA-256. The row names are `slots`,
-/// `numbers` for the kinds of series, `number-templates` for the templates of their texts, and
-/// `format/` followed by the name of a format.
+/// Maps a row name to a SHA-256 and the text that it protects. The rows are `slots`, `numbers` (the
+/// kinds of series), `number-templates` (how the numbers of series are written), and
+/// `format/<name>` for each format.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
 const NUMBERS_ROW: &str = "numbers";
@@ -61,8 +61,8 @@ impl<'a> FormatsTable<'a> {
         agreed.map_err(StoreError::from)?
     }
 
-    /// Returns the stored number of slots, if any, and the name and description of every stored
-    /// format.
+    /// Returns the stored number of slots (places for nodes) if there is one, and the name and
+    /// description of every stored format.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if a row is damaged or the disk refuses.
@@ -103,8 +103,8 @@ impl FormatsTable<'_> {
         self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
     }
 
-    /// Returns the history of the templates for the texts of numbers: the templates that each start
-    /// has configured. The history is empty if no start has stored templates.
+    /// Returns the templates for writing numbers as text that each start has configured. The
+    /// history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -117,8 +117,8 @@ impl FormatsTable<'_> {
         })
     }
 
-    /// Stores the history of the templates for the texts of numbers: the templates that each start
-    /// has configured. The history is durable when this method returns.
+    /// Stores the templates for writing numbers as text that each start has configured. The history
+    /// is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.
@@ -225,7 +225,8 @@ impl Rows<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns the number of slots, and the names and descriptions of all stored formats.
+    /// Returns the number of slots (places for nodes), and the names and descriptions of all stored
+    /// formats.
     fn kept_formats(
         &self,
     ) -> Result<Result<(Option<u32>, Descriptions), DatabaseError>, redb::Error> {

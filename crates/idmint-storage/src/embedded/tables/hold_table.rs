@@ -19,8 +19,9 @@ use idmint_records::ledger::SeriesName;
 /// hold has ended.
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
-/// The keys of the two rows that apply to all series: the hold itself, and its end. The key of any
-/// other row is the name of a series, which is never empty or `*`.
+/// The key of the row for the current hold, which stops all series from issuing numbers.
+/// `ENDED_FOR_ALL` is the key of the last hold that has ended for all series. Any other key is the
+/// name of a series, which is never empty or `*`.
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
@@ -45,8 +46,8 @@ pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), 
 }
 
 impl RecordTables {
-    /// `true` if the series must not issue numbers because of a hold. If no hold was in force when
-    /// the tables were opened, no row is read, because only a start sets a hold.
+    /// `true` if a hold stops the series from issuing numbers. Only a start sets a hold, so no row
+    /// is read if no hold was in force when the tables were opened.
     pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.may_hold {
             return Ok(false);
@@ -75,8 +76,8 @@ impl RecordTables {
     }
 }
 
-/// `true` if a hold was set after a restore, and was not ended for all series at once. Some series
-/// may then still be on hold and issue no numbers.
+/// `true` if a hold was set after a restore and has not ended for all series at once. Some series
+/// may then still issue no numbers.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);

@@ -20,8 +20,8 @@ use idmint_records::ledger::{
     SeriesName, TemplateHistory, VoidedNumber,
 };
 
-/// Maps a series and the last number that a request received to the row with all numbers of this
-/// request.
+/// Maps a series and the last number of a request to the row with all numbers that the request
+/// received.
 pub(super) const NUMBERS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("numbers");
 /// Maps a series and a request key to the last number that was issued to the key.
@@ -30,8 +30,8 @@ pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
 /// Maps a series and a void number to the time and the reason of voiding the number.
 pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-voids");
-/// Maps a closed series and its last number, or 0 if it has no number, to the time of closing and
-/// the caller who closed the series.
+/// Maps a closed series and its last number to the time of closing and the caller who closed the
+/// series. The last number is 0 if the series has no number.
 pub(super) const CLOSED: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-closed");
 
@@ -218,7 +218,8 @@ impl RecordTables {
     }
 }
 
-/// Returns the last number of a series and its time, or `None` if the series has no number yet.
+/// Returns the last number of a series and the time at which it was issued, or `None` if the series
+/// has no number yet.
 pub(super) fn head_of(
     numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,
@@ -229,8 +230,7 @@ pub(super) fn head_of(
         .transpose()
 }
 
-/// Returns the name of the first series that has a row in the table and comes after the series
-/// `behind` in the order of names.
+/// Returns the name of the first series in the table that follows `behind` in the order of names.
 fn next_name(
     rows: &ReadOnlyTable<NumberName<'static>, &'static [u8]>,
     behind: Option<&SeriesName>,
@@ -245,8 +245,8 @@ fn next_name(
     name.transpose()
 }
 
-/// Returns the first number of a series, and the last number together with its time. Returns `None`
-/// if the series has no number.
+/// Returns the first number of a series, and the last number with the time at which it was issued.
+/// Returns `None` if the series has no number.
 fn span_of(
     numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,
@@ -276,8 +276,8 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes the numbers `wrong`, which a caller has corrected, and the keys of their requests. Only
-/// the first number of a series can be corrected.
+/// Removes the numbers `wrong`, which a caller has corrected, and the idempotency keys of their
+/// requests. Only the first number of a series can be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

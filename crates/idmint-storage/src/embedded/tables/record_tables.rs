@@ -30,14 +30,14 @@ use crate::records::{BackedUp, RecordPlan, RecordStore, WriteError};
 #[derive(Debug)]
 pub(crate) struct RecordTables {
     pub(super) database: Arc<Database>,
-    /// `true` if numbers were on hold (no longer issued, because of a restore) when the tables were
-    /// opened.
+    /// `true` if a hold was in force when the tables were opened. A hold stops series from issuing
+    /// numbers after a restore.
     pub(in crate::embedded) may_hold: bool,
 }
 
 impl RecordTables {
-    /// Opens the records in `database`. Missing tables are created. A table can be missing if an
-    /// earlier start could not create them because the disk was full.
+    /// Opens the records in `database`. If it has no tables yet, creates them, because an earlier
+    /// start may have found no space for them on the disk.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the database cannot be read or written.
@@ -57,7 +57,7 @@ impl RecordTables {
             .attempt_read(|engine| read(&engine.begin_read()?))?)
     }
 
-    /// Reads durable data through the write transaction that is kept open for the next write. Other
+    /// Reads durable data in the write transaction that is kept open for the next write. Other
     /// readers and writers have to wait.
     pub(super) fn look<T>(
         &self,
@@ -143,8 +143,8 @@ impl RecordStore for RecordTables {
     }
 }
 
-/// Creates the tables in a new database. An older database may lack the tables of numbers, which
-/// are created when something is first written to them.
+/// Creates the tables in a new database. A database of an earlier version may lack the tables of
+/// numbers. They are created when the first row is written to them.
 fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
     let there: Vec<String> = engine
         .begin_read()?

@@ -21,10 +21,11 @@ use crate::records::{
 };
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 
-/// The name (key) of a row: the format, the time and the pair of objects of an anchor.
+/// The key of a row: the format, the time and the two objects of an anchor.
 type Name<'a> = (&'a str, i64, u64, u64);
 
-/// Maps the format, the time and the pair of objects of an anchor to the anchor's report count.
+/// Maps the format, the time and the two objects of an anchor to the report count of its
+/// conjunction.
 pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("anchors-by-time");
 
@@ -165,8 +166,8 @@ impl ConjunctionStore for RecordTables {
 }
 
 impl RecordTables {
-    /// Returns up to `count_max` pairs of objects that follow `after`, each with its anchors. The
-    /// pairs are ordered by format and objects.
+    /// Returns up to `count_max` pairs of objects that follow `after`, each with its anchors (first
+    /// reports of conjunctions). The pairs are ordered by format and objects.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
@@ -218,7 +219,8 @@ pub(super) fn add(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), re
     Ok(())
 }
 
-/// Returns the report count of an anchor, or `None` if no valid count is stored.
+/// Returns the report count of an anchor (first report of a conjunction), or `None` if no valid
+/// count is stored.
 fn report_count_of(
     register: &impl ReadableTable<Name<'static>, &'static [u8]>,
     format: &str,

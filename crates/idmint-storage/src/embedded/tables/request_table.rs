@@ -13,15 +13,14 @@ use crate::failure::StoreError;
 use crate::records::{DoneRequest, RequestStore, WrittenDay, days_to_forget};
 use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
-/// Maps a day and an idempotency key to the request with this key that was recorded on the day.
+/// Maps a day and an idempotency key to the request that was recorded on this day with this key.
 pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
 
 /// The name of a row: the day and the request key.
 pub(super) type Name = (u32, u128);
 
-/// The maximum number of keys that are looked up in the open write transaction. Other writers and
-/// readers have to wait for that lookup. So a longer list of keys is looked up in a read
-/// transaction.
+/// The maximum number of keys to look up in the open write transaction, because all other readers
+/// and writers wait meanwhile. A longer list of keys is looked up in a read transaction.
 const LOOKED_AT_MAX: usize = 100;
 
 impl RequestStore for RecordTables {
@@ -34,8 +33,8 @@ impl RequestStore for RecordTables {
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
-        // Check in a read transaction first. Most calls find no keys to remove, so they do not have
-        // to wait for another writer.
+        // Check in a read transaction first, which does not wait for other writers. Most calls find
+        // no keys to remove.
         if days_to_forget(&self.request_days()?, since).is_empty() {
             return Ok(false);
         }

@@ -30,7 +30,8 @@ const HEAD_LEN: usize = 66;
 const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
-/// The number of events in each chunk of a long append, except the last chunk.
+/// The maximum number of events in a row. A longer append is split into rows of this length, so
+/// that each row fits into a page of 16 KiB.
 const PIECE_EVENTS: usize = 320;
 
 /// The name of a row: the ledger and the id of the last event in the row.
@@ -41,8 +42,7 @@ pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }
 
-/// The part of an append (events that were written together) that a row contains: the whole append,
-/// or a chunk of it.
+/// The part of an append (events that were written together) that a row contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The row contains the whole append.
@@ -97,9 +97,8 @@ pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
     Some(entry_of(entries.first()?)?.id)
 }
 
-/// Returns the last event of a ledger, given the name and the bytes of the ledger's last row.
-/// Returns `None` if the row is damaged or of a later version, or is a chunk that is not the last
-/// chunk of its append.
+/// Returns the last event of a ledger, which is in the ledger's last row. Returns `None` if the row
+/// is damaged or of a later version, or if more rows of the same append should follow.
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
@@ -115,7 +114,7 @@ pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// `true` if the row is a whole append or the last chunk of one. Does not check the row for damage.
+/// `true` if no other row of the same append follows this row. Does not check the row for damage.
 pub(crate) fn is_last(bytes: &[u8]) -> bool {
     bytes.first() != Some(&PIECE)
 }
@@ -135,8 +134,8 @@ pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<D
     ))
 }
 
-/// Encodes a row with these entries (events) of an append. If the row is a chunk before the last
-/// one, it does not contain the request key.
+/// Encodes these events of an append as a row. If a later row has the remaining events, this row
+/// does not contain the request key.
 fn row_to_bytes(
     extent: Extent,
     append: &StoredAppend,

@@ -129,7 +129,7 @@ pub fn form_to_bytes(change: &FormChange) -> Vec<u8> {
 }
 
 /// Decodes the row with this name, which stores a change of form (how numbers are written as text).
-/// Returns `None` if the row is damaged.
+/// Returns `None` if the row is damaged or of a later version.
 pub fn form_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<FormChange> {
     let mut rest = Rest(opened(name, bytes)?);
     let of = KeyHash(u128::from_be_bytes(rest.array()?));
@@ -168,7 +168,7 @@ pub fn closed_to_bytes(closed: &ClosedSeries) -> Vec<u8> {
 }
 
 /// Decodes the row with this name, which stores that a series was closed. Returns `None` if the row
-/// is damaged.
+/// is damaged or of a later version.
 pub fn closed_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<ClosedSeries> {
     let mut rest = Rest(opened(name, bytes)?);
     let recorded = EventTime::from_micros(u64::from_be_bytes(rest.array()?))?;
@@ -211,7 +211,7 @@ fn push_caller(bytes: &mut Vec<u8>, by: Option<&str>) {
     by.into_iter().for_each(|by| push_text(bytes, by));
 }
 
-/// Completes the row with this name: appends a checksum over the name and the content.
+/// Appends a checksum to the content of a row. The checksum also covers the name (key) of the row.
 fn sealed((series, number): NumberName<'_>, mut content: Vec<u8>) -> Vec<u8> {
     let crc = crc_of(series, &number.to_be_bytes(), &content);
     content.extend(crc.to_be_bytes());

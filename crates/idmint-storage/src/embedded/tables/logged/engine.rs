@@ -20,11 +20,11 @@ use super::pending::{Pending, begin_write, commit_unsynced};
 use crate::embedded::database_file::{CommitLog, HaltingFile, OpenFile, OtherLayout};
 use crate::embedded::horizon::CommitMark;
 
-/// The table that stores the number of one commit. All commits up to this number are synced in the
-/// tables. Later commits may be synced, too.
+/// The table with a single row: the number of a commit. This commit and all earlier ones are synced
+/// in the tables, and later commits may be synced, too.
 const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
-/// The names of all tables that this version or an earlier one of the program writes.
+/// The names of all tables that this version or an earlier version of the program writes.
 const TABLES: [&str; 14] = [
     "anchors",
     "anchors-by-external",
@@ -48,14 +48,14 @@ const TABLES: [&str; 14] = [
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
 /// The maximum number of bytes from the log in the open transaction. A larger transaction is
-/// committed even without a reader. Otherwise, the next reader would have to wait for a long
-/// commit. Committing this many bytes takes about a millisecond.
+/// committed at once, which takes about a millisecond. Otherwise, the next reader would have to
+/// wait for a long commit.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The engine, with a log of the commits that the engine has not synced yet.
 pub(crate) struct Engine {
-    /// The commits that are not in the tables yet. This field is declared first, so that it is
-    /// dropped before the engine.
+    /// The commits in the log that readers of the tables cannot see yet. This field is declared
+    /// first, so that it is dropped before the engine.
     pending: Mutex<Pending>,
     engine: redb::Database,
     /// The log, and the numbers of its commits. A thread that needs both locks must lock `log`
@@ -68,8 +68,9 @@ pub(crate) struct Engine {
 struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
-    /// The commit mark: the number of the last commit, outside the database. The mark is raised
-    /// after a commit is synced and before the commit is acknowledged.
+    /// The number of the last commit, stored outside the database. It is raised after a commit is
+    /// synced and before the commit is acknowledged. So a database that has lost commits is
+    /// detected.
     mark: Arc<CommitMark>,
     /// The number of the last commit, which may be only in the log and not in the tables yet.
     last: u64,
@@ -164,7 +165,7 @@ impl Engine {
     }
 
     /// Returns the cause of `error`. After a disk error, the engine reports only that an earlier
-    /// operation has failed. This method then returns the error of that operation.
+    /// operation has failed. In that case, this method returns the error of the earlier operation.
     pub(in crate::embedded::tables) fn cause_of(&self, error: redb::Error) -> redb::Error {
         let first = self.file.as_ref().map(|file| file.check());
         match (error, first) {
@@ -184,7 +185,7 @@ impl Engine {
         Ok(self.engine.begin_read()?)
     }
 
-    /// Reads durable data through the write transaction that is kept open for the next write. Other
+    /// Reads durable data in the write transaction that is kept open for the next write. Other
     /// readers and writers have to wait, so the read must be short.
     pub(in crate::embedded::tables) fn look<T>(
         &self,
@@ -196,8 +197,8 @@ impl Engine {
         look(self.pending()?.take(&self.engine)?)
     }
 
-    /// Waits until no other thread is writing, and begins a write transaction that sees all durable
-    /// data.
+    /// Waits until no other thread is writing, and then begins a write transaction. The transaction
+    /// sees all durable data.
     pub(in crate::embedded::tables) fn begin_write(&self) -> Result<Writing<'_>, redb::Error> {
         self.begin_write_with(self.log()?)
     }
@@ -288,14 +289,13 @@ impl Engine {
         writing.commit()
     }
 
-    /// Locks the log. Returns an error if a thread has panicked while holding the lock, because the
-    /// log may then have a commit that the tables do not have. No commit may be written after such
-    /// a commit.
+    /// Locks the log. Returns an error if a thread has panicked while it held the lock. The log may
+    /// then contain a commit that the tables lack, and no commit may be written after it.
     fn log(&self) -> Result<MutexGuard<'_, NumberedLog>, redb::Error> {
         Ok(self.log.lock().map_err(panicked)?)
     }
 
-    /// Locks the pending commits. Returns an error if a thread has panicked while holding the lock.
+    /// Locks the pending commits. Returns an error if a thread has panicked while it held the lock.
     /// The tables may then lack acknowledged commits, and must not be read.
     fn pending(&self) -> Result<MutexGuard<'_, Pending>, redb::Error> {
         Ok(self.pending.lock().map_err(panicked)?)
@@ -312,8 +312,8 @@ impl Engine {
     }
 }
 
-/// Checks that no later version of this program has added a table, because this program would
-/// ignore the content of such a table.
+/// Checks that the database has no unknown table. A later version of this program has added such a
+/// table, and this program would ignore its content.
 fn check_tables(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     let multimaps = transaction.list_multimap_tables()?;
     let multimaps = multimaps.map(|table| table.name().to_owned());
@@ -346,8 +346,8 @@ impl Drop for Engine {
 }
 
 impl NumberedLog {
-    /// Returns `true` if the log has room for a commit of `len` bytes. If not, the tables have to
-    /// be synced first.
+    /// `true` if the log has room for a commit of `len` bytes. Otherwise, the tables must be synced
+    /// first.
     fn has_room(&self, len: usize) -> bool {
         self.log.as_ref().is_some_and(|log| log.has_room(len))
     }
@@ -401,8 +401,8 @@ impl<'a> Writing<'a> {
         }
         self.log.append(rows)?;
         commit_unsynced(self.transaction).inspect_err(|error| {
-            // The commit is in the log but could not be written to the tables. So all later reads
-            // must return this error.
+            // The commit is in the log, but not in the tables. All later reads must return this
+            // error, because they would miss the commit.
             if let Ok(mut pending) = self.engine.pending() {
                 pending.fail(error);
             }

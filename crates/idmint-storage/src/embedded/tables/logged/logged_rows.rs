@@ -38,8 +38,8 @@ const VOID: u8 = b'v';
 const FORM: u8 = b'f';
 const CLOSE: u8 = b'c';
 
-/// Encodes the rows that these plans write, in the byte format of the log. `forms` has the changes
-/// of form (how numbers are written as text) to store with the plans.
+/// Encodes the rows that these plans write, in the byte format of the log. `forms` are changes of
+/// how numbers are written as text, which are stored with the plans.
 pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan], forms: &[FormChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for plan in plans {
@@ -136,8 +136,8 @@ fn push_number(
     bytes.extend(row);
 }
 
-/// Writes the rows of a commit and their index entries to the tables. Rows that already exist there
-/// are skipped.
+/// Writes the rows of a commit and their index entries to the tables. Skips a row that is already
+/// there, because a start after a crash writes some rows again.
 pub(super) fn write(transaction: &WriteTransaction, rows: &[u8]) -> Result<(), redb::Error> {
     let mut tables = Tables::of(transaction);
     let mut rest = rows;
@@ -271,7 +271,7 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// The row of the numbers that a request received, and the idempotency key of this request.
+    /// The row of the numbers that a request received, and the request's idempotency key.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
@@ -312,8 +312,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     }
 }
 
-/// A row of the log and the bytes that follow it. `Some((None, rest))` stands for a row that cannot
-/// be decoded although its checksum is right. `None` means that the bytes are not a valid row.
+/// A decoded row of the log and the bytes after it. The row is `None` if its checksum is right but
+/// a later version has written it. The whole value is `None` if the bytes are not a valid row.
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {
@@ -382,8 +382,8 @@ fn split_closed(bytes: &[u8]) -> Split<'_> {
     }
 }
 
-/// Splits off a row that begins with the name of a series. Returns the name, the row and the
-/// remaining bytes.
+/// Splits off a row whose name begins with a series. Returns the name, the row and the remaining
+/// bytes.
 fn split_named(bytes: &[u8]) -> Option<(number_rows::NumberName<'_>, &[u8], &[u8])> {
     let (&len, bytes) = bytes.split_first()?;
     let (series, bytes) = bytes.split_at_checked(usize::from(len))?;
@@ -411,7 +411,8 @@ pub(super) fn opened<'a, 'b, K: Key + 'static, V: Value + 'static>(
     Ok(table.insert(opened))
 }
 
-/// Inserts a row unless a row with this name exists. Returns `true` if the row was inserted.
+/// Inserts a row. Returns `true` if the row is new, `false` if it was already there, and an error
+/// if a different row has this name.
 fn insert<K: Key + 'static>(
     table: &mut Table<'_, K, &'static [u8]>,
     name: K::SelfType<'_>,

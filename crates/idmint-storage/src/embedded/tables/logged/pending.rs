@@ -23,9 +23,9 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct Rows {
     open: Option<Box<WriteTransaction>>,
-    /// The number of bytes in the log whose rows were added to the open transaction.
+    /// The number of bytes from the log that were added to the open transaction.
     taken: usize,
-    /// The rows in the log that were not added to the open transaction yet.
+    /// The rows in the log that still have to be added to the open transaction.
     waiting: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl Pending {
         self.rows.taken + self.rows.waiting.len()
     }
 
-    /// `true` if some rows in the log were not added to the open transaction yet.
+    /// `true` if some rows in the log still have to be added to the open transaction.
     pub(super) fn waits(&self) -> bool {
         !self.rows.waiting.is_empty()
     }
@@ -119,7 +119,8 @@ impl Rows {
     }
 }
 
-/// Returns the kind and the text of an error, so that later calls can return the same error.
+/// Returns the kind and the text of an error. Later calls return an equal error made from them,
+/// because the error itself cannot be cloned.
 fn kept(error: &redb::Error) -> (io::ErrorKind, Cow<'static, str>) {
     match error {
         redb::Error::Io(cause) => (cause.kind(), cause.to_string().into()),
@@ -136,8 +137,8 @@ pub(super) fn begin_write(engine: &redb::Database) -> Result<WriteTransaction, r
     Ok(transaction)
 }
 
-/// Commits a transaction without a sync, because its rows are in the log. The engine syncs it with
-/// a later commit, or when the database is closed.
+/// Commits a transaction without a sync. A crash loses no row, because the rows are also in the
+/// log. The engine syncs the transaction with a later commit, or when the database is closed.
 pub(super) fn commit_unsynced(mut transaction: WriteTransaction) -> Result<(), redb::Error> {
     transaction.set_durability(Durability::None)?;
     Ok(transaction.commit()?)

@@ -1,5 +1,6 @@
-//! Checks whether plans (decisions to write records) may be written. A plan is refused if the data
-//! on which it is based has changed, either in the tables or by an earlier plan of the same commit.
+//! Checks that the decisions in plans still hold when the plans are written. A plan is refused if
+//! the data on which it is based has changed, either in the tables or by an earlier plan of the
+//! same commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -19,8 +20,8 @@ use idmint_records::ledger::{
     AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
-/// Returns `true` if all plans (decisions to write records) may be written in this order, based on
-/// the data that the transaction reads.
+/// Returns `true` if the data on which the plans are based has not changed, so that all of them may
+/// be written in this order.
 pub(in crate::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -45,18 +46,18 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event that each ledger has if the plans checked so far are written.
+    /// The last event of each ledger after the plans that were checked so far.
     heads: HashMap<LedgerId, Option<Head>>,
-    /// The anchors (first reports) of new conjunctions in the plans that were checked so far.
+    /// The anchors (first reports of new conjunctions) in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number that each series has if the plans checked so far are written.
+    /// The last number of each series after the plans that were checked so far.
     series: HashMap<SeriesName, SeriesHead>,
-    /// The numbers that are voided by the plans that were checked so far.
+    /// The numbers that the plans checked so far make void.
     new_voids: HashSet<(SeriesName, u64)>,
-    /// The series that are closed by the plans that were checked so far.
+    /// The series that the plans checked so far close.
     new_closed: HashSet<SeriesName>,
 }
 
@@ -79,8 +80,8 @@ impl<'a> PlanCheck<'a> {
         }
     }
 
-    /// Returns `true` if the series is open, and the plan is based on the current last number of
-    /// the series.
+    /// Returns `true` if the series is open and still has the last number on which the plan is
+    /// based.
     fn number(
         &mut self,
         NumberPlan { before, given, .. }: &NumberPlan,
@@ -90,8 +91,8 @@ impl<'a> PlanCheck<'a> {
         Ok(may_give)
     }
 
-    /// Returns `true` if the series is still open, and the plan is based on the current last number
-    /// of the series.
+    /// Returns `true` if the series is open and still has the last number on which the plan is
+    /// based.
     fn close(&mut self, ClosePlan { before, closed }: &ClosePlan) -> Result<bool, redb::Error> {
         let may_close = self.is_open_after(&closed.series, *before)?;
         self.new_closed.insert(closed.series.clone());
@@ -123,7 +124,7 @@ impl<'a> PlanCheck<'a> {
         Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
     }
 
-    /// Returns `true` if the plan is based on the current last event of the ledger.
+    /// Returns `true` if the last event of the ledger is still the one on which the plan is based.
     fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
         let ledger = plan.ledger();
         let head = match self.heads.get(&ledger) {
@@ -137,8 +138,8 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if the plan is based on the anchors that are currently stored near the new
-    /// anchor.
+    /// Returns `true` if the anchors that are now stored near the new anchor allow it. None of them
+    /// may be in a time that must be free, and the rank of the new anchor must still follow theirs.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let AnchorPlan {
             format,
