@@ -10,7 +10,8 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in the example id of a format that mints ids of every valid type.
+/// The type in the example id of a format that allows every valid type, as in
+/// `user_01h455vb4pex5vsknk084sn02q`.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
@@ -89,7 +90,7 @@ pub struct FormatInfo {
     pub bits: u32,
     /// The number of bytes that each id takes in `application/octet-stream`.
     pub bytes: usize,
-    /// The tick, which is the unit of the time field, or null if the format has none.
+    /// The unit of the time field, such as `1ms`, or null if the format has none.
     pub tick: Option<String>,
     /// The instant at which the time field is zero, or null if the format has no tick.
     pub epoch: Option<String>,
@@ -117,8 +118,8 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The exclusive upper bound for the sequence of the first id in each tick. With 1, every tick
-    /// begins with sequence 0. Absent if the format is not sequenced.
+    /// Each tick begins with a sequence below this bound, so with 0 if the bound is 1. Absent if
+    /// the format is not sequenced.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guarantee about the order of random ids: `clock`, `process`, `batch` or `off`. Absent if

@@ -7,20 +7,19 @@ use serde::{Deserialize, Serialize};
 pub struct Readiness {
     /// `true` if the node can mint sequenced ids.
     pub ready: bool,
-    /// The slot that this node holds (its place among all possible nodes), or null if it holds
-    /// none.
+    /// The slot (place among all possible nodes) that this node holds, or null if it holds none.
     pub slot: Option<u32>,
     /// The horizon, which is the end of the time that this node has reserved for minting. Null
     /// before the first reservation.
     pub horizon: Option<String>,
-    /// The reason why the node is not ready, as the slug of the problem that mint requests get,
-    /// such as `draining` in `/problems/draining`. Null if the node is ready.
+    /// The reason why the node is not ready, such as `draining`. It is the last part of the URL of
+    /// the problem that mint requests get (`/problems/draining`). Null if the node is ready.
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions, for which it needs no
-    /// horizon. Otherwise the slug (last part of the URL) of the problem that requests to store
-    /// them get.
+    /// `ready` if the node stores new events, numbers and conjunctions, which it can do without a
+    /// horizon. Otherwise the reason, as the last part of the URL of the problem that requests to
+    /// store them get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

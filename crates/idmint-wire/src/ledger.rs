@@ -21,15 +21,16 @@ pub const EVENTS_MAX: usize = 10_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppendRequest<'a> {
-    /// The ledger, as eight hexadecimal digits. If the URL contains a ledger, this member is
-    /// optional and must be equal to it.
+    /// The id of the ledger, as eight hexadecimal digits. If the URL contains a ledger, this member
+    /// is optional and must be equal to it.
     #[serde(borrow, default)]
     pub ledger: Option<Cow<'a, str>>,
     /// The events exactly as they were sent, because the checksum of an event depends on every
     /// character.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
-    /// The id of the event that the caller expects to be the last one in the ledger.
+    /// The id of the event that the caller expects to be the last one in the ledger before the
+    /// append.
     #[serde(borrow, default)]
     pub expected_previous: Option<Cow<'a, str>>,
 }

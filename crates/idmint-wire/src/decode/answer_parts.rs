@@ -24,10 +24,10 @@ pub struct AnswerParts {
 pub(super) struct FormatParts {
     /// For each encoding, the first members of an object: `"format":"…","encoding":"…"`.
     pub(super) heads: Vec<String>,
-    /// For each encoding, the JSON key that is written before an id: `"…":`. Every key but the
-    /// first begins with a comma.
+    /// For each encoding, the JSON key before an id in this encoding, such as `"hex":`. Every key
+    /// but the first begins with a comma.
     pub(super) names: Vec<String>,
-    /// For each layout of the format, the JSON around the value of each field.
+    /// For each layout (list of fields) of the format, the JSON around the value of each field.
     pub(super) layouts: Vec<Vec<FieldParts>>,
 }
 
@@ -91,8 +91,8 @@ impl FormatParts {
 
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
-        // The values of the fields do not matter here. Only the names and widths of the fields are
-        // used, which are the same for all ids of a layout.
+        // The field values are arbitrary. Only the names and widths of the fields are used, which
+        // are the same for all ids of a layout.
         let any = Parts {
             layout,
             values: vec![0; layout.fields().len()],

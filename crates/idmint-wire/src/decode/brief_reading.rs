@@ -41,28 +41,26 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The reading of a text as an id of the format of its column. A column is a list of texts with the
-/// same format.
+/// The result of reading a text as an id of the format of its column. A column is a list of texts
+/// with the same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the text, without regard to the column, is already an id of the column's
-    /// format.
+    /// The best reading of the text alone is already an id of the column's format.
     Own,
-    /// The text is read as an id of the column's format, although another reading may be likelier.
-    /// The value is the reading.
+    /// The text can be read as an id of the column's format. The value is this reading, although
+    /// another one may be likelier.
     As(Box<MatchReading<'a>>),
-    /// The text is not an id of the column's format, or only an unlikely one, or its time is not
-    /// plausible.
+    /// The text is not an id of the column's format. An unlikely reading, or one whose time is not
+    /// plausible, does not count.
     Other,
 }
 
-/// The best match of a text. If the text has no plausible match, the match may instead belong to a
-/// corrected text, which the caller probably meant. The [`Liberty`] of the filter limits how the
-/// two texts may differ.
+/// The best match of a text. If the text has no plausible match, this may be the match of a
+/// corrected text that the caller probably meant. The [`Liberty`] of the filter limits how the two
+/// texts may differ.
 struct BestMatch<'a> {
-    /// The match, and `true` if the match is ambiguous because another match or a random text is
-    /// nearly as likely. `None` if the text has no match, or only unlikely ones and the filter
-    /// names neither a format nor an encoding.
+    /// The match, and `true` if another match or a random text is nearly as likely. `None` if the
+    /// text has no match. Unlikely matches count only if the filter names a format or an encoding.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -144,8 +142,8 @@ impl<'a> BriefReading<'a> {
                 format: Some(format),
                 ..filter
             };
-            // Try the column's encoding first. If another encoding writes the same id as the same
-            // text, that encoding could otherwise be the best match.
+            // Try the column's encoding first. Another encoding may write the same id as the same
+            // text, and would otherwise become the best match.
             let in_encoding = DecodeFilter {
                 encoding: filter.encoding.or(Some(encoding)),
                 ..filter
@@ -167,14 +165,14 @@ impl<'a> BriefReading<'a> {
         }
     }
 
-    /// Returns the reading of the text as an id of the format of its column (a list of texts).
+    /// Returns the result of reading the text as an id of the format of its column (list of texts).
     /// Returns `None` if [`in_column`](BriefReading::in_column) was not called.
     pub fn row(&self) -> Option<&RowReading<'a>> {
         self.in_column.as_ref()
     }
 
-    /// Returns the reading of the text without regard to its column. Returns `None` if the text has
-    /// no reading, or only unlikely ones and the filter names neither a format nor an encoding.
+    /// Returns the best reading of the text alone, or `None` if it has no reading. Unlikely
+    /// readings count only if the filter names a format or an encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -184,7 +182,7 @@ impl<'a> BriefReading<'a> {
         &self.notes
     }
 
-    /// `true` if another reading, or a random text, is nearly as likely.
+    /// `true` if another reading, or a random text, is nearly as likely as the best reading.
     pub fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
     }
@@ -200,7 +198,6 @@ impl<'a> BriefReading<'a> {
         self.reading.as_ref().map(|reading| reading.found)
     }
 
-    /// Returns the canonical text of the id, or `None` if the text has no reading.
     fn canonical(&self) -> Option<String> {
         self.reading.as_ref().map(MatchReading::canonical)
     }
@@ -343,7 +340,7 @@ mod tests {
         "a",
     ];
 
-    /// Returns the text of an id of `format` that was minted about `at` seconds ago.
+    /// Returns the text of an id of `format` whose time is `at` to `at + 7` seconds before `NOW`.
     fn text_of(format: &Format, encoding: &str, at: u64) -> String {
         let part = Duration::from_millis(at * 7_919 % 1_000);
         let time = UnixNanos::from_seconds(NOW - at - at * at % 7).before(part);
@@ -372,7 +369,8 @@ mod tests {
             decoder.at(UnixNanos::from_seconds(NOW)),
             DecodeFilter::default(),
         );
-        // Sequence 100 of the first millisecond of 2026. `hex` has the same digits.
+        // This text is an id in both encodings, `hex_padded` and `hex`. Its sequence is 100, and
+        // its time the first millisecond of 2026.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
                 "snowflake",

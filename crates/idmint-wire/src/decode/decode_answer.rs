@@ -55,9 +55,8 @@ pub struct DecodeAnswer<'a> {
     near: Vec<NearId<'a>>,
     /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
-    /// The formats whose ids the text looks like. For example, the text may be an id that was
-    /// written with another salt. Empty if the text has a plausible reading, or if `did_you_mean`
-    /// suggests an id.
+    /// The formats whose ids look like the text, for example because another salt was used to write
+    /// it. Empty if the text has a plausible reading, or if `did_you_mean` suggests an id.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -123,7 +122,7 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Adds the readings of the text as a number of a series, such as an invoice number.
+    /// Adds the readings of the text as numbers of series, such as invoice numbers.
     #[must_use]
     pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
         DecodeAnswer { numbers, ..self }

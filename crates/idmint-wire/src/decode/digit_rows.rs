@@ -114,8 +114,8 @@ impl Cell<'_> {
         self.len() >= self.name.len() + 2
     }
 
-    /// Returns the column, relative to the left corner of a bracket, at which the line from the
-    /// bracket to a name below it begins.
+    /// Returns the column at which the line from a bracket down to a name begins, counted from the
+    /// left corner of the bracket.
     fn knot(&self) -> usize {
         (self.len() - 1) / 2
     }

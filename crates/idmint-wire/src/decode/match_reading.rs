@@ -235,7 +235,6 @@ impl<'a> MatchReading<'a> {
     }
 }
 
-/// Returns the label of a field's value, or `None` if the value has no label.
 fn label_of<'a>(
     found: &Match<'a>,
     field: &Field,
@@ -266,9 +265,9 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the configured domain, such as `example.com`, whose hash is `value`, or
-/// `None` if no domain has this hash. Only sequenced formats store hashes of domains in an object
-/// field. In other formats, the field contains a catalogue number.
+/// Returns the name of the configured domain (such as `example.com`) whose hash is `value`, or
+/// `None` if there is none. Only sequenced formats store such a hash in an object field. In other
+/// formats, the field contains a catalogue number.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

@@ -127,8 +127,8 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
 
 /// Draws the ids that the caller may have meant by a text without a plausible reading.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
-    // If the text has no reading, the first id that the caller may have meant is already drawn in
-    // detail.
+    // If the text has no reading, the likeliest id that the caller may have meant is already drawn
+    // in detail.
     let drawn = usize::from(answer.readings().next().is_none());
     let rows: Vec<_> = answer
         .did_you_mean()
@@ -217,8 +217,8 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// Draws one reading in detail.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
-    /// The words that mark the encoding in which the text was read, such as `as given`. Empty for
-    /// no mark.
+    /// The words after the encoding in which the text was read, such as `as given`. Empty to draw
+    /// no words.
     mark: &'static str,
     style: Style,
 }
