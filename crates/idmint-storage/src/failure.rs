@@ -53,7 +53,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Creates an obstacle from its kind and its text, which says what is wrong and what to do.
+    /// Creates an obstacle. `text` says what is wrong and what to do about it.
     pub const fn new(kind: FailureKind, text: &'static str) -> Obstacle {
         Obstacle { kind, text }
     }
@@ -63,8 +63,8 @@ impl Obstacle {
         self.kind
     }
 
-    /// Returns an obstacle with a general text for this kind of failure. Use it for an error whose
-    /// own text must not be shown to callers.
+    /// Returns an obstacle with a general text for this kind. Use it for an error whose own text
+    /// must not be shown to callers.
     pub fn of_kind(kind: FailureKind) -> Obstacle {
         let text = match kind {
             FailureKind::Full => {

@@ -22,8 +22,8 @@ pub struct KeptFormat {
     /// The name of the format, followed by `/` and the name of the encoding if these are the
     /// properties of an encoding.
     pub name: String,
-    /// The properties of the format as readable texts. For example, `tick` is `1ms` and `epoch` is
-    /// `2015-01-01T00:00:00Z`.
+    /// The properties of the format, each as a name and a text. For example, `tick` is `1ms` and
+    /// `epoch` is `2015-01-01T00:00:00Z`.
     pub description: BTreeMap<String, String>,
     /// `true` if ids of the format are minted. The properties of a format that is only decoded are
     /// compared with the stored ones, but never stored.

@@ -29,8 +29,8 @@ pub trait Reserver: Debug + Send + Sync {
     /// Does nothing on a node that never leases a slot. Such a node continues to mint.
     fn release(&self) -> Waiting<'_, ()>;
 
-    /// Returns the slot that this node leases, or `None` if it leases none at the moment. A node
-    /// with a configured slot never leases one.
+    /// Returns the slot (place among the nodes) that this node leases, or `None` if it leases none
+    /// at the moment. A node with a configured slot never leases one.
     fn leased_slot(&self) -> Option<u32>;
 
     /// Returns the counts that this reserver has kept since the start of the process.
@@ -42,10 +42,11 @@ pub trait Reserver: Debug + Send + Sync {
 pub struct ReserverCounts {
     /// The number of times that the horizon (the end of the reserved time) was raised durably.
     pub extended: u64,
-    /// The number of times that the disk refused to raise the horizon. The process ends after the
-    /// first failure.
+    /// The number of times that the disk refused to raise the horizon (end of the reserved time).
+    /// The process ends after the first failure.
     pub failed: u64,
-    /// The number of times that another node took over the slot that this node had leased.
+    /// The number of times that another node took over the slot (place among the nodes) that this
+    /// node had leased.
     pub fenced: u64,
     /// `true` while the coordinator of the fleet lacks data that it had acknowledged to this node
     /// earlier.

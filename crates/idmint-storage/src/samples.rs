@@ -94,8 +94,8 @@ pub fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
     GroupRequest::new(Arc::new(minter), &sent_reports).expect("each can have an id")
 }
 
-/// Writes a ledger with three appends of one, three and two events. The appends are recorded one
-/// second apart. Returns the plans of the three appends.
+/// Writes a ledger with three appends of one, three and two events, recorded one second apart.
+/// Returns the plans of these appends.
 pub fn write_ledger(records: &dyn RecordStore, name: &str, key: u128) -> [AppendPlan; 3] {
     let genesis = plan(&create(name, key), None, NOW);
     let ledger = genesis.ledger();

@@ -77,8 +77,8 @@ impl SlotShare {
         *self == SlotShare::all(self.slots)
     }
 
-    /// Returns the range of slots, or `None` if the coordinator hands out all slots of the
-    /// namespace.
+    /// Returns the range of slots that the coordinator hands out, or `None` if it hands out all
+    /// slots of the namespace.
     pub fn as_part(&self) -> Option<SlotRange> {
         (!self.is_whole()).then_some(self.range)
     }

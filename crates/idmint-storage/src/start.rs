@@ -67,8 +67,8 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// Wraps an engine that has stored the horizon `horizon` at an earlier start. `floor` is the
-    /// time from which the node began to mint, if this time is known.
+    /// Wraps an engine that has stored `horizon`, the time up to which ids may be minted, at an
+    /// earlier start. `floor` is the time from which the node began to mint, if it is known.
     pub(super) fn again(
         horizon: UnixNanos,
         floor: Option<UnixNanos>,
@@ -116,7 +116,8 @@ impl FirstStart {
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
-    /// Compares the number of slots and the formats with the stored ones, and stores new formats.
+    /// Compares the number of slots (places for nodes) and the formats with the stored ones. Stores
+    /// new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written.
@@ -148,7 +149,8 @@ impl Restart {
         self.floor
     }
 
-    /// Compares the number of slots and the formats with the stored ones, and stores new formats.
+    /// Compares the number of slots (places for nodes) and the formats with the stored ones. Stores
+    /// new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written. No
@@ -165,13 +167,14 @@ impl Restart {
     }
 }
 
-/// A store that has a horizon from an earlier start. This start has compared the configured formats
-/// with the stored ones, and none of them differs.
+/// A store that has a horizon (time up to which ids may be minted) from an earlier start. The
+/// configured formats agree with the stored ones.
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
-    /// Returns the records. Access to records does not need a new horizon, because ledgers,
-    /// conjunctions and series continue after their stored data and not by the clock.
+    /// Returns the records, which can be used before this start has written its horizon. The
+    /// horizon is needed only to mint ids by the clock. Ledgers, conjunctions and series continue
+    /// after their stored data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.
@@ -179,7 +182,8 @@ impl AgreedRestart {
         self.0.records()
     }
 
-    /// Writes the first horizon of this start. The horizon is durable when this method returns.
+    /// Writes the first horizon of this start (time up to which ids may be minted). The horizon is
+    /// durable when this method returns.
     ///
     /// # Errors
     /// Returns the errors of [`Store::raise_horizon`].

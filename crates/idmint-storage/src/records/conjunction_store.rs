@@ -75,8 +75,8 @@ pub trait ConjunctionStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors (first reports of conjunctions) to which this external
-    /// id is attached, from the latest to the earliest.
+    /// Returns at most `count_max` anchors (first reports of conjunctions) of a format to which
+    /// this external id is attached, from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -99,7 +99,7 @@ pub trait ConjunctionStore {
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
     /// Removes old conjunctions: their anchors (first reports), report counts and external ids.
-    /// Keeps a conjunction whose report count has changed since it was read.
+    /// Keeps a conjunction whose report count has changed since the count was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

@@ -7,7 +7,8 @@ use idmint_records::ledger::{
 
 /// A store of the events of every ledger.
 pub trait LedgerStore {
-    /// Returns the last event of a ledger, or `None` if the ledger does not exist.
+    /// Returns the last event of a ledger (chain of events linked by checksum), or `None` if the
+    /// ledger does not exist.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -21,7 +22,7 @@ pub trait LedgerStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError>;
 
-    /// Returns at most `count_max` ledgers whose ids are above `after`, sorted by id.
+    /// Returns at most `count_max` ledgers with ids above `after`, sorted by id.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -74,11 +75,11 @@ pub struct StoredAppend {
     /// The position of the first event of this append in its ledger. The first event of a ledger
     /// has the position 1.
     pub first_place: u64,
-    /// The time at which the append was recorded, on the clock of the node that recorded it.
+    /// The time at which the append was recorded, by the clock of the node that recorded it.
     pub recorded: EventTime,
     /// The idempotency key and the digest of the request, or `None` if the request has no key.
     pub mark: Option<RequestMark>,
-    /// `true` if the append is one part of an imported ledger and more parts will follow.
+    /// `true` if the append imports a part of a ledger and more parts will follow.
     pub is_importing: bool,
     /// The events. Never empty.
     pub entries: Vec<Entry>,

@@ -18,8 +18,9 @@ const SERIES_PAGE: usize = 1_000;
 /// The maximum number of series to name in the message that numbers are now written as other texts.
 const NAMED_MAX: usize = 5;
 
-/// A store of the numbers of every series. Numbers and the keys of their requests are never
-/// removed, except that the first number of a series can be corrected.
+/// A store of the numbers of all series (named sequences of numbers). Numbers and the idempotency
+/// keys of their requests are never removed, except that the first number of a series can be
+/// corrected.
 pub trait NumberStore {
     /// Returns the last number of a series, and whether the series is closed.
     ///
@@ -129,8 +130,8 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError>;
 
-    /// Ends the hold of one series, or of all series if `series` is `None`, so that numbers are
-    /// issued again. The change is durable when this method returns.
+    /// Lets one series, or all series if `series` is `None`, issue numbers again after a restore.
+    /// The change is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the hold has possibly not ended. The call may be repeated.
@@ -143,8 +144,8 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError>;
 
-    /// Stores the kinds of series (`gapless` or `blocks`) that this start has configured. The kinds
-    /// are durable when this method returns.
+    /// Stores the kinds of series (`gapless` or `blocks`) that are configured at this start. The
+    /// kinds are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.
@@ -533,7 +534,7 @@ fn every_series() -> SeriesPattern {
     SeriesPattern::from_text("*").expect("a star is a pattern")
 }
 
-/// `true` if the series is open, has numbers, and issues its numbers without gaps.
+/// `true` if the series is open, has numbers, and issues them without gaps.
 fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     let is_gapless = rules.kind(&found.series) == NumberKind::Gapless;
     found.has_numbers() && found.closed.is_none() && is_gapless
@@ -638,11 +639,9 @@ pub struct SeriesState {
 pub struct SeriesSummary {
     /// The name of the series.
     pub series: SeriesName,
-    /// The first number that the series has issued, or 1 if the series was closed before it issued
-    /// a number.
+    /// The first number that the series has issued, or 1 if the series has no number.
     pub first: u64,
-    /// The last number that the series has issued, or 0 if the series was closed before it issued a
-    /// number.
+    /// The last number that the series has issued, or 0 if the series has no number.
     pub last: u64,
     /// The time at which the last number was issued, or the time of closing if the series has no
     /// number.

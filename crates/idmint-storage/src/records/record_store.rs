@@ -160,8 +160,8 @@ impl RecordPlan {
 /// were written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Another writer changed the records that a plan is based on. None of the plans was written.
-    /// The caller should make new plans from the new records.
+    /// Another writer changed records on which a plan is based. None of the plans was written. The
+    /// caller should read the records again and make new plans.
     #[error("another writer changed a record on which this write is based, so nothing was written")]
     Stale,
     /// The store refused the write. None of the plans was written.

@@ -1,4 +1,4 @@
-//! The operations that a store supports for the idempotency keys of ledger requests.
+//! The operations that a store supports for the idempotency keys of requests to ledgers.
 
 use super::done_request::DoneRequest;
 use super::written_day::WrittenDay;
@@ -22,8 +22,8 @@ pub trait RequestStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError>;
 
-    /// Removes about `count_max` request keys of the oldest day that is completely before `since`.
-    /// Returns `false` if no keys of such a day are stored.
+    /// Removes about `count_max` request keys of the oldest day on which keys were recorded, if
+    /// that day ended before `since`. Returns `false` if there is no such day.
     ///
     /// The keys of the last three days are always kept.
     ///

@@ -41,16 +41,16 @@ const STEP_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct AnchorSweep {
     retention: Duration,
-    /// The last anchor that the previous step of the sweep checked, or `None` at the start of a
-    /// sweep.
+    /// The last anchor that the previous step checked, or `None` at the start of a sweep.
     after: Option<AnchorKey>,
     /// The latest three days on which records were written, among all records that the sweeps have
-    /// read so far. The age of anchors is measured from the first of these days, or from an earlier
-    /// clock.
+    /// read so far. The age of anchors is measured from the first of these days, or from the clock
+    /// if it is earlier.
     days: LastDays,
-    /// The time at which the next sweep is due, measured like [`Clock::runs_for`].
+    /// The time at which the next sweep is due, counted from the start of the clock like
+    /// [`Clock::runs_for`].
     due: Duration,
-    /// The time before which an overdue sweep takes no further step, measured like `due`.
+    /// The time before which an overdue sweep takes no further step, counted like `due`.
     paused_until: Duration,
 }
 
@@ -72,6 +72,7 @@ impl AnchorSweep {
     }
 
     /// `true` if the next step has been due for a day, because the writer thread was never idle.
+    /// The step then runs between two requests.
     pub(super) fn is_overdue(&self, clock: &Clock) -> bool {
         clock.runs_for() >= self.paused_until.max(self.due + PAUSE)
     }
@@ -147,7 +148,7 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors are old enough to be removed. Returns `None`, so that
+    /// Returns the time before which anchors count as old and are removed. Returns `None`, so that
     /// no anchor is removed, if the sweeps have found records of fewer than three days.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
@@ -159,7 +160,7 @@ impl AnchorSweep {
     }
 }
 
-/// `true` if the last counted report of the anchor arrived before the time `before`.
+/// `true` if the last counted report of the conjunction arrived before the time `before`.
 fn was_reported_before(anchor: &CountedAnchor, before: UnixTime) -> bool {
     anchor
         .report_count

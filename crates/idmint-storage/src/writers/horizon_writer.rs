@@ -25,13 +25,14 @@ pub struct HorizonWriterHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The progress of the thread that raises the horizon: the last durable horizon, or a failure.
+/// The progress of the thread that raises the horizon (time up to which ids may be minted): the
+/// last durable horizon, or a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterState {
     /// The horizon at this instant is durable.
     Durable(UnixNanos),
-    /// The disk failed while the horizon was written. No later horizon is written, because a retry
-    /// could report success although no data was written.
+    /// The disk failed while the horizon was written. The thread does not try again, because a
+    /// retry could report success although no data was written.
     Failed,
 }
 

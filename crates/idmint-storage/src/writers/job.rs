@@ -10,8 +10,8 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request about records that the writer thread decides on. Several requests are decided in one
-/// round and written together.
+/// A request to the writer thread, which decides what to write for it. The requests of one round
+/// are decided one after another and written together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
@@ -130,7 +130,7 @@ impl<R: Request> Work for Job<R> {
 pub(super) struct Reply {
     job: AnyJob,
     /// The number of plans (decisions to write records) that must be durable before the reply is
-    /// sent, counted from the first plan of the round.
+    /// sent. They are the first plans of the round.
     rests_on: usize,
 }
 
@@ -156,7 +156,8 @@ impl Reply {
         Reply { job, rests_on }
     }
 
-    /// `true` if all plans on which the outcome may depend are durable.
+    /// `true` if all plans (decisions to write records) on which the outcome may depend are
+    /// durable.
     pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
         self.rests_on <= durable.count()
     }
@@ -174,7 +175,7 @@ impl Reply {
     }
 
     /// Returns the job without sending its outcome, so that the job can be decided again. This is
-    /// necessary if its plans were possibly not written.
+    /// necessary if its records were possibly not written.
     pub(super) fn into_job(self) -> AnyJob {
         self.job
     }

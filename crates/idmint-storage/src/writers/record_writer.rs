@@ -101,9 +101,9 @@ impl RecordWriter {
     pub(super) fn run(mut self) -> Result<(), StoreError> {
         while let Some(first) = self.next_job()? {
             self.serve(first)?;
-            // Remove old request keys and anchors even under constant load, so that removal keeps
-            // up with new requests. Anchors are fewer, so they usually wait until the thread is
-            // idle.
+            // Remove old request keys and conjunctions even under constant load, so that removal
+            // keeps up with new requests. Conjunctions are fewer, so they usually wait until the
+            // thread is idle.
             self.forget_requests()?;
             self.forget_anchors(AnchorSweep::is_overdue)?;
             self.write_tallies()?;
@@ -184,8 +184,8 @@ impl RecordWriter {
         else {
             return Ok(());
         };
-        // Write the collected report counts first, so that the sweep that removes old anchors sees
-        // the latest report of each anchor.
+        // Write the collected report counts first, so that the sweep knows the latest report of
+        // each conjunction.
         let records = &*self.records;
         let written = self
             .report_counts
@@ -308,9 +308,9 @@ impl RecordWriter {
         }
     }
 
-    /// Writes the plans, in as few writes as possible. Sends each reply once the plans that it
-    /// depends on are durable. After an error, `replies` contains only the replies whose plans are
-    /// not durable.
+    /// Writes the plans (decisions to write records), in as few writes as possible. Sends each
+    /// reply once the plans on which it depends are durable. After an error, `replies` contains the
+    /// replies that were not sent.
     fn write_and_reply(
         &self,
         mut plans: Vec<RecordPlan>,
@@ -330,7 +330,7 @@ impl RecordWriter {
         }
     }
 
-    /// `true` if no obstacle to writing records is known. Does not try to write.
+    /// `true` if records can be written, as far as is known. Does not try to write.
     fn is_open(&self) -> bool {
         self.records.obstacle().is_none()
     }

@@ -24,16 +24,16 @@ use idmint_records::ledger::{
     ResumeRequest, SeriesName, VoidRequest, VoidedNumber,
 };
 
-/// The maximum number of reports in a request for which the stored anchors are looked up on the
-/// caller's thread. The lookup for this many reports takes about a millisecond.
+/// The maximum number of reports in a request whose stored neighbours are looked up on the caller's
+/// thread. The lookup for this many reports takes about a millisecond.
 const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
 /// The maximum time for which a caller waits for the reply of the writer thread. After this time,
 /// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
-/// The maximum difference between this node's clock and the time by which another node of the fleet
-/// judges the age of an anchor.
+/// The maximum time by which another node's clock may be ahead of this node's clock when it decides
+/// which conjunctions are old.
 const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 
 /// A handle to the writer thread that writes records durably.
@@ -48,7 +48,7 @@ pub struct RecordWriterHandle {
     report_counts: Arc<ReportTallies>,
     /// The queue of jobs for the writer thread, or `None` once this handle is being dropped.
     jobs: Option<SyncSender<AnyJob>>,
-    /// The kind of the failure after which no more records are written, or `None` before such a
+    /// The kind of the failure that ended the writer thread, or `None` if there was no such
     /// failure.
     failed: watch::Receiver<Option<FailureKind>>,
     thread: Option<JoinHandle<()>>,
@@ -275,15 +275,15 @@ impl RecordWriterHandle {
             }
         }
         if are_counts_due {
-            // If the write fails, the counts stay in memory, and this node writes them before it
-            // removes old anchors the next time.
+            // If the write fails, the counts stay in memory. This node writes them before it
+            // removes old conjunctions the next time.
             let _ = self.send(Arc::clone(&self.report_counts)).await;
         }
         Ok(grouped)
     }
 
-    /// `true` if the sweep that removes old anchors may soon remove an anchor with this time of
-    /// closest approach. A new report that is counted prevents the removal.
+    /// `true` if a conjunction whose first report has this time of closest approach may soon be
+    /// removed as old. Counting a new report prevents the removal.
     fn may_be_swept(&self, anchor: Tca) -> bool {
         self.retention.is_some_and(|retention| {
             let soon = self.clock.now().after(CLOCKS_APART_MAX);
@@ -314,8 +314,9 @@ impl RecordWriterHandle {
         &self.report_counts
     }
 
-    /// Looks up the stored anchors near the reports of a request. For many reports, or for records
-    /// on another machine, the lookup runs on a thread for blocking work.
+    /// Looks up the stored anchors (first reports of conjunctions) near the reports of a request.
+    /// For many reports, or for records on another machine, the lookup runs on a thread for
+    /// blocking work.
     async fn with_neighbours(
         &self,
         request: GroupRequest,
@@ -367,8 +368,8 @@ impl RecordWriterHandle {
     }
 }
 
-/// Returns only those external ids that can be attached to their anchors. An id is left out if the
-/// anchor already has the id, or already has the maximum number of ids.
+/// Returns only those external ids that can be attached to their conjunctions. Leaves out an id if
+/// the conjunction already has it, or already has the maximum number of ids.
 fn new_externals(
     records: &dyn RecordStore,
     externals: Vec<(AnchorKey, ExternalId)>,
@@ -388,8 +389,8 @@ fn new_externals(
 
 impl Drop for RecordWriterHandle {
     fn drop(&mut self) {
-        // Close the queue. The writer thread still processes the queued jobs, because it ends only
-        // when the queue is closed and empty.
+        // Close the queue. The writer thread first processes the queued jobs, because it ends only
+        // when the queue is closed and empty, or when the store fails.
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -109,9 +109,9 @@ pub(super) fn answer_without_writing(
     }
 }
 
-/// Returns the earlier requests with the same keys as these jobs. Returns `None` if reading all of
-/// them at once fails. Each job then looks up its own key, and reports the error if the lookup
-/// fails.
+/// Looks up, in a single read, the earlier requests with the same idempotency keys as these jobs
+/// (queued requests). Returns `None` if that read fails. Each job then looks up its own key, and
+/// reports the error if the lookup fails.
 fn known_requests(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -130,8 +130,9 @@ fn known_requests(
     )
 }
 
-/// Returns the numbers that were issued earlier to the request keys of these jobs. Returns `None`
-/// if reading the numbers of all keys at once fails. Each job then looks up its own key.
+/// Looks up, in a single read, the numbers that were issued earlier to the idempotency keys of
+/// these jobs (queued requests). Returns `None` if that read fails. Each job then looks up its own
+/// key.
 fn known_numbers(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -153,22 +154,22 @@ fn known_numbers(
 /// The decisions made so far on the requests of one round, which are written together.
 pub(super) struct Round<'a> {
     records: &'a dyn RecordStore,
-    /// The earlier requests with the same keys as the requests of this round, or `None` if reading
-    /// all of them at once failed.
+    /// The earlier requests with the same idempotency keys as the requests of this round. `None` if
+    /// they could not be read all at once. Each request then looks up its own key.
     known: Option<HashMap<KeyHash, DoneRequest>>,
     times: RoundTimes<'a>,
     plans: Vec<RecordPlan>,
-    /// The last event of each ledger that was looked up so far, as if the planned appends were
-    /// already written.
+    /// The last event of each ledger that was looked up so far. Planned appends count as written.
     heads: HashMap<LedgerId, Option<Head>>,
     /// The appends that are planned in this round, by request key.
     done: HashMap<KeyHash, AppendPlan>,
     /// The anchors of new conjunctions that are planned in this round.
     anchors: NewAnchors,
-    /// The numbers that were issued earlier to the request keys of this round, or `None` if reading
-    /// all of them at once failed.
+    /// The numbers that were issued earlier to the idempotency keys of this round. `None` if they
+    /// could not be read all at once. Each request then looks up its own key.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers that the plans of this round issue, together with their form, by request key.
+    /// The numbers that this round issues and their form (how they are written as text), by
+    /// idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
     /// The last number of each series that gets new numbers in this round.
     series: HashMap<SeriesName, SeriesHead>,
@@ -176,8 +177,7 @@ pub(super) struct Round<'a> {
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for requests that need a write, if the store cannot be written at the moment.
-    /// `None` if the plans of this round will be written.
+    /// The error for requests that need a write, or `None` if the store can be written.
     refusal: Option<RecordError>,
 }
 
@@ -200,7 +200,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Removes all plans of this round, so that the next decision takes none of them into account.
+    /// Drops all decisions of this round, so that the next request is decided as if they had not
+    /// been made.
     fn forget_plans(&mut self) {
         self.plans.clear();
         self.heads.clear();
@@ -288,7 +289,7 @@ impl Round<'_> {
     }
 
     /// Returns the earliest time at which to record an append if the clock shows `now`. The result
-    /// is later than `now` if earlier request keys show that the clock is behind.
+    /// is later than `now` if the stored request keys show that the clock is behind.
     fn recorded_min(&self, now: EventTime) -> Result<EventTime, RecordError> {
         let days = match self.times.earlier_days.get() {
             Some(days) => days,
@@ -421,8 +422,8 @@ impl Request for NumberRequest {
 }
 
 impl Round<'_> {
-    /// Returns the last number of a series, and whether the series is closed, as if the plans of
-    /// this round were already written.
+    /// Returns the last number of a series, and whether the series is closed. The plans of this
+    /// round count as written.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
         let planned = (self.series.get(series), self.closed.get(series));
         if let (Some(head), None) = planned {
@@ -436,7 +437,7 @@ impl Round<'_> {
         })
     }
 
-    /// Returns the last number of an open series, as if the plans of this round were already
+    /// Returns the last number of a series that must be open. The plans of this round count as
     /// written.
     ///
     /// # Errors
@@ -463,8 +464,7 @@ impl Round<'_> {
             .map(|found| found.given))
     }
 
-    /// `true` if a plan of this round removes the number because it is the wrong first number of
-    /// its series.
+    /// `true` if this round replaces the number because it is a wrong first number of its series.
     fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
         let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
         removed.any(|wrong| wrong.series == *series && wrong.last == number)
@@ -475,8 +475,8 @@ impl Request for ResumeRequest {
     /// The numbers that the resumed series skips, or `None` if it skips no number.
     type Outcome = Option<GivenNumbers>;
 
-    /// Plans to skip all numbers below the number with which the series continues after a restore.
-    /// The caller ends the hold on the series once the plan is durable.
+    /// Plans to skip all numbers below the one with which the series continues after a restore.
+    /// Once the plan is durable, the caller lets the series issue numbers again.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let SeriesState { head, closed } = round.series_state(&self.series)?;

@@ -24,9 +24,9 @@ use crate::failure::{FailureKind, StoreError};
 /// The cache size of the engine: 32 MiB.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// The length of the commit log in blocks of 4 KiB: 2 MiB in total. The log has room for about 12
-/// 000 appends of one event if they share commits, because a commit takes at least one block. A
-/// start writes the commits in the log again, so a longer log would make starts slower.
+/// The length of the commit log in blocks of 4 KiB. About 12 000 appends of one event fit into its
+/// 2 MiB if they share commits, because a commit takes at least one block. A start writes the
+/// commits in the log again, so a longer log would make starts slower.
 pub(in crate::embedded) const LOG_LEN: u32 = 512;
 
 /// The error of a database that cannot be used.
@@ -112,9 +112,9 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// Prevents that the engine is closed during a copy. A thread that copies the whole database
-    /// locks it for writing, and a thread that closes the engine locks it for reading. A thread
-    /// that needs both locks must lock this one before `engine`.
+    /// Keeps the engine open during a copy. A thread that copies the whole database locks it for
+    /// writing, and a thread that closes the engine locks it for reading. A thread that needs both
+    /// locks must lock this one before `engine`.
     copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.

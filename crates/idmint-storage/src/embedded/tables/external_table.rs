@@ -1,6 +1,6 @@
 //! The tables of external ids, which other organizations gave to conjunctions (close approaches of
-//! two objects). One table maps a conjunction to its external ids, and the other maps an external
-//! id to conjunctions.
+//! two objects). One table maps conjunctions to external ids, and the other maps external ids to
+//! conjunctions.
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -50,7 +50,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the external ids of an anchor. If the table does not exist yet, the result is empty.
+/// Returns the external ids of an anchor (first report of a conjunction). If the table does not
+/// exist yet, the result is empty.
 pub(super) fn beside(
     table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
     key: &AnchorKey,
@@ -104,8 +105,8 @@ pub(super) fn anchors_of(
     .collect()
 }
 
-/// The two tables of external ids, opened for writing so that the external ids of removed anchors
-/// can be removed.
+/// The two tables of external ids, opened for writing. When old anchors (first reports of
+/// conjunctions) are removed, their external ids are removed from both tables.
 pub(super) struct Externals<'a> {
     table: Table<'a, Name<'static>, &'static [u8]>,
     by_external: Table<'a, NameOfId<'static>, &'static [u8]>,

@@ -24,10 +24,10 @@ use idmint_records::ledger::{
 /// received.
 pub(super) const NUMBERS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("numbers");
-/// Maps a series and a request key to the last number that was issued to the key.
+/// Maps a series and an idempotency key to the last number that the request with this key received.
 pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
     TableDefinition::new("number-keys");
-/// Maps a series and a void number to the time and the reason of voiding the number.
+/// Maps a series and a void number to the time and the reason of its voiding.
 pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-voids");
 /// Maps a closed series and its last number to the time of closing and the caller who closed the
@@ -259,7 +259,8 @@ fn span_of(
     Ok(head_of(numbers, series)?.map(|head| (first, head)))
 }
 
-/// Returns when and by which caller a series was closed, or `None` if the series is open.
+/// Returns the time of closing and the caller who closed the series, or `None` if the series is
+/// open.
 pub(super) fn closing_of(
     closed: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

@@ -34,7 +34,7 @@ const CRC_LEN: usize = 4;
 /// that each row fits into a page of 16 KiB.
 const PIECE_EVENTS: usize = 320;
 
-/// The name of a row: the ledger and the id of the last event in the row.
+/// The name (key) of a row: the ledger and the id of the last event in the row.
 pub type AppendName = (u32, u128);
 
 /// Returns the name (key) of the row whose last event is `last`.

@@ -47,8 +47,8 @@ pub(crate) fn is_whole(bytes: &[u8]) -> bool {
         .is_some_and(|(content, crc)| crc32c::crc32c(content).to_be_bytes() == *crc)
 }
 
-/// Adds an external id to the external ids of an anchor, unless the anchor already has this id or
-/// the maximum number of ids. Returns `true` if the id was added.
+/// Adds an external id to the ids of a conjunction. Returns `false`, without adding the id, if the
+/// conjunction already has this id or the maximum number of ids.
 pub fn add(externals: &mut Vec<ExternalId>, external: &ExternalId) -> bool {
     let is_added = externals.len() < ExternalId::COUNT_MAX && !externals.contains(external);
     if is_added {

@@ -24,7 +24,7 @@ use crate::embedded::horizon::CommitMark;
 /// in the tables, and later commits may be synced, too.
 const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
-/// The names of all tables that this version or an earlier version of the program writes.
+/// The names of all tables that this version or an earlier one of the program writes.
 const TABLES: [&str; 14] = [
     "anchors",
     "anchors-by-external",
@@ -52,7 +52,7 @@ const TAKEN_LATER_MAX: usize = 16 << 10;
 /// wait for a long commit.
 const OPEN_MAX: usize = 64 << 10;
 
-/// The engine, with a log of the commits that the engine has not synced yet.
+/// The database engine, with a log of the commits that it has not synced yet.
 pub(crate) struct Engine {
     /// The commits in the log that readers of the tables cannot see yet. This field is declared
     /// first, so that it is dropped before the engine.

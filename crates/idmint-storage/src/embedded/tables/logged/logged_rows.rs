@@ -271,7 +271,7 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// The row of the numbers that a request received, and the request's idempotency key.
+    /// The row of the numbers that a request received, and the idempotency key of this request.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),

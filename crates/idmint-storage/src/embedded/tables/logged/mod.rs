@@ -1,5 +1,5 @@
-//! The log in front of the database engine: how commits are written to the log, and how they get
-//! into the engine's tables.
+//! A log in front of the database engine. Commits are first written to the log, and then to the
+//! engine's tables.
 
 mod engine;
 mod logged_rows;

@@ -1,6 +1,6 @@
 //! Checks that the decisions in plans still hold when the plans are written. A plan is refused if
-//! the data on which it is based has changed, either in the tables or by an earlier plan of the
-//! same commit.
+//! the data on which it is based has changed. An earlier plan of the same commit counts as a
+//! change, too.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
