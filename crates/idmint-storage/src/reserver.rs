@@ -1,6 +1,6 @@
-//! The trait for reserving time in which ids may be minted. A single node stores the end of that
-//! time (its horizon) on disk. A node of a fleet renews the lease of its slot (its place among the
-//! nodes).
+//! The trait for reserving time in which sequenced ids may be minted. A single node stores the end
+//! of that time (its horizon) on disk. A node of a fleet renews the lease of its slot (its place
+//! among the nodes).
 
 use std::fmt::Debug;
 use std::pin::Pin;

@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days that a recorded day may be in the future, if it is the only such day.
-/// A day further in the future was probably recorded by a wrong clock.
+/// The maximum number of days by which a recorded day may be ahead of today, if it is the only day
+/// after today. A day further ahead is ignored, because a wrong clock has probably recorded it.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.

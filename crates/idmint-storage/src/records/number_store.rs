@@ -15,7 +15,7 @@ use idmint_records::ledger::{
 /// The number of series that a start reads at a time while it checks the configured number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series to name in the message that numbers are now written as other texts.
+/// The maximum number of series to name in a message that says how new numbers are now written.
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of all series (named sequences of numbers). Numbers and the idempotency
@@ -151,8 +151,8 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Returns the templates for writing numbers as text that each start has configured. The
-    /// history is empty if no start has stored templates.
+    /// Returns the history of the templates by which numbers are written as text: the templates
+    /// that were configured at each start. The history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -29,8 +29,8 @@ pub type Records = Arc<dyn RecordStore>;
 pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
-    /// Returns how many of the first plans (decisions to write records) fit into one write. The
-    /// result is at least 1, unless `plans` is empty.
+    /// Returns how many plans (decisions to write records), counted from the first one, fit into
+    /// one write. The result is at least 1, unless `plans` is empty.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }
@@ -91,8 +91,8 @@ pub trait RecordStore:
     /// Returns [`StoreError`] if the obstacle remains.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Returns the reason why the store writes no new records at the moment, or `None` if it does.
-    /// Records can still be read, and old records can still be removed to free space.
+    /// Returns the reason why the store accepts no new records at the moment, or `None` if it
+    /// accepts them. Records can still be read, and old records can still be removed to free space.
     fn write_obstacle(&self) -> Option<Obstacle> {
         None
     }

@@ -29,8 +29,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor. They tell the sweep, which removes old conjunctions,
-/// whether this one is old.
+/// The key and the report count of an anchor (first report of a conjunction). The sweep that
+/// removes old conjunctions decides from them whether the conjunction is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.

@@ -24,16 +24,17 @@ use idmint_records::ledger::{
     ResumeRequest, SeriesName, VoidRequest, VoidedNumber,
 };
 
-/// The maximum number of reports in a request whose stored neighbours are looked up on the caller's
-/// thread. The lookup for this many reports takes about a millisecond.
+/// The maximum number of reports in a request for which the stored anchors (first reports of
+/// conjunctions) are looked up on the caller's thread. The lookup for this many reports takes about
+/// a millisecond.
 const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
 /// The maximum time for which a caller waits for the reply of the writer thread. After this time,
 /// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
-/// The maximum time by which another node's clock may be ahead of this node's clock when it decides
-/// which conjunctions are old.
+/// The maximum difference between this node's clock and a later time by which another node judges
+/// the age of a conjunction.
 const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 
 /// A handle to the writer thread that writes records durably.

@@ -177,7 +177,8 @@ pub(super) struct Round<'a> {
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for requests that need a write, or `None` if the store can be written.
+    /// The error for requests that need a write, or `None` if the plans of this round will be
+    /// written.
     refusal: Option<RecordError>,
 }
 

@@ -47,8 +47,8 @@ pub struct BriefReading<'a> {
 pub enum RowReading<'a> {
     /// The best reading of the text alone is already an id of the column's format.
     Own,
-    /// The text can be read as an id of the column's format. The value is this reading, although
-    /// another one may be likelier.
+    /// The text can be read as an id of the column's format. The value is this reading. Another
+    /// reading of the text may be likelier.
     As(Box<MatchReading<'a>>),
     /// The text is not an id of the column's format. An unlikely reading, or one whose time is not
     /// plausible, does not count.
@@ -143,7 +143,7 @@ impl<'a> BriefReading<'a> {
                 ..filter
             };
             // Try the column's encoding first. Another encoding may write the same id as the same
-            // text, and would otherwise become the best match.
+            // text, and could otherwise become the best match.
             let in_encoding = DecodeFilter {
                 encoding: filter.encoding.or(Some(encoding)),
                 ..filter

@@ -265,9 +265,10 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the configured domain (such as `example.com`) whose hash is `value`, or
-/// `None` if there is none. Only sequenced formats store such a hash in an object field. In other
-/// formats, the field contains a catalogue number.
+/// Returns the name of the configured domain (such as `example.com`) whose hash is `value`. Returns
+/// `development` for the hash 0 if no configured domain has it, and `None` for any other unknown
+/// hash. Only sequenced formats store such a hash in an object field. In other formats, the field
+/// contains a catalogue number.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

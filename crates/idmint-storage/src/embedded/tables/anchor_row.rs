@@ -29,8 +29,8 @@ pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     bytes
 }
 
-/// Decodes the row with this name (key), which contains the time of the anchor. Returns `None` if
-/// the row is damaged, or if a later version wrote it.
+/// Decodes the row with this name (key). The anchor's time is in the name and not in the row.
+/// Returns `None` if the row is damaged, or if a later version wrote it.
 pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     let rank = u32::from_be_bytes(*bytes.get(1..5)?.first_chunk()?);
     (bytes == to_bytes(name, rank)).then_some(Anchor {

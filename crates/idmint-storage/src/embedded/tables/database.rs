@@ -25,8 +25,8 @@ use crate::failure::{FailureKind, StoreError};
 const CACHE_BYTES: usize = 32 << 20;
 
 /// The length of the commit log in blocks of 4 KiB. About 12 000 appends of one event fit into its
-/// 2 MiB if they share commits, because a commit takes at least one block. A start writes the
-/// commits in the log again, so a longer log would make starts slower.
+/// 2 MiB if they share commits, because a commit takes at least one block. A start after a crash
+/// writes the commits in the log again, so a longer log would make such a start slower.
 pub(in crate::embedded) const LOG_LEN: u32 = 512;
 
 /// The error of a database that cannot be used.

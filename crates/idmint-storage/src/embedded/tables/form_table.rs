@@ -38,7 +38,7 @@ impl RecordTables {
 
     /// Returns the forms (how numbers are written as text) of these numbers in ascending order,
     /// each with the first number that has the form. For example, if the form changed at 4 and at
-    /// 15, the numbers 10 to 20 have both forms.
+    /// 15, the result for the numbers 10 to 20 has the changes at 4 and at 15.
     pub(super) fn form_changes(
         &self,
         series: &SeriesName,

@@ -103,8 +103,8 @@ impl FormatsTable<'_> {
         self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
     }
 
-    /// Returns the templates for writing numbers as text that each start has configured. The
-    /// history is empty if no start has stored templates.
+    /// Returns the history of the templates by which numbers are written as text: the templates
+    /// that were configured at each start. The history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -117,8 +117,8 @@ impl FormatsTable<'_> {
         })
     }
 
-    /// Stores the templates for writing numbers as text that each start has configured. The history
-    /// is durable when this method returns.
+    /// Stores the history of the templates by which numbers are written as text: the templates that
+    /// were configured at each start. The history is durable when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.

@@ -77,7 +77,7 @@ impl RecordTables {
 }
 
 /// `true` if a hold was set after a restore and has not ended for all series at once. Some series
-/// may then still issue no numbers.
+/// may then still be on hold and issue no numbers.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);

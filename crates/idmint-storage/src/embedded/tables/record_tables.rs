@@ -36,8 +36,8 @@ pub(crate) struct RecordTables {
 }
 
 impl RecordTables {
-    /// Opens the records in `database`. If it has no tables yet, creates them, because an earlier
-    /// start may have found no space for them on the disk.
+    /// Opens the records in `database`. If the tables of records do not exist, creates them. An
+    /// earlier start may have failed to create them because the disk was full.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the database cannot be read or written.

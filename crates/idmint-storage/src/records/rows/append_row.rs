@@ -30,8 +30,8 @@ const HEAD_LEN: usize = 66;
 const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
-/// The maximum number of events in a row. A longer append is split into rows of this length, so
-/// that each row fits into a page of 16 KiB.
+/// The maximum number of events in each row of an append that [`rows_of`] splits, so that each row
+/// fits into a page of 16 KiB.
 const PIECE_EVENTS: usize = 320;
 
 /// The name (key) of a row: the ledger and the id of the last event in the row.
@@ -97,8 +97,9 @@ pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
     Some(entry_of(entries.first()?)?.id)
 }
 
-/// Returns the last event of a ledger, which is in the ledger's last row. Returns `None` if the row
-/// is damaged or of a later version, or if more rows of the same append should follow.
+/// Returns the last event of a ledger, given the name and the bytes of the ledger's last row.
+/// Returns `None` if the row is damaged or of a later version, or if more rows of the same append
+/// should follow.
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;

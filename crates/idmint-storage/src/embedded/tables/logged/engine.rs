@@ -48,8 +48,8 @@ const TABLES: [&str; 14] = [
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
 /// The maximum number of bytes from the log in the open transaction. A larger transaction is
-/// committed at once, which takes about a millisecond. Otherwise, the next reader would have to
-/// wait for a long commit.
+/// committed even without a reader. Otherwise, the next reader would have to wait for a long
+/// commit. Committing this many bytes takes about a millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The database engine, with a log of the commits that it has not synced yet.
@@ -69,8 +69,8 @@ struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
     /// The number of the last commit, stored outside the database. It is raised after a commit is
-    /// synced and before the commit is acknowledged. So a database that has lost commits is
-    /// detected.
+    /// synced and before the commit is acknowledged. If the database has a lower last commit at a
+    /// start, commits were lost.
     mark: Arc<CommitMark>,
     /// The number of the last commit, which may be only in the log and not in the tables yet.
     last: u64,

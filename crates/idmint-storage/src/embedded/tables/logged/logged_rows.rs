@@ -313,7 +313,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
 }
 
 /// A decoded row of the log and the bytes after it. The row is `None` if its checksum is right but
-/// a later version has written it. The whole value is `None` if the bytes are not a valid row.
+/// it cannot be decoded, because a later version has written it. The whole value is `None` if the
+/// bytes are not a valid row.
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {

@@ -119,7 +119,7 @@ impl Rows {
     }
 }
 
-/// Returns the kind and the text of an error. Later calls return an equal error made from them,
+/// Returns the kind and the text of an error. Later calls return an I/O error made from them,
 /// because the error itself cannot be cloned.
 fn kept(error: &redb::Error) -> (io::ErrorKind, Cow<'static, str>) {
     match error {

@@ -1,6 +1,6 @@
-//! Checks that the decisions in plans still hold when the plans are written. A plan is refused if
-//! the data on which it is based has changed. An earlier plan of the same commit counts as a
-//! change, too.
+//! Checks that plans (decisions to write records) still hold when they are written. A plan is
+//! refused if the data on which it is based has changed, either in the tables or by an earlier plan
+//! of the same commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -46,14 +46,14 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event of each ledger after the plans that were checked so far.
+    /// The last event of each ledger, as if the plans that were checked so far were written.
     heads: HashMap<LedgerId, Option<Head>>,
     /// The anchors (first reports of new conjunctions) in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number of each series after the plans that were checked so far.
+    /// The last number of each series, as if the plans that were checked so far were written.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that the plans checked so far make void.
     new_voids: HashSet<(SeriesName, u64)>,
