@@ -36,8 +36,8 @@ pub(super) struct Agreed {
     /// The floor: no id is minted in any slot for a time before this instant.
     pub(super) floor: UnixNanos,
     /// The instant up to which single nodes had minted ids before the fleet adopted them (took over
-    /// their records). A fence never sets a floor below this instant. `None` if no adoption has set
-    /// this bound.
+    /// their records). A fence (an operator's command after a restore) sets the floor at or above
+    /// this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
     /// `true` if the last fence (an operator's command after a restore) found that records are
     /// missing. Until the next fence, nodes neither read nor write records.

@@ -74,8 +74,8 @@ impl IdBlock<'_> {
     }
 
     /// Returns the maximum number of bytes by which [`IdBlock::write_bytes`] extends `out` while it
-    /// writes `count` ids. The maximum is 16 bytes more than the ids need, because each write may
-    /// extend beyond its id.
+    /// writes `count` ids. This is 16 bytes more than the ids need, because each id is written as 8
+    /// or 16 bytes, and the excess of the last one is cut off only afterwards.
     pub fn bytes_len_max(count: usize, width: usize) -> usize {
         count
             .saturating_mul(width)

@@ -12,7 +12,8 @@ use crate::id::{DomainHash, Encoding, Format, IdBlock, Progression};
 use crate::minting::random::RandomIds;
 use crate::minting::sequenced::{LaneRuns, Run};
 
-/// A valid request for a number of ids of one type.
+/// A request for ids of one format: their number, type and domain. The type was checked against the
+/// format.
 ///
 /// Returned by [`Minter::request`](super::Minter::request).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +149,8 @@ impl Batch {
     }
 
     /// Creates a batch from runs of several lanes (worker numbers). A run contains ids with
-    /// consecutive stamps. The runs must be ordered by worker number.
+    /// consecutive stamps (tick and sequence in one integer). The runs must be ordered by worker
+    /// number.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         let count = runs.iter().map(Run::count).sum();
         Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
@@ -168,7 +170,8 @@ impl Batch {
         self.count
     }
 
-    /// Computes the next ids into `ids`, and returns their number. Returns 0 if no ids are left.
+    /// Writes the next ids to the beginning of `ids`, and returns their number. Returns 0 if no ids
+    /// are left.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
         let mut filled = 0;
         while filled < ids.len() {

@@ -122,8 +122,8 @@ impl Reservation {
         self.size
     }
 
-    /// Returns how far the next horizon, up to which ids may be minted, is after the latest id. If
-    /// the clock is later than the latest id, the result is counted from the clock.
+    /// Returns how far the next horizon (the time up to which ids may be minted) is after the
+    /// latest id, or after the clock if the clock is later.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

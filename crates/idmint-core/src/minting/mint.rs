@@ -83,7 +83,7 @@ impl Mint {
     }
 
     /// Adds a sequenced format with permanent worker numbers, and returns its minter. The minter
-    /// mints no ids until a session begins.
+    /// mints no ids until [`Mint::begin`] starts a session.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
@@ -132,12 +132,13 @@ impl Mint {
     }
 
     /// Prepares a session with permanent worker numbers. Pass the session to [`Mint::begin`] after
-    /// its first horizon was written to disk.
+    /// its first horizon (the time up to which it may mint) was written to disk.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.prepare_with(start, None)
     }
 
-    /// Prepares a session with the worker numbers of the leased slot `slot`.
+    /// Prepares a session with the worker numbers of the leased slot (a place among all possible
+    /// nodes) with the number `slot`.
     ///
     /// # Panics
     /// Panics if the slot does not exist, or if the worker numbers of a format are permanent.

@@ -50,8 +50,8 @@ pub enum Denied {
     /// The format cannot fill the request. The refusal says why, and whether a later request can
     /// succeed.
     Refused(Refusal),
-    /// The ids would be above the horizon, up to which this node may mint. Raise the horizon and
-    /// repeat the request.
+    /// The ids would be above the horizon, which is the time up to which this node may mint. Raise
+    /// the horizon and repeat the request.
     Horizon {
         /// The lowest horizon with which the request can succeed.
         needed: UnixNanos,
@@ -59,7 +59,8 @@ pub enum Denied {
 }
 
 impl Minter {
-    /// `true` if the format is sequenced, so that minting waits for a session.
+    /// `true` if the format is sequenced. Its ids are minted only during a session, while this node
+    /// has worker numbers.
     pub fn is_sequenced(&self) -> bool {
         self.sequenced().is_some()
     }
@@ -106,8 +107,8 @@ impl Minter {
         BatchRequest::new(self.format(), count, of_type)
     }
 
-    /// Returns the maximum number of ids that one request can get. `variant` is the index of the
-    /// layout of these ids. Returns `None` for a random format, which has no limit, or if no
+    /// Returns the maximum number of ids that one request can get, if the ids have the layout with
+    /// the index `variant`. Returns `None` for a random format, which has no limit, or if no
     /// session is active.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         self.sequenced()?

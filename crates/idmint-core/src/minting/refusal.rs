@@ -30,8 +30,8 @@ pub enum Refusal {
         /// The greatest count that this node can grant at once.
         most: u64,
     },
-    /// The ids would be above the horizon, up to which the node may mint. The horizon could not be
-    /// raised in time.
+    /// The ids would be above the horizon (the time up to which the node may mint), and the store
+    /// did not confirm a higher horizon in time.
     #[error(
         "the store did not confirm a new time reservation (horizon) of this node in time; retry"
     )]

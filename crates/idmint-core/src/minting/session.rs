@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// Removes the minters of this session from their formats. A request in progress can still get
-    /// ids below the horizon, which stays reserved.
+    /// ids below the horizon, because that time stays reserved.
     pub(super) fn take_back(&self) {
         self.minters.iter().for_each(|(format, _)| format.end());
     }
@@ -63,8 +63,8 @@ impl Session {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the moment at the clock time `now`. If the session is still ahead of its clock, the
-    /// moment also contains the session's own time, which advances at half speed.
+    /// Returns the clock time `now` as a moment. If the session is still ahead of its clock, adds
+    /// the session's own time, which advances at half speed.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -75,7 +75,8 @@ impl Session {
         self.start
     }
 
-    /// `true` if the horizon is above the start, so that the session can mint.
+    /// `true` if time is reserved for the session, that is, if its horizon is above its start. The
+    /// session can then mint.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }
@@ -85,8 +86,9 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon: one reservation after the latest time in an id or after `now`,
-    /// whichever is later, but at least `needed`.
+    /// Plans the next horizon (the time up to which the session may mint). It is one reservation,
+    /// at first 100 ms, after the latest id or after `now`, whichever is later. It is at least
+    /// `needed` and never below the current horizon.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {

@@ -21,8 +21,8 @@ pub struct SessionStart {
 }
 
 impl SessionStart {
-    /// Returns the start of a session at `instant`, without a floor. The caller must know that no
-    /// stamp at or after `instant` was used before.
+    /// Returns the start of a session at `instant`, without a floor (a time below which no node
+    /// mints). The caller must know that no stamp at or after `instant` was used before.
     pub fn at(instant: UnixNanos) -> SessionStart {
         SessionStart {
             at: instant,

@@ -14,9 +14,9 @@ use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
-/// The minimum size of a step of the wall clock. The wall clock has made a step if, between two
-/// observations, it advanced by at least 20 ms more or less than the time since boot. Smaller
-/// differences come from delayed readings.
+/// The minimum size of a step. The wall clock has made a step if, since the last observation, it
+/// advanced by at least 20 ms more or less than the time since boot. Smaller differences come from
+/// delayed readings.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
 /// The maximum time between the two clock readings that [`Watched::read`] combines. A new estimate
@@ -49,7 +49,7 @@ pub struct Clock {
     made_at_nanos: u64,
     line: ClockLine,
     watched: Mutex<Watched>,
-    /// `true` if the clock does not run by itself, so that only [`Clock::let_pass_to`] advances it.
+    /// `true` if the clock stands still until [`Clock::let_pass_to`] advances it.
     stands: bool,
     /// The time in nanoseconds by which the estimate is ahead of the other clocks in the fleet,
     /// negative if it is behind them. 0 if the fleet does not contradict the estimate.
@@ -89,7 +89,8 @@ struct Watched {
 }
 
 impl Watched {
-    /// Reads both clocks. If too much time passes between the two readings, reads both again.
+    /// Reads both clocks. If too much time passes between the two readings, reads both again, at
+    /// most eight times in total.
     fn read(source: &Source) -> Watched {
         const TRIES: usize = 8;
         for _ in 1..TRIES {
@@ -108,8 +109,8 @@ impl Watched {
         }
     }
 
-    /// Returns the time that the wall clock shows at the boot time `boot_at`, unless somebody sets
-    /// the wall clock before then.
+    /// Returns the time that the wall clock shows when `boot_at` nanoseconds have passed since
+    /// boot, unless somebody sets the wall clock before then.
     fn wall_at(&self, boot_at: u64) -> u64 {
         let passed = boot_at.saturating_sub(self.boot_nanos);
         self.wall_nanos.saturating_add(passed)

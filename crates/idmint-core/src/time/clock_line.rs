@@ -3,8 +3,8 @@
 
 use crate::sync::{AtomicI64, AtomicU64, Ordering, fence, spin_loop};
 
-/// The maximum slew as a divisor: the estimate moves towards the wall clock by at most one part in
-/// `SLEW_DIVISOR` of the elapsed time.
+/// Limits the slew: within a time span, the estimate moves towards the wall clock by at most a
+/// tenth of the span. For example, it moves by at most 1 s in 10 s.
 const SLEW_DIVISOR: u64 = 10;
 
 /// The estimate of the clock as a straight line through one point, with a correction. Reading and
@@ -30,8 +30,8 @@ pub(super) struct ClockLine {
 }
 
 impl ClockLine {
-    /// Creates a line through the estimate `base_nanos` at the boot time `boot_nanos`, without a
-    /// correction.
+    /// Creates a line, without a correction, on which the estimate is `base_nanos` when
+    /// `boot_nanos` have passed since boot.
     pub(super) fn starting(boot_nanos: u64, base_nanos: u64) -> ClockLine {
         ClockLine {
             version: AtomicU64::new(0),
@@ -62,7 +62,7 @@ impl ClockLine {
         }
     }
 
-    /// Replaces the line. `point` returns three values for the new line: the boot time, the
+    /// Replaces the line. `point` returns three values for the new line: the time since boot, the
     /// estimate at that time, and the correction.
     pub(super) fn redraw(&self, point: impl FnOnce() -> (u64, u64, i64)) {
         let version = self.version.load(Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl ClockLine {
     }
 
     /// Raises the estimate to the result of `base`, or keeps the estimate if it is already higher.
-    /// `base` receives the boot time.
+    /// `base` receives the time since boot.
     pub(super) fn lift(&self, base: impl FnOnce(u64) -> u64, boot_now: impl FnOnce() -> u64) {
         self.redraw(|| {
             let boot_nanos = boot_now();

@@ -12,12 +12,12 @@ use super::format_error::Cause;
 use crate::id::layout::FieldKind;
 use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 
-/// The minimum time for which a process must be able to count stamps (tick and sequence in one
-/// 64-bit integer): ten years. No process runs longer.
+/// A format is refused if a process could run out of stamps (tick and sequence in one 64-bit
+/// integer) within this uptime: ten years. No process runs longer.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// The exclusive upper bound for ticks and stamps (tick and sequence in one integer), because
-/// minting counts both in 64-bit integers.
+/// The number of values of a 64-bit integer. Ticks, and stamps (tick and sequence in one integer),
+/// must be below it, because minting counts them in 64-bit integers.
 const VALUES_MAX: u128 = 1 << 64;
 
 pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
@@ -34,8 +34,8 @@ pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Checks that the tick in which this program was built is below 2^64, and that the clock can
-/// represent the epoch.
+/// Checks that the number of ticks from `epoch` to the build of this program is below 2^64, and
+/// that the clock can represent `epoch`.
 fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     let present = u128::try_from(tick.count(epoch, built_at().into())).unwrap_or(0);
     if present >= VALUES_MAX {
@@ -116,8 +116,8 @@ mod tests {
             let error = refusal(tick, "2020-01-01T00:00:00Z", 32).expect("2^32 values a tick");
             assert!(error.contains(hours), "{error}");
         }
-        // Ten years have 315 360 000 000 ticks of 1 ms. 2^64 stamps divided by that are 58 494 241
-        // for each tick.
+        // Ten years have 315 360 000 000 ticks of 1 ms, so 2^64 stamps suffice for 58 494 241
+        // stamps in each tick. A sequence of 26 bits has more values, 67 108 864.
         let error = refusal("1ms", "2020-01-01T00:00:00Z", 26).expect("2^26 values a tick");
         assert!(error.contains("at most 58494241 values"), "{error}");
         assert_eq!(refusal("1ms", "2020-01-01T00:00:00Z", 25), None);

@@ -1,5 +1,5 @@
-//! Reads a definition from a TOML table. An error names the wrong key and describes the expected
-//! value in the words of the documentation.
+//! Reads a definition from a TOML table. An error names the wrong key and says what is expected in
+//! plain words, such as "a whole number from 0 to 255" instead of `u8`.
 
 use std::fmt::Display;
 
@@ -40,7 +40,8 @@ impl ReadError {
         }
     }
 
-    /// Adds `key` in front of the path, because the wrong value is part of the value of `key`.
+    /// Adds `key` in front of the path. For example, `[1].kind` under the key `fields` becomes
+    /// `fields[1].kind`.
     fn under_key(mut self, key: &str) -> ReadError {
         let is_item = self.key.starts_with('[');
         let dot = if is_item || self.key.is_empty() {
@@ -49,16 +50,16 @@ impl ReadError {
             "."
         };
         self.key = format!("{key}{dot}{}", self.key);
-        // If the wrong value is in an item of a list, `under_item` has already added the name of
-        // the list to `place`.
+        // For an item of a list, `under_item` has already described the list in `place`, as in
+        // ``field `time`: ``.
         if !is_item {
             self.place = format!("{key}: {}", self.place);
         }
         self
     }
 
-    /// Adds the index in front of the path, because the wrong value is part of the item at `index`
-    /// of `list`.
+    /// Adds the index of a list item in front of the path. For example, `kind` in the second item
+    /// becomes `[1].kind`. `list` is the key of the list, such as `fields`.
     fn under_item(mut self, list: &str, index: usize, item: &Value) -> ReadError {
         let dot = if self.key.is_empty() { "" } else { "." };
         self.key = format!("[{index}]{dot}{}", self.key);

@@ -8,22 +8,23 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The number of bits that say which of several codes (ways to write the same numbers) was used.
+/// The cost, in bits, of stating which of several codes (ways to write the same numbers) was chosen
+/// as the shortest.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
     to_f64(all.len() as u128)
 }
 
-/// Returns the code length in bits of a number up to `most` whose size is not known in advance. The
-/// code length is the binary logarithm of the number, plus the bits that state the number's own
-/// size.
+/// Returns the code length in bits of a number from 0 to `most`, so that small numbers take few
+/// bits. The code length is the binary logarithm of the number, plus a few bits that state the
+/// number's size.
 pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
 
-/// Returns the number of bits that state which of several distinct items is at each position of a
-/// sequence. `counts` says how often each distinct item occurs in the sequence.
+/// Returns the number of bits that it takes to write down a sequence of known items. `counts` says
+/// how often each distinct item occurs, such as 3 and 1 for the sequence `AABA`.
 pub(super) fn bits_of_shares(counts: impl Iterator<Item = usize> + Clone) -> f64 {
     let all = to_f64(counts.clone().sum::<usize>() as u128);
     let things = to_f64(counts.clone().count() as u128);
@@ -54,8 +55,8 @@ pub(super) fn bits_of_span(numbers: &[u128], bits_of_greatest: f64) -> f64 {
     bits_of_greatest + BITS_OF_A_CHOICE + bits_below_greatest(&sorted).min(of_different)
 }
 
-/// Returns the code length in bits of all numbers in `sorted` except the greatest one, which is
-/// already known.
+/// Returns the code length in bits of all numbers in `sorted` except the greatest one, whose bits
+/// the caller adds.
 fn bits_below_greatest(sorted: &[u128]) -> f64 {
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else {
         return 0.0;
@@ -92,8 +93,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // Add the bits for the least and the greatest value with their positions in the list,
-            // and the bits for all other values, which lie between these two values.
+            // The least and the greatest value are written in full, with their positions in the
+            // list. All other values lie between these two, so they take fewer bits.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }

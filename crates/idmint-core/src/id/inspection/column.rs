@@ -15,12 +15,11 @@ use crate::time::UnixTime;
 /// The maximum length in bytes of a text that the sample stores. A longer text is not an id.
 const SAMPLED_LEN_MAX: usize = 256;
 
-/// The minimum evidence, in bits, that the numbers of a column have lost their last digits. With 20
-/// bits, one random column in 2^20 looks like that by chance.
+/// The minimum evidence, in bits, for the note that the numbers of a column have lost their last
+/// digits by rounding. With 20 bits, one random column in 2^20 looks rounded by chance.
 const ROUNDED_BITS_MIN: u64 = 20;
 
-/// The maximum number of distinct worker numbers that the summary for each format and encoding
-/// stores.
+/// The maximum number of distinct worker numbers that are stored for each format and encoding.
 pub(super) const WORKERS_MAX: usize = 1000;
 const LINES_MAX: usize = 10;
 
@@ -49,25 +48,26 @@ pub struct IdColumn {
     /// The number of lines that are not blank.
     pub(super) lines: u64,
     pub(super) blank: u64,
-    /// A sample of the texts, by the fingerprint of each text. A text that is too long for an id is
-    /// stored as the empty text.
+    /// A sample of the texts, each with its fingerprint (a hash of the text) as the key. A text
+    /// that is too long for an id is stored as the empty text.
     pub(super) sample: BTreeMap<Fingerprint, String>,
     /// A summary of the lines that each encoding can read, by format index and encoding index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
-    /// The number of lines that are clearly ids of a format when each line is considered alone, by
-    /// format index and encoding index.
+    /// The number of lines that are clearly ids of a format when each line is considered alone,
+    /// keyed by format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
     /// The number of lines with a number so large that a floating-point number may not hold it
     /// exactly.
     large: u64,
     /// The number of lines counted in `large` that look like a printed floating-point number.
     rounded: u64,
-    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
-    /// valid only if `rounded` equals `large`.
+    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. The
+    /// sum includes all large numbers, so it counts only if all of them look rounded (`rounded`
+    /// equals `large`).
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank, at most ten. If a format reads its
-    /// first id only later, its summary starts with these lines in `none_at`, because they are not
-    /// ids of the format.
+    /// The line numbers of the first ten lines that are not blank. A format that reads its first id
+    /// after some of them starts its list `none_at` (lines that are not its ids) with the numbers
+    /// collected so far.
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.
@@ -165,7 +165,8 @@ impl IdColumn {
         Some(fingerprint)
     }
 
-    /// Returns the notes that depend on all lines of the column, such as a note about lost digits.
+    /// Returns the notes about the column as a whole. The only such note says that all large
+    /// numbers have lost their last digits.
     pub(super) fn notes(&self) -> Vec<Note> {
         let is_rounded =
             self.large > 0 && self.large == self.rounded && self.rounded_bits >= ROUNDED_BITS_MIN;
@@ -214,16 +215,17 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|letter| letter.is_ascii_digit())
 }
 
-/// Returns the best reading of a line if the line, considered alone, is clearly an id. A decimal
-/// number alone never identifies its format clearly. The readings in `decoded` must be sorted.
+/// Returns the likeliest reading of a line if the line by itself is clearly an id of one format.
+/// For a decimal number, returns `None`, because it could be an id of several formats. The readings
+/// in `decoded` must be sorted.
 pub(super) fn clear_id<'a>(text: &str, decoded: &Decoded<'a>) -> Option<Match<'a>> {
     let best = decoded.matches.first().filter(|best| best.is_plausible());
     let is_clear = !decoded.is_unlikely() && !decoded.is_ambiguous() && !is_number(text);
     best.copied().filter(|_| is_clear)
 }
 
-/// Returns the worker number of an id. Of several worker fields with different names, the first one
-/// counts.
+/// Returns the worker number of an id, or `None` if its format has no worker field. If worker
+/// fields have different names, the first one counts.
 pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
     let mut numbers = parts.numbers();
     let worker = numbers.find(|(field, ..)| field.kind == FieldKind::Worker)?;

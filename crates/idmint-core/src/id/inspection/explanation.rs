@@ -31,17 +31,17 @@ use crate::id::layout::{Field, FieldKind, Layout};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The cost, in bits, of the assumption that the ids have an unknown epoch. The first value applies
-/// if the encoding can write any number, and the second value otherwise. The assumed probabilities
-/// are one in 2^4 and one in 2^8.
+/// The cost, in bits, of assuming that the ids have an unknown epoch. The first value is for
+/// encodings that can write any number, such as decimal: 4 bits, a probability of 1 in 16. The
+/// second value is for all other encodings: 8 bits, a probability of 1 in 256.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of the assumption that the texts are ids of an unknown format, which has the
-/// same time followed by random bits. The assumed probability is one in 2^3.
+/// The cost, in bits, of assuming that the ids have an unknown format, in which random bits follow
+/// the same time. 3 bits are a probability of 1 in 8.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
-/// The cost, in bits, of the assumption that the texts are ids of another format, written in an
-/// encoding that the other format does not have. The assumed probability is one in 2^8.
+/// The cost, in bits, of assuming that the ids have another format, but are written in an encoding
+/// that the other format does not define. 8 bits are a probability of 1 in 256.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
 
 /// A text of the sample, and its reading as an id of one format in one encoding.
@@ -218,8 +218,8 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // Do not group worker numbers by worker number, because each group would
-                    // contain only one distinct value.
+                    // Do not group worker numbers by worker number. Each group would contain only
+                    // one distinct value, which would look like a pattern.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);
@@ -338,7 +338,7 @@ fn bits_of_numbers(numbers: &[u128]) -> f64 {
     } else {
         1.0 + 2.0 * log2_of_values(step)
     };
-    // The greatest number takes 7 bits for its width (its number of bits), plus the bits of the
+    // The greatest number costs 7 bits for its own width of up to 128 bits, plus the bits of the
     // number itself.
     bits_of_span(&steps, 7.0 + log2_of_values(most)) + of_step
 }

@@ -11,17 +11,17 @@ use crate::id::layout::FieldKind;
 use crate::id::named::named;
 use crate::time::UnixTime;
 
-/// The minimum evidence, in bits, with which a column counts as ids of a format. The evidence is
-/// the advantage over the next best explanation. 10 bits mean about a thousand times as likely.
+/// The minimum evidence, in bits, for reporting a format. 10 bits mean that the format is about a
+/// thousand times as likely as the next best explanation of the column.
 const TOLD_BITS: f64 = 10.0;
 
-/// The minimum evidence, in bits, with which the format of a column counts as certain. 20 bits mean
-/// about a million times as likely.
+/// The minimum evidence, in bits, for reporting a format as certain. 20 bits mean that the format
+/// is about a million times as likely as the next best explanation of the column.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// The rarity, in bits, from which a format such as `typeid-uuid` is considered only in its
-/// canonical encoding, unless the caller names the format. A rarity of 32 bits means that ids of
-/// the format are 2^32 times rarer than ids of well-known formats.
+/// The rarity, in bits, from which the non-canonical encodings of a format are ignored, unless the
+/// caller names the format. A rarity of 32 bits means that ids of the format, such as
+/// `typeid-uuid`, are 2^32 times rarer than ids of well-known formats.
 const RARITY_OF_ANY: u8 = 32;
 
 /// For a format to be found, at most one line in this number of lines may be something other than
@@ -35,8 +35,8 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The minimum number of distinct lines in a column for a finding that relies only on lines that
-/// are, each considered alone, clearly ids.
+/// The minimum number of distinct lines in a column for a finding that judges each line by itself
+/// instead of the column as a whole.
 const CLEAR_MIN: usize = 10;
 
 /// The maximum number of candidates that are reported if no format is found.
@@ -51,7 +51,8 @@ pub struct Verdict<'a> {
     pub blank: u64,
     /// The format that was found for the column, or the reason why no format was found.
     pub finding: Finding<'a>,
-    /// The notes that depend on all lines of the column, such as a note about lost digits.
+    /// The notes about the column as a whole, such as that all large numbers have lost their last
+    /// digits.
     pub notes: Vec<Note>,
 }
 
@@ -64,9 +65,9 @@ pub enum Finding<'a> {
         candidate: Candidate<'a>,
         /// The degree of certainty with which the format is found.
         certainty: Certainty,
-        /// The advantage of this format over the next best explanation of the lines, in bits. If
-        /// the finding relies on lines that are clearly ids by themselves, this is the advantage
-        /// over random texts instead. `None` if the caller named the format.
+        /// The evidence for this format, in bits. 10 bits mean that the format is about a thousand
+        /// times as likely as the next best explanation of the column, or as random texts if each
+        /// line was judged by itself. `None` if the caller named the format.
         evidence_bits: Option<f64>,
     },
     /// The format of the column could not be determined.
@@ -105,8 +106,8 @@ named! {
         /// The lines are clearly ids, but of several formats. The candidates are these formats,
         /// each with the number of its lines.
         MixedFormats = "mixed_formats",
-        /// An explanation without a known format is about equally good, such as plain numbers, an
-        /// unknown layout or an unknown epoch.
+        /// The column is explained about equally well without a known format, for example as plain
+        /// numbers or as ids with an unknown epoch.
         NoBetterThanChance = "no_better_than_chance",
     }
 }

@@ -69,8 +69,8 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A field of kind `constant` has no `value`, or has a `value` above the greatest value of the
-    /// field. Or a field of another kind has a `value`.
+    /// A field of kind `constant` or `qualifier` has no `value`, or has a `value` above the
+    /// greatest value of the field. Or a field of another kind has a `value`.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]
@@ -171,8 +171,8 @@ impl LayoutBuilder {
         self
     }
 
-    /// Sets the scale of the last field. Fields of the same name together hold one number, and the
-    /// scale is the amount that one unit of the field adds to that number. The default is 1.
+    /// Sets the scale of the last field. The default is 1. Fields of the same name together hold
+    /// one number, and one unit of the field adds its scale to that number.
     ///
     /// # Panics
     /// Panics if no field was added.
@@ -190,8 +190,8 @@ impl LayoutBuilder {
             .expect("an option is set after its field was added")
     }
 
-    /// Builds the layout. The stride of every field is computed, from the least significant field
-    /// up.
+    /// Builds the layout. Computes the stride of every field (the amount that one unit adds to the
+    /// id), from the least significant field up.
     ///
     /// # Errors
     /// Returns a [`LayoutError`] that names the first field that does not fit.
@@ -283,9 +283,9 @@ fn place(unplaced: Unplaced, capacity_below: Option<u128>) -> Result<Field, Layo
     })
 }
 
-/// Returns `true` if these fields of one name can hold parts of one number without overlapping. The
-/// greatest number that the fields with smaller scales can hold together must be below one unit of
-/// the next field.
+/// Returns `true` if these fields of one name can hold parts of one number without overlapping. For
+/// example, fields of 4 bits with the scales 1 and 16 can, but with the scales 1 and 8 they
+/// overlap. Several fields must also have the same kind and no constants.
 fn add_up<'a>(parts: impl Iterator<Item = &'a Field>) -> bool {
     let mut parts: Vec<&Field> = parts.collect();
     parts.sort_by_key(|part| part.scale);

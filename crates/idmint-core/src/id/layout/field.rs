@@ -134,9 +134,10 @@ pub struct Field {
     /// The number of bits by which the field's value is shifted left in the id, or `None` if the
     /// stride is not a power of two.
     pub(in crate::id) shift: Option<u32>,
-    /// Fields of the same name together hold one number. The scale is the amount that one unit of
-    /// this field adds to that number. In formats that mint, only random and constant fields can
-    /// have a scale other than 1.
+    /// The amount that one unit of this field adds to the number that all fields of the same name
+    /// hold together. For example, a time may be split into its low 32 bits (scale 1) and its high
+    /// 16 bits (scale 2^32). In formats that mint, only random and constant fields can have a scale
+    /// other than 1.
     pub scale: u128,
     /// The only value that the field can have, or `None` if the field is not constant.
     pub constant: Option<u128>,

@@ -21,8 +21,8 @@ pub(crate) struct CodeWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SuffixCode {
     words: Vec<CodeWord>,
-    /// For each word, a mask of the last bits that the word takes in a number, and the value of
-    /// these bits.
+    /// A mask and a value for each word. A number ends in the word if its masked bits equal the
+    /// value.
     endings: Vec<(u16, u16)>,
 }
 

@@ -48,8 +48,9 @@ impl Format {
         Database::ALL.into_iter().flat_map(advise).collect()
     }
 
-    /// `true` if every id of the format that a database may contain fits into a signed 64-bit
-    /// column. If another program mints the ids, they may have any value of the layout.
+    /// `true` if every possible id of the format is below 2^63, so that it fits into a signed
+    /// 64-bit column. The setting `mint_below` limits the ids, unless the format is decode-only or
+    /// has no time.
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Minting checks `mint_below` only for formats with a time field.
         let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
@@ -269,8 +270,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // Texts in another encoding may sort like the ids and then go to the end of the index, so
-        // the note names the encoding of this column.
+        // Only the texts of this encoding go to random places. Ids that are stored in another
+        // encoding may sort by time, so the note names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

@@ -31,7 +31,7 @@ pub(crate) struct RandomMinter {
     format: Arc<Format>,
     clock: Arc<Clock>,
     randomness: Randomness,
-    /// The sum of the amounts that all constant fields add to an id.
+    /// The id in which the constant fields have their values and all other fields are 0.
     fixed: u128,
     time_stride: u128,
     /// A mask of the bits of all random fields whose values fill a whole number of bits of an id,

@@ -2,8 +2,8 @@
 
 use crate::id::{Field, FieldKind, Layout};
 
-/// The random fields of a layout as digits of a single number. The most significant field is the
-/// most significant digit.
+/// The random fields of a layout as digits of a single number, the most significant field first.
+/// For example, two fields with 10 and 4 values give a number from 0 to 39.
 ///
 /// If two ids differ only in random fields, the id with the greater number is the greater id.
 #[derive(Debug)]

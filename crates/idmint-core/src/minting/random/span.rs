@@ -31,15 +31,16 @@ impl Span {
         );
         debug_assert!(from < to && to <= of);
         let begins = self.begin_of(from, of);
-        // For the full range of 2^128 numbers, the end would be 2^128, so it wraps around to 0.
+        // If the range has all 2^128 numbers, its end wraps around to 0. The wrapping subtractions
+        // still give the right number of integers.
         Span {
             first: self.first + begins,
             more: self.begin_of(to, of).wrapping_sub(begins).wrapping_sub(1),
         }
     }
 
-    /// Returns the offset at which the part with index `part` begins. The offset is `part` times
-    /// the exact size of a part, rounded down.
+    /// Returns the offset at which the part with index `part` begins. For example, 4 parts of 10
+    /// numbers begin at 0, 2, 5 and 7.
     fn begin_of(self, part: u64, of: u64) -> u128 {
         let (part, of) = (u128::from(part), u128::from(of));
         let (each, left) = (self.more / of, self.more % of + 1);

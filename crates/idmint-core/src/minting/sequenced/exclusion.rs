@@ -22,8 +22,8 @@ pub(super) struct Exclusion {
 /// sequencer is the smaller of the two.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The first stamp (tick and sequence in one integer) at or after the horizon, up to which ids
-    /// may be minted.
+    /// The first stamp (tick and sequence in one integer) at or after the horizon, which is the
+    /// time up to which ids may be minted.
     pub(super) horizon: u64,
     /// The first stamp (tick and sequence in one integer) of the next excluded tick. The sequencer
     /// must stop before this stamp.
@@ -40,8 +40,8 @@ pub(super) struct Placed {
 }
 
 impl Exclusion {
-    /// Creates the exclusion of a sequencer whose horizon has not been raised yet. `first` is the
-    /// first stamp that the sequencer may hand out.
+    /// Creates the exclusion of a new sequencer. `first` is the first stamp that the sequencer may
+    /// hand out.
     pub(super) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
         let exclusion = Exclusion {
             ticks,

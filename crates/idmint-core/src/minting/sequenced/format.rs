@@ -31,8 +31,9 @@ pub(in crate::minting) enum Holding {
         /// The minter of the only session. Empty until the session begins.
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
-    /// The node has the worker numbers of its leased slot. The session ends when the node loses the
-    /// slot, and the next session uses the worker numbers of another slot.
+    /// The node has the worker numbers of its leased slot (a place among all possible nodes). When
+    /// the node loses the slot, the session ends. The next session has the worker numbers of the
+    /// slot that the node leases then.
     Leased {
         lanes: SlotLanes,
         in_session: LeasedMinter,
@@ -265,8 +266,7 @@ impl LeasedMinter {
         })
     }
 
-    /// Adds the current minter to `kept`, which is the list of minters that this thread uses, and
-    /// returns the minter.
+    /// Stores the current minter in `kept`, this thread's list of minters, and returns the minter.
     #[cold]
     fn keep(&self, kept: &mut Vec<Option<KeptMinter>>) -> Option<KeptMinter> {
         if kept.len() <= self.place {

@@ -144,8 +144,8 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes (worker numbers). This requires that
-    /// ids ascend when they are sorted by tick, then by worker number, then by sequence.
+    /// `true` if one batch may contain ids of several lanes (worker numbers). So that its ids
+    /// ascend, the layout must have time, worker number and sequence in this order.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }

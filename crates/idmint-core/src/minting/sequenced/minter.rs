@@ -19,11 +19,11 @@ const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
-    /// For each variant of the format (one of its layouts), the amounts that the fields add to an
-    /// id.
+    /// The amounts that the fields add to an id, for each variant (one of the layouts) of the
+    /// format.
     shapes: Vec<Shape>,
-    /// For each variant of the format (one of its layouts), the maximum number of ids that one
-    /// request can get.
+    /// The maximum number of ids that one request can get, for each variant (one of the layouts) of
+    /// the format.
     counts_max: Vec<u64>,
     /// The worker numbers of this node. The index of a worker number is the number of its lane.
     numbers: Lanes,
@@ -69,8 +69,8 @@ impl Beginning {
 /// A lane, which is one worker number with one sequencer for each variant (layout) of the format.
 #[derive(Debug)]
 struct Lane {
-    /// For each variant of the format (one of its layouts), the amount that the worker number and
-    /// all fields with a fixed value add to every id of this lane.
+    /// The amount that the worker number and all fields with a fixed value add to every id of this
+    /// lane. One item for each variant (layout) of the format.
     bases: Vec<u128>,
     sequencers: Vec<Sequencer>,
 }
@@ -81,8 +81,8 @@ pub(in crate::minting) struct Placement {
     shares: Shares,
     /// The instant from which all ids of the request may be sent.
     pub(in crate::minting) due: UnixNanos,
-    /// `true` if less than half of the reserved minting time is left, so that the horizon should be
-    /// raised.
+    /// `true` if less than half of the reserved minting time is left, so that more should be
+    /// reserved.
     pub(in crate::minting) refill: bool,
 }
 
@@ -203,8 +203,8 @@ impl SequencedMinter {
         &self.numbers
     }
 
-    /// Returns the moment of a request: the clock time `now`, and the session's own time if the
-    /// session is ahead of its clock. See [`Moment`].
+    /// Returns the clock time `now` of a request. If the session is ahead of its clock, adds the
+    /// session's own time, which advances at half speed. See [`Moment`].
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -364,8 +364,8 @@ impl SequencedMinter {
                 .iter()
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
-            // In a session that is ahead of its clock, stamps become free one by one, and not a
-            // whole tick at a time.
+            // While a session is ahead of its clock, single stamps become free one after the other.
+            // Otherwise the clock frees all stamps of a tick at once.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -471,8 +471,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // The last row that the request uses is before `beyond`, because even a single lane has enough
-    // stamps in the rows before `beyond`.
+    // `beyond` is after the last row that the request needs, because even one lane alone has
+    // `count` stamps before this row.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -25,15 +25,16 @@ pub(crate) struct Sequencer {
     start: SessionStart,
     /// The first stamp (tick and sequence in one integer) that this sequencer may hand out.
     first: u64,
-    /// The first stamp (tick and sequence in one integer) that can never be handed out, because the
-    /// format has ended by then.
+    /// The first stamp (tick and sequence in one integer) after the end of the format. It is never
+    /// handed out.
     end: u64,
     /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
     lead_ticks: u64,
     /// The rule that determines the sequence number at which the first ids of each tick begin.
     spread: Spread,
     /// The excluded ticks, or `None` if no tick is excluded. They are checked only when a run
-    /// reaches the ceiling, so that the check costs nothing if no tick is excluded.
+    /// reaches the ceiling (the first stamp that must not be handed out), so that the check costs
+    /// nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -76,8 +77,8 @@ pub(crate) struct Grant {
     pub first: u64,
     /// The clock time before which the ids must not be sent.
     pub due: UnixNanos,
-    /// `true` if less than half of the reserved minting time is left, so that the horizon should be
-    /// raised.
+    /// `true` if less than half of the reserved minting time is left, so that more should be
+    /// reserved.
     pub refill: bool,
 }
 
@@ -99,8 +100,8 @@ pub(crate) enum Shortage {
     /// The run would end after the last stamp that the format can mint.
     Ended,
     /// The format has not begun yet. It begins with its first whole tick after a floor (a time
-    /// below which no node mints) or after `start_after`. This tick is later than the start of the
-    /// session.
+    /// below which no node mints) or after the setting `start_after`. This tick is later than the
+    /// start of the session.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -110,7 +111,8 @@ pub(crate) enum Shortage {
 }
 
 impl Sequencer {
-    /// Creates the sequencer for a session. It hands out no stamps until its horizon is raised.
+    /// Creates the sequencer for a session. It hands out no stamps until [`raise`](Self::raise)
+    /// sets its horizon (the time up to which ids may be minted).
     ///
     /// `end_tick` is the first tick that the format cannot mint, in ticks since the epoch.
     pub(crate) fn new(
@@ -212,8 +214,8 @@ impl Sequencer {
             let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
             let mut due = moment.now;
             if next < floor {
-                // The first run of a tick may skip a few stamps, which then remain unused. Skip
-                // none if the run would have to wait because of the skipped stamps.
+                // The first run of a tick may skip a few stamps (see [`Spread`]), which then remain
+                // unused. Skip none if the run would have to wait because of the skipped stamps.
                 let spread = end.checked_add(self.spread.of_tick(tick));
                 end = spread
                     .filter(|spread| *spread <= free_until.min(self.end))
@@ -424,23 +426,23 @@ impl Sequencer {
         }
     }
 
-    /// `true` if too little reserved time is left after the stamps below `end` are handed out, so
-    /// that the horizon should be raised soon.
+    /// `true` if so little reserved time is left above the stamps below `end` that more should be
+    /// reserved soon.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the instant of the first stamp if a floor (a time below which no node mints) or a
-    /// `start_after` makes this instant later than the start of the session. Otherwise returns
-    /// `None`.
+    /// Returns the instant of the first stamp if a floor (a time below which no node mints) or the
+    /// setting `start_after` makes this instant later than the start of the session. Otherwise
+    /// returns `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
         is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
     }
 
-    /// Allows minting up to `horizon`. When minting reaches the instant `refill`, the horizon
-    /// should be raised again.
+    /// Allows minting up to `horizon`. When minting reaches the instant `refill`, the caller should
+    /// reserve more time.
     ///
     /// The horizon must be on disk. [`Session::raise`](crate::minting::Session::raise) guarantees
     /// this.
@@ -468,7 +470,7 @@ impl Sequencer {
         assert!(ceiling >= before, "a horizon is never lowered");
     }
 
-    /// `true` if minting has reached the stamp from which the horizon should be raised again.
+    /// `true` if minting has reached the stamp from which more time should be reserved.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
         // If `next` is still the first stamp, the sequencer has handed out no stamp. It is then not
@@ -561,8 +563,8 @@ impl CatchUp {
         }
     }
 
-    /// Returns the moment at the clock time `now`. If the session is still ahead of its clock, the
-    /// moment also contains the session's own time.
+    /// Returns the clock time `now` as a moment. If the session is still ahead of its clock, adds
+    /// the session's own time, which advances at half speed.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
@@ -612,8 +614,8 @@ impl Moment {
 pub(crate) struct Spread {
     /// The multiplier of the hash, or zero if every tick begins at sequence 0.
     factor: u64,
-    /// The number of bits by which the product is shifted right, so that the top log2(`N`) bits
-    /// remain.
+    /// The number of bits by which the product is shifted right. For example, with 1024 possible
+    /// first sequences, it is 54, so that the top 10 bits remain.
     shift: u32,
 }
 

@@ -22,7 +22,8 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
-    /// The instant from which relative ticks are counted. It is never before the epoch.
+    /// The instant at which the line starts, which is never before the epoch. Relative tick 0
+    /// contains this instant.
     base: UnixNanos,
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
     /// `1 / parts` nanoseconds (see [`Tick::parts`]).

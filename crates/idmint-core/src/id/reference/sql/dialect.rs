@@ -93,9 +93,8 @@ impl SqlDialect {
     /// the digit that the letter stands for. `letters` are the letters of all digits in ascending
     /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // Search for the letter in all letters except the letter of digit 0. The SQL function
-        // returns the position from 1, which is the digit, or 0 if it does not find the letter,
-        // which is digit 0.
+        // Leave out the letter of digit 0. For example, with the letters `0123`, the search in
+        // `123` finds `2` at position 2. It does not find `0`, so the result is 0.
         self.position(text, at, &letters[1..])
     }
 
