@@ -1,6 +1,6 @@
 //! Compares this node's configuration with the fleet's agreement. The agreement is a stored record
-//! with the slots and formats of all nodes, and with the floor, the time below which no node mints
-//! ids.
+//! with the slots, the formats of all nodes, and the floor (the time below which no node mints
+//! ids).
 
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;

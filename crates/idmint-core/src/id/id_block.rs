@@ -161,8 +161,9 @@ impl Progression {
         }
     }
 
-    /// Returns the sum of `len` over all ids. Ids of equal length are found by bisection, so `len`
-    /// must not return less for a greater id than for a smaller one.
+    /// Returns the total length of all ids, where `len` returns the length of one id, such as its
+    /// number of decimal digits. A greater id must not be shorter, because ids of equal length are
+    /// found by bisection.
     pub fn total_len(&self, len: impl Fn(u128) -> usize) -> u64 {
         let mut total = 0;
         let mut left = *self;

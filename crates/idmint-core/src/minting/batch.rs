@@ -234,9 +234,9 @@ impl Batch {
         row
     }
 
-    /// Returns the sum of `len` over all rows that [`Batch::next_row`] would still return, without
-    /// removing the rows. Returns `None` for ids that are random or were already computed, because
-    /// they are not in rows.
+    /// Returns the sum of `len` over all rows (ids with the same tick and worker number) that
+    /// [`Batch::next_row`] would still return. Does not remove the rows. Returns `None` for ids
+    /// that are random or were already computed, because they are not in rows.
     pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
         let sum = |mut run: Run| {
             let rows = iter::from_fn(move || run.take_progression(u64::MAX));

@@ -29,7 +29,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session. It mints no ids until its horizon is raised above its start.
+    /// Creates a session. It mints no ids until its horizon (the time up to which it may mint) is
+    /// raised above its start.
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
         let minter = |format: &Arc<SequencedFormat>| {
             (Arc::clone(format), Arc::new(format.minter(beginning)))

@@ -89,7 +89,8 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node with a ledger and a renewed slot, together with its knowledge of the fleet.
+/// A node with a ledger (a chain of events) and a renewed slot, together with its knowledge of the
+/// fleet.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,

@@ -51,7 +51,8 @@ pub struct IdColumn {
     /// A sample of the texts, each with its fingerprint (a hash of the text) as the key. A text
     /// that is too long for an id is stored as the empty text.
     pub(super) sample: BTreeMap<Fingerprint, String>,
-    /// A summary of the lines that each encoding can read, by format index and encoding index.
+    /// A summary of the lines that each encoding can read, keyed by format index and encoding
+    /// index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
     /// The number of lines that are clearly ids of a format when each line is considered alone,
     /// keyed by format index and encoding index.
@@ -59,7 +60,8 @@ pub struct IdColumn {
     /// The number of lines with a number so large that a floating-point number may not hold it
     /// exactly.
     large: u64,
-    /// The number of lines counted in `large` that look like a printed floating-point number.
+    /// The number of lines counted in `large` that a program may have rounded to a floating-point
+    /// number and printed.
     rounded: u64,
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. The
     /// sum includes all large numbers, so it counts only if all of them look rounded (`rounded`

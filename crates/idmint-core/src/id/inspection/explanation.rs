@@ -187,8 +187,8 @@ impl<'a> Fields<'a> {
         Some((known, any))
     }
 
-    /// Returns the number of bits that it takes to write down all ids without their times. This
-    /// includes the variant (layout) of each id and all fields except the time.
+    /// Returns the number of bits that it takes to write down all fields of all ids, except their
+    /// times. The bits that state the variant (layout) of each id are included.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());

@@ -121,8 +121,8 @@ pub struct Candidate<'a> {
     pub encoding: &'a Encoding,
     /// The number of lines that are ids of the format and have a plausible time.
     pub ids: u64,
-    /// The number of lines that are not ids of the format, or only unlikely ones, or whose time is
-    /// implausible.
+    /// The number of lines that are not ids of the format: other texts, unlikely ids, and ids with
+    /// an implausible time.
     pub none: u64,
     /// The line numbers, counted from 1, of the first lines that `none` counts.
     pub none_at: Vec<u64>,
@@ -404,9 +404,9 @@ impl IdColumn {
         })
     }
 
-    /// Returns the total evidence, in bits, of the sampled lines that are clearly ids, by format
-    /// index and encoding index. The evidence compares an id with a random text, and is negative if
-    /// the random text is likelier.
+    /// Returns the total evidence, in bits, that the sampled lines which look clearly like ids are
+    /// not random texts. The keys are format index and encoding index. The evidence is negative if
+    /// random texts are likelier.
     fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
         let mut evidence = BTreeMap::new();
         for text in self.sample.values() {

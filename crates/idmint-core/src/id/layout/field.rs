@@ -176,9 +176,8 @@ impl Field {
         value
     }
 
-    /// Returns the part of a number that this field contributes: `value` multiplied by the scale of
-    /// the field. Fields of the same name together hold one number, which is the sum of their
-    /// parts.
+    /// Returns `value` multiplied by the scale of the field. If several fields of one name hold a
+    /// number together, the number is the sum of these products.
     #[inline]
     pub(super) fn share(&self, value: u128) -> u128 {
         if self.scale == 1 {

@@ -56,8 +56,9 @@ impl Layout {
 
     /// Returns `true` if a later time always gives a greater id.
     ///
-    /// This holds if only constants come before the time field. If several fields hold the time,
-    /// only constants may be between them, and a field with a greater scale must come first.
+    /// For example, this holds for the fields `time, worker`, but not for `worker, time`. Only
+    /// constant fields may come before or between the time fields, and a time field with a greater
+    /// scale must come first.
     pub fn time_leads(&self) -> bool {
         let varying = self.fields.iter().filter(|field| field.constant.is_none());
         let shares: Vec<_> = varying

@@ -18,8 +18,8 @@ pub(super) struct Exclusion {
     gate: Mutex<Gate>,
 }
 
-/// Two exclusive upper bounds for the stamps that a sequencer may hand out. The ceiling of the
-/// sequencer is the smaller of the two.
+/// Two exclusive upper bounds for the stamps that a sequencer may hand out. The smaller one is the
+/// ceiling of the sequencer, the first stamp that it must not hand out.
 #[derive(Debug)]
 pub(super) struct Gate {
     /// The first stamp (tick and sequence in one integer) at or after the horizon, which is the

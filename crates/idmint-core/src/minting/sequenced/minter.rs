@@ -115,7 +115,8 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter for one session. It mints no ids until its horizon is raised.
+    /// Creates a minter for one session. It mints no ids until its horizon (the time up to which it
+    /// may mint) is raised.
     ///
     /// # Panics
     /// Panics if the session starts before the instant from which `excluded` has ticks.
@@ -296,7 +297,6 @@ impl SequencedMinter {
         self.counts_max[variant]
     }
 
-    /// Returns the sequencers of all lanes (worker numbers) and variants (layouts of the format).
     pub(in crate::minting) fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }

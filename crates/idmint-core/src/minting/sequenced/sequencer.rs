@@ -64,8 +64,8 @@ struct StampState {
     /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`,
     /// `loom_no_run_touches_an_excluded_tick`.
     ceiling: AtomicU64,
-    /// The stamp after which the horizon, up to which ids may be minted, should be raised again.
-    /// Ordering: Relaxed, because the value is only a hint.
+    /// The stamp after which the horizon (the time up to which ids may be minted) should be raised
+    /// again. Ordering: Relaxed, because the value is only a hint.
     refill: AtomicU64,
 }
 
@@ -91,8 +91,8 @@ pub(crate) enum Shortage {
         /// The clock time from which the ids of the run could be sent.
         due: UnixNanos,
     },
-    /// The run is above the horizon, up to which ids may be minted. The horizon must first be
-    /// raised to `needed`.
+    /// The run is above the horizon (the time up to which ids may be minted). The horizon must
+    /// first be raised to `needed`.
     Horizon {
         /// The lowest horizon with which the run can be reserved.
         needed: UnixNanos,
@@ -384,7 +384,7 @@ impl Sequencer {
     ///
     /// # Errors
     /// Returns [`Shortage::Ended`] if `end` is after the last stamp of the format, or
-    /// [`Shortage::Horizon`] if it is above the horizon.
+    /// [`Shortage::Horizon`] if it is above the horizon (the time up to which ids may be minted).
     pub(in crate::minting) fn check(&self, end: u64) -> Result<(), Shortage> {
         if end > self.end {
             return Err(Shortage::Ended);
@@ -554,7 +554,7 @@ pub(crate) struct Moment {
 }
 
 impl CatchUp {
-    /// Creates the rules for a session that starts at `start` while the clock shows `now`.
+    /// Creates the speed limit for a session that starts at `start` while the clock shows `now`.
     pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
         CatchUp {
             start,

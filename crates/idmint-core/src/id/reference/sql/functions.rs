@@ -196,7 +196,7 @@ impl Functions<'_> {
     }
 
     /// Returns an SQL expression that extracts the value of a field from the column `id`. Returns
-    /// `None` if ids are not stored as integers and the field shares bits with other fields.
+    /// `None` if ids are stored as bytes or UUIDs, and the field does not have bits of its own.
     fn value_of(&self, field: &Field) -> Option<String> {
         let fields = self.layout.fields().iter();
         let mut above = fields.take_while(|other| other.stride > field.stride);
