@@ -137,8 +137,8 @@ impl Mint {
         self.prepare_with(start, None)
     }
 
-    /// Prepares a session with the worker numbers of the leased slot (a place among all possible
-    /// nodes) with the number `slot`.
+    /// Prepares a session with the worker numbers of slot number `slot`, which this node leases. A
+    /// slot is a place among all possible nodes.
     ///
     /// # Panics
     /// Panics if the slot does not exist, or if the worker numbers of a format are permanent.

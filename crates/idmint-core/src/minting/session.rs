@@ -64,8 +64,8 @@ impl Session {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the clock time `now` as a moment. If the session is still ahead of its clock, adds
-    /// the session's own time, which advances at half speed.
+    /// Returns the moment of the clock time `now`. While the session is ahead of its clock, the
+    /// moment also contains the session's own time, which advances at half speed.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -87,9 +87,9 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon (the time up to which the session may mint). It is one reservation,
-    /// at first 100 ms, after the latest id or after `now`, whichever is later. It is at least
-    /// `needed` and never below the current horizon.
+    /// Plans the next horizon (the time up to which the session may mint). The horizon is one
+    /// reservation (at first at most 100 ms) after the latest id, or after `now` if `now` is later.
+    /// The horizon is at least `needed`, and never below the current horizon.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {

@@ -14,9 +14,9 @@ use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
-/// The minimum size of a step. The wall clock has made a step if, since the last observation, it
-/// advanced by at least 20 ms more or less than the time since boot. Smaller differences come from
-/// delayed readings.
+/// The minimum size of a step of the wall clock. The wall clock has made a step if, since the last
+/// observation, it advanced by at least 20 ms more or less than the time since boot. Smaller
+/// differences come from delayed readings.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
 /// The maximum time between the two clock readings that [`Watched::read`] combines. A new estimate

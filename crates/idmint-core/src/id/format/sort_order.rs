@@ -42,8 +42,8 @@ impl Format {
         self.variants[0].layout.time_leads()
     }
 
-    /// Returns `true` if ids that are sorted as numbers are also sorted by tick, then by worker
-    /// number, then by sequence.
+    /// Returns `true` if sorting ids as numbers also sorts them by tick, then by worker number,
+    /// then by sequence.
     ///
     /// This holds if the time comes before the worker in the layout, and the worker before the
     /// sequence.

@@ -12,8 +12,8 @@ use super::format_error::Cause;
 use crate::id::layout::FieldKind;
 use crate::time::{Tick, UnixNanos, UnixTime, built_at};
 
-/// A format is refused if a process could run out of stamps (tick and sequence in one 64-bit
-/// integer) within this uptime: ten years. No process runs longer.
+/// The uptime for which a format must have enough stamps (tick and sequence in one 64-bit integer):
+/// ten years. A format whose stamps could run out sooner is refused. No process runs longer.
 const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// The number of values of a 64-bit integer. Ticks, and stamps (tick and sequence in one integer),
@@ -35,7 +35,7 @@ pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
 }
 
 /// Checks that the number of ticks from `epoch` to the build of this program is below 2^64, and
-/// that the clock can represent `epoch`.
+/// that `epoch` is not after the last instant that can be minted, in the year 2554.
 fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     let present = u128::try_from(tick.count(epoch, built_at().into())).unwrap_or(0);
     if present >= VALUES_MAX {

@@ -50,8 +50,8 @@ impl ReadError {
             "."
         };
         self.key = format!("{key}{dot}{}", self.key);
-        // For an item of a list, `under_item` has already described the list in `place`, as in
-        // ``field `time`: ``.
+        // For an item of a list, `under_item` has already added the name of the item to `place`, as
+        // in ``field `time`: ``.
         if !is_item {
             self.place = format!("{key}: {}", self.place);
         }

@@ -16,15 +16,16 @@ pub(super) fn len_of<T>(all: &[T]) -> f64 {
     to_f64(all.len() as u128)
 }
 
-/// Returns the code length in bits of a number from 0 to `most`, so that small numbers take few
-/// bits. The code length is the binary logarithm of the number, plus a few bits that state the
-/// number's size.
+/// Returns the code length in bits of a number from 0 to `most`, in a code in which small numbers
+/// take few bits. The code length is the binary logarithm of the number, plus a few bits that state
+/// the number's size.
 pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
 
-/// Returns the number of bits that it takes to write down a sequence of known items. `counts` says
-/// how often each distinct item occurs, such as 3 and 1 for the sequence `AABA`.
+/// Returns the number of bits that it takes to write down a sequence if its distinct items are
+/// already known. `counts` says how often each distinct item occurs, such as 3 and 1 for the
+/// sequence `AABA`.
 pub(super) fn bits_of_shares(counts: impl Iterator<Item = usize> + Clone) -> f64 {
     let all = to_f64(counts.clone().sum::<usize>() as u128);
     let things = to_f64(counts.clone().count() as u128);

@@ -226,8 +226,8 @@ pub(super) fn clear_id<'a>(text: &str, decoded: &Decoded<'a>) -> Option<Match<'a
     best.copied().filter(|_| is_clear)
 }
 
-/// Returns the worker number of an id, or `None` if its format has no worker field. If worker
-/// fields have different names, the first one counts.
+/// Returns the worker number of an id, or `None` if the id has no worker field. If worker fields
+/// have different names, the first one counts.
 pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
     let mut numbers = parts.numbers();
     let worker = numbers.find(|(field, ..)| field.kind == FieldKind::Worker)?;

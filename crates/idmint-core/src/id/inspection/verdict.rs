@@ -106,8 +106,8 @@ named! {
         /// The lines are clearly ids, but of several formats. The candidates are these formats,
         /// each with the number of its lines.
         MixedFormats = "mixed_formats",
-        /// The column is explained about equally well without a known format, for example as plain
-        /// numbers or as ids with an unknown epoch.
+        /// Another explanation of the column is about equally good or better, for example that the
+        /// lines are plain numbers, or ids with an unknown epoch.
         NoBetterThanChance = "no_better_than_chance",
     }
 }

@@ -49,8 +49,8 @@ impl Format {
     }
 
     /// `true` if every possible id of the format is below 2^63, so that it fits into a signed
-    /// 64-bit column. The setting `mint_below` limits the ids, unless the format is decode-only or
-    /// has no time.
+    /// 64-bit column. The setting `mint_below` limits the ids, unless the format has no time, or is
+    /// decode-only: another program mints such ids, and may use any value of the layout.
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Minting checks `mint_below` only for formats with a time field.
         let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
@@ -270,8 +270,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // Only the texts of this encoding go to random places. Ids that are stored in another
-        // encoding may sort by time, so the note names the encoding.
+        // The texts of this encoding go to random places. Ids that are stored in another encoding
+        // may sort by time, so the note names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

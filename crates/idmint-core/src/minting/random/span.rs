@@ -32,15 +32,15 @@ impl Span {
         debug_assert!(from < to && to <= of);
         let begins = self.begin_of(from, of);
         // If the range has all 2^128 numbers, its end wraps around to 0. The wrapping subtractions
-        // still give the right number of integers.
+        // still give the right value of `more`.
         Span {
             first: self.first + begins,
             more: self.begin_of(to, of).wrapping_sub(begins).wrapping_sub(1),
         }
     }
 
-    /// Returns the offset at which the part with index `part` begins. For example, 4 parts of 10
-    /// numbers begin at 0, 2, 5 and 7.
+    /// Returns the offset at which the part with index `part` begins. For example, if 10 numbers
+    /// are divided into 4 parts, the parts begin at 0, 2, 5 and 7 (multiples of 2.5, rounded down).
     fn begin_of(self, part: u64, of: u64) -> u128 {
         let (part, of) = (u128::from(part), u128::from(of));
         let (each, left) = (self.more / of, self.more % of + 1);

@@ -40,8 +40,8 @@ pub(super) struct Placed {
 }
 
 impl Exclusion {
-    /// Creates the exclusion of a new sequencer. `first` is the first stamp that the sequencer may
-    /// hand out.
+    /// Creates the exclusion of a new sequencer, for which no time is reserved yet. `first` is the
+    /// first stamp that the sequencer may hand out.
     pub(super) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
         let exclusion = Exclusion {
             ticks,

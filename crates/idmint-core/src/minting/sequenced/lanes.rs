@@ -144,8 +144,9 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes (worker numbers). So that its ids
-    /// ascend, the layout must have time, worker number and sequence in this order.
+    /// `true` if one batch may contain ids of several lanes (worker numbers). The node must have
+    /// several lanes. For the ids of the batch to ascend, the layout must have time, worker number
+    /// and sequence in this order.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }

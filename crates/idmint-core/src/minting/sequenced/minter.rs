@@ -204,8 +204,8 @@ impl SequencedMinter {
         &self.numbers
     }
 
-    /// Returns the clock time `now` of a request. If the session is ahead of its clock, adds the
-    /// session's own time, which advances at half speed. See [`Moment`].
+    /// Returns the [`Moment`] of a request: the clock time `now` and, while the session is ahead of
+    /// its clock, also the session's own time, which advances at half speed.
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -471,8 +471,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // `beyond` is after the last row that the request needs, because even one lane alone has
-    // `count` stamps before this row.
+    // `beyond` is after the last row that the request needs, because the lane with the lowest free
+    // stamp alone has `count` free stamps before row `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

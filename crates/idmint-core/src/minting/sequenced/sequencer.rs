@@ -426,8 +426,8 @@ impl Sequencer {
         }
     }
 
-    /// `true` if so little reserved time is left above the stamps below `end` that more should be
-    /// reserved soon.
+    /// `true` if more time should be reserved soon, because little reserved time is left once the
+    /// stamps below `end` are handed out.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
@@ -563,8 +563,8 @@ impl CatchUp {
         }
     }
 
-    /// Returns the clock time `now` as a moment. If the session is still ahead of its clock, adds
-    /// the session's own time, which advances at half speed.
+    /// Returns the moment of the clock time `now`. While the session is ahead of its clock, the
+    /// moment also contains the session's own time, which advances at half speed.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
