@@ -13,13 +13,13 @@ use crate::{KeyValue, Revision, Snapshot};
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// A slot that can be taken, as it was read from the store. The transaction that takes the slot
-/// compares both revisions, because these values may be outdated.
+/// A slot that can be taken, as read from the store. The slot may have changed since then, so the
+/// transaction that takes the slot compares `holder` and `revision` with the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// The revision that created the key with the slot's holder, if that holder is an earlier
-    /// process of this node. [`Revision::ABSENT`] if the slot has no holder.
+    /// The revision in which an earlier process of this node created the key that names the slot's
+    /// holder. [`Revision::ABSENT`] if the slot has no holder.
     pub(super) holder: Revision,
     /// The revision of the horizon.
     pub(super) revision: Revision,
@@ -33,12 +33,11 @@ pub(super) struct FreeSlot {
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet. The value is the wait until the first slot can be taken. A slot
-    /// can be taken when its horizon (the time up to which it may have been used) is at most
-    /// `ahead_max` ahead.
+    /// No slot can be taken yet, because every free slot was reserved too far into the future. The
+    /// value is the wait until the first one can be taken.
     Rests(Duration),
-    /// No slot can be taken, because each slot is held by a node or has a horizon that cannot be
-    /// read.
+    /// No slot can be taken. Each one is held by a node, or its stored horizon (the time up to
+    /// which it may have been used) cannot be read.
     AllHeld,
 }
 

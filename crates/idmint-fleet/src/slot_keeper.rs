@@ -1,5 +1,6 @@
-//! The thread that leases and renews a slot for this node. The thread reserves time in advance, so
-//! that the minting of ids does not wait for the coordinator.
+//! The thread that leases and renews this node's slot (its place in the fleet, which determines its
+//! worker numbers). The thread reserves time in advance, so that the minting of ids does not wait
+//! for the coordinator.
 
 use std::fmt;
 use std::mem::{self, Discriminant};
@@ -58,7 +59,8 @@ struct Shared {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
-    /// The highest time up to which callers need to mint ids. The slot's horizon must reach it.
+    /// The latest time for which a caller needs ids. The thread must reserve time at least up to
+    /// this instant.
     needed: UnixNanos,
     /// `true` once the slot is to be released.
     is_ending: bool,
@@ -149,9 +151,9 @@ impl Reserver for SlotKeeper {
     /// slot's reserved time has passed.
     fn refill(&self) {}
 
-    /// Waits until the slot's horizon reaches `needed`, or until this node cannot mint at the
-    /// moment. Always returns `true`, which means "try again", because the mint itself refuses
-    /// requests while the node has no slot.
+    /// Waits until time is reserved up to `needed`, or until this node cannot mint at the moment.
+    /// Always returns `true`, which means "try again", because the mint itself refuses requests
+    /// while the node has no slot.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
@@ -226,7 +228,7 @@ impl Shared {
         self.wanted.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until the needs of callers differ from `known`, or until the duration `most` has
+    /// Waits until callers need something other than `known`, or until the duration `most` has
     /// passed.
     fn wait(&self, known: Wanted, most: Duration) {
         let is_known = |wanted: &mut Wanted| {

@@ -1,5 +1,5 @@
-//! Simulates a coordinator that is restored from a backup while nodes run, and an operator who then
-//! fences the fleet.
+//! Simulates a coordinator (the fleet's shared store) that is restored from a backup while nodes
+//! run. The operator then fences the fleet, which sets a time below which no id is minted.
 
 use std::time::Duration;
 
@@ -17,10 +17,12 @@ use crate::{Coordinator, FleetEra, JournalledFleet, MemoryCoordinator, Range, Tr
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// The maximum time for which a fence may stop nodes whose clocks are right.
+/// The longest time after a fence for which nodes with correct clocks may have to wait before they
+/// mint again.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
-/// A planned restore of the coordinator, and its progress. All times are true times.
+/// A planned restore of the coordinator, and how far it has progressed. Its times count from the
+/// start of the simulated run.
 pub(super) enum Restore {
     /// No restore is planned.
     None,
@@ -41,8 +43,9 @@ pub(super) enum Restore {
     },
 }
 
-/// The content of the coordinator before each restore so far, with its era (the time between two
-/// fences). In the simulation, these copies take the place of the journals of all nodes.
+/// A copy of the coordinator's content before each restore so far, and the era (the time between
+/// two fences) in which the copy was made. These copies stand in for the nodes' journals, which
+/// record the nodes' commits.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -51,8 +54,8 @@ pub(super) enum Done {
     Nothing,
     Restored,
     Fenced,
-    /// The operator has fenced the fleet without journals, so all records that were written since
-    /// the backup are lost.
+    /// The operator has fenced the fleet without importing the nodes' journals (their records of
+    /// commits). All records that were written since the backup are lost.
     FencedWithoutJournals,
 }
 
@@ -67,14 +70,13 @@ impl Restore {
         }
     }
 
-    /// `true` from the restore of the coordinator to the fence of the fleet. During this time no
-    /// node is started or stopped.
+    /// `true` after the restore of the coordinator, until the operator fences the fleet. In
+    /// between, a node may crash, but no node starts or begins to leave.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self, Restore::Restored { .. })
     }
 
-    /// `true` if a restore will undo everything that is written now, because its backup was already
-    /// made.
+    /// `true` if a later restore may undo what is written now, because the backup was already made.
     pub(super) fn loses_what_is_new(&self) -> bool {
         matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
     }
@@ -161,8 +163,8 @@ impl Restore {
                 });
                 let mut of_journals = JournalledFleet::default();
                 if let Some((era, before)) = latest.filter(|_| !is_without) {
-                    // The operator imports the journals of all nodes, as the documentation
-                    // requires.
+                    // Import the nodes' journals (their records of commits) before the fence, as
+                    // the documentation tells the operator.
                     bring_back_records(&network.store, before);
                     of_journals.fences = era.fences;
                 }
@@ -232,8 +234,8 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
     Some(FleetMeta::from_bytes(&entry.value).expect("it is whole"))
 }
 
-/// Sets the fleet's floor 400 days ahead, as a node with a wrong clock does that founds a fleet.
-/// All nodes then wait until an operator fences the fleet.
+/// Sets the fleet's floor (the time below which no id is minted) 400 days ahead, as if a node with
+/// a wrong clock had founded the fleet. No node mints until an operator fences the fleet.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
@@ -241,7 +243,7 @@ fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     }
 }
 
-/// Sets the horizon of a free slot 400 days ahead, as if a node with a wrong clock had used the
+/// Marks a free slot as used up to 400 days ahead, as if a node with a wrong clock had held the
 /// slot and left.
 fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     let snapshot = network
@@ -263,7 +265,8 @@ fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     }
 }
 
-/// Writes the ledger rows that the store had before it was restored.
+/// Copies the ledgers, their events and the request keys from `before`, the store as it was before
+/// its restore.
 fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
     let all = [Range::prefix("/idmint/v1/simulation/")];
     let is_record = |key: &str| {

@@ -1,4 +1,4 @@
-//! One run: a fleet from its first start on, for some minutes of simulated time.
+//! One simulation run: a fleet from its first start on, for four minutes of simulated time.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -129,14 +129,15 @@ struct World {
     weather_until: Duration,
     restore: Restore,
     is_fenced: bool,
-    /// `true` if all clocks are right to within one or two seconds.
+    /// `true` if all clocks are right to within about two seconds.
     are_clocks_right: bool,
     /// `true` if the clock of the first node alone is wrong.
     is_one_wrong: bool,
     /// `true` if the same backup is restored twice, and the operator first fences the fleet without
     /// the journals (the nodes' copies of their commits).
     is_twice: bool,
-    /// The time at which a single node is adopted, or `None` if no node is adopted.
+    /// The time at which the fleet adopts a single node, which has minted without a fleet until
+    /// then. `None` if no node is adopted.
     adopts_at: Option<Duration>,
     /// The time range in which the adopted node has minted every possible id.
     adopted: Option<Range<UnixNanos>>,
@@ -151,7 +152,7 @@ struct World {
     tally: Tally,
 }
 
-/// Runs one seed, and checks that no id was minted twice.
+/// Runs the simulation with one random seed, and checks that no id was minted twice.
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -160,15 +161,16 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let slots =
         NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    // Draw these values from a separate source, so that the other values of a seed stay the same.
+    // Use a second random generator here, so that these two draws do not change the other random
+    // values of a seed.
     let mut apart = Dice::of(!seed);
     let kind = (mistake, apart.per_mille(200), apart.per_mille(300));
     compare(run_share(dice, SlotShare::all(slots), kind, &mut tally)?)?;
     Ok(tally)
 }
 
-/// Runs one seed with two coordinators, and checks that no id was minted twice. Each coordinator
-/// hands out its own share of the eight slots of one namespace.
+/// Simulates two coordinators with one random seed, and checks that no id was minted twice. Each
+/// coordinator hands out its own part of the same eight slots.
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -238,8 +240,8 @@ fn run_share(
     Ok(world.minted)
 }
 
-/// Returns the clock reading `shows`, or one that is wrong by 36 hours or 400 days, like the
-/// reading of a clock whose error is not detected yet.
+/// Returns `shows`, or a time that is wrong by 36 hours or 400 days. The wrong time stands for a
+/// clock whose error is not detected yet.
 fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
     const HOURS_36: Duration = Duration::from_hours(36);
     match dice.below(4) {
@@ -274,7 +276,8 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // Sometimes the weather lasts longer than a slot may be used without a renewal.
+            // Sometimes the network stays the same for longer than a slot may be used without a
+            // renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -289,8 +292,8 @@ impl World {
             self.deliver(to.node, to.message, reply);
             self.check_clock(to.node)?;
         }
-        // If a restore loses an adoption, the operator has to repeat it. The simulation avoids that
-        // case.
+        // A restore could undo an adoption, which the operator would then have to repeat. The
+        // simulation avoids that case.
         if self.adopts_at.is_some_and(|at| at <= self.at) && !self.restore.loses_what_is_new() {
             self.adopt();
         }
@@ -347,8 +350,9 @@ impl World {
                 None => return Ok(()),
             },
         };
-        // After a loss, writes by other nodes and expired leases may have raised the revision to
-        // what this node has seen. No read by this node can then detect the loss.
+        // A loss of data lowers the store's revision. Writes by other nodes and expired leases may
+        // have raised the revision again to the last one that this node saw. No read by this node
+        // can then detect the loss.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -381,8 +385,8 @@ impl World {
 
     fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
         let node = &mut self.nodes[place];
-        // Messages to a suspended machine wait in its socket. The messages are handled as if they
-        // arrived when the machine continues.
+        // A suspended or ended machine handles no message. A reply that arrives while the machine
+        // is suspended is dropped, and the request fails when the machine continues.
         let listens = matches!(
             node.condition,
             Condition::Running | Condition::Leaving { .. }
@@ -429,9 +433,9 @@ impl World {
         }
     }
 
-    /// Checks that one wrong clock has not stopped a node whose clock is right. Only nodes whose
-    /// clocks seem behind are checked. A clock that seems ahead proves nothing, because a record
-    /// that was in transit for long makes a right clock seem ahead.
+    /// Checks that one wrong clock has not stopped a node whose clock is right. The check ignores
+    /// clocks that seem ahead, because a record that was in transit for long makes a right clock
+    /// seem ahead.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));
@@ -559,8 +563,9 @@ impl World {
         .expect("few")
     }
 
-    /// Adopts a single node, which has used the worker numbers of all slots. The simulated node has
-    /// minted every id that was possible in some seconds.
+    /// Adopts a single node that has used the worker numbers of all slots. The simulation assumes
+    /// that the node has minted every possible id of a few seconds, so that any repeated id is
+    /// found.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);

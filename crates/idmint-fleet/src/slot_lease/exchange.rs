@@ -100,7 +100,8 @@ pub(crate) enum Change {
     StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
-    /// A renewal of the slot was acknowledged. The value is the new reserved time.
+    /// The coordinator acknowledged that this node has renewed its slot. The value is the time that
+    /// is now reserved.
     Extended(Reserved),
     /// The slot was lost: another node has taken the slot, or may take it.
     Fenced,

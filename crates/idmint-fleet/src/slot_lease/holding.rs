@@ -50,9 +50,9 @@ pub(super) enum Held {
 }
 
 impl Holding {
-    /// Creates the state of a slot that this node has just taken. The slot's holder and horizon
-    /// were written at `revision`. `key` has the lease of the holder's key, and the revision that
-    /// created this key.
+    /// Creates the state of a slot that this node has just taken by the transaction with this
+    /// `revision`. `key` describes the key that names the slot's holder: its lease, and the
+    /// revision that created it.
     pub(super) fn new(
         slot: u32,
         agreed: Agreed,
@@ -82,8 +82,9 @@ impl Holding {
         self.revision
     }
 
-    /// Returns the key of the slot's horizon with the revision of the last acknowledged horizon,
-    /// and with the value that an unanswered renewal writes, if any.
+    /// Returns the key that stores the end of this slot's reserved time, with the key's last
+    /// acknowledged revision. If a renewal has no response yet, also returns the value that it
+    /// writes.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -209,7 +210,8 @@ impl Holding {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
-                // The lease has ended. The next renewal shows whether the slot was lost as well.
+                // The lease has ended. Renew at once, because the renewal shows whether the slot
+                // was lost as well.
                 self.renew_at = now;
                 Held::Same
             }
@@ -299,8 +301,9 @@ impl Holding {
         Held::Same
     }
 
-    /// Accepts a changed agreement of the fleet and returns `true`, if this node may keep its slot
-    /// under the new agreement. Otherwise returns `false`.
+    /// Returns `true` if this node may keep its slot although the fleet's agreement has changed,
+    /// and accepts the new agreement. The fleet must have the same name and no higher floor (time
+    /// below which no id is minted).
     fn agree_again(
         &mut self,
         meta: Option<&KeyValue>,
@@ -327,8 +330,8 @@ impl Holding {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }
 
-    /// Returns the transaction that releases the slot and keeps its horizon. Returns `None` if the
-    /// key that names the slot's holder was already deleted.
+    /// Returns the transaction that releases the slot but keeps the record of its reserved time.
+    /// Returns `None` if the key that names the slot's holder was already deleted.
     pub(super) fn release(&self, rule: &LeaseRule) -> Option<Transaction> {
         let SlotKey::Held { created, .. } = self.key else {
             return None;

@@ -1,5 +1,5 @@
-//! Decides what a node without a slot does after it has read all slots: it founds a fleet, extends
-//! the fleet's agreement, waits, or takes a slot.
+//! Decides what a node without a slot does after it has read all slots. The node founds a fleet,
+//! adds its formats to the fleet's agreement, waits, or takes a slot.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides the next phase from a read of all slots. A node that agrees with its fleet but has
-    /// to wait for a slot rewrites its own key (`FleetKeys::waiting`), at most once every
-    /// [`RENEW_EVERY`].
+    /// Decides the next phase from a read of all slots. While a node waits for a slot, it rewrites
+    /// its own key (`FleetKeys::waiting`) at most once every [`RENEW_EVERY`]. The key's revision
+    /// later shows whether the store has lost data.
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -40,9 +40,8 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase in which this node rewrites its own key. The write fails if the key or the
-    /// fleet's agreement has changed since the last read of all slots. If that read did not find
-    /// the key, the key must still not exist.
+    /// Returns the phase in which this node rewrites its own key. The write fails if that key or
+    /// the fleet's agreement has changed since the last read of all slots.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());
@@ -68,9 +67,9 @@ impl SlotLease {
             };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
-        // If this node tried to found the fleet and got no response, its transaction may have
-        // succeeded. It has succeeded if the store has the same value. The value contains a random
-        // name of the fleet, so only this node can have written it.
+        // This node may have founded the fleet in an earlier attempt that got no response. If the
+        // store has exactly the value that this node sent, the attempt succeeded. No other node can
+        // have written it, because it contains a random name.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
@@ -184,7 +183,7 @@ impl SlotLease {
         }
     }
 
-    /// Makes this node wait for at most `wait` before it reads the slots again. The wait is at most
+    /// Waits before this node reads the slots again. The wait is `wait`, but at most
     /// [`LOOK_AGAIN_MAX`], because another node may release a slot early. The returned refusal
     /// tells callers to retry after `wait`.
     pub(super) fn look_again(

@@ -1,5 +1,4 @@
-//! The reservation of time for a slot: a horizon (the end of the reserved time), from the request
-//! for the horizon to its acknowledgement.
+//! The reservation of time for a slot, from the request to its acknowledgement by the coordinator.
 
 use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;
@@ -8,9 +7,8 @@ use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// A requested horizon of a slot, with the time of the request. The horizon is acknowledged once
-/// its transaction is committed or its record is read from the store. In a [`Pending`] transaction,
-/// the horizon is not acknowledged yet.
+/// The end of a slot's reserved time, and when this node asked for it. Inside a [`Pending`]
+/// transaction, the coordinator has not acknowledged the reservation yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
@@ -82,8 +80,8 @@ impl Pending {
     }
 }
 
-/// Returns the write by which this process announces that it can read the rows in [`KNOWN_ROWS`],
-/// which some earlier versions cannot read.
+/// Returns the write by which this process announces that it can read the newer rows in
+/// [`KNOWN_ROWS`]. Some earlier versions cannot read them.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,

@@ -33,10 +33,10 @@ pub struct LeaseRule {
 /// The limits on how far a node's clock may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockLimits {
-    /// The maximum lead of a slot's horizon (the end of its reserved time) over the node's clock
-    /// when the node takes the slot.
+    /// The maximum time by which a slot may already be reserved beyond the clock of the node that
+    /// takes the slot.
     pub max_ahead: Duration,
-    /// The maximum difference between the clock and the median of the fleet's clocks.
+    /// The maximum difference between the node's clock and the median of the fleet's clocks.
     pub skew_max: Duration,
 }
 

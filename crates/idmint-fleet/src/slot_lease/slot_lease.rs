@@ -163,8 +163,8 @@ impl SlotLease {
         })
     }
 
-    /// Makes the next read or renewal due at once, because a response to this node's reads or
-    /// writes of records contradicted earlier responses.
+    /// Makes the next read or renewal due at once, because the store may have lost data: a response
+    /// about stored records contradicted earlier ones.
     pub(crate) fn look_anew(&mut self, now: UnixNanos) {
         self.waited_at = UnixNanos::default();
         match &mut self.phase {

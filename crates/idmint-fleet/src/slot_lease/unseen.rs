@@ -1,5 +1,6 @@
-//! Limits the time up to which nodes may have minted if their horizons are not in the store, for
-//! example because the store was wiped. The limit follows from the configuration of the nodes.
+//! Computes how far into the future nodes may have minted if the store does not have their
+//! reservations, for example because it was wiped. The bound follows from the configuration of the
+//! nodes.
 
 use std::time::Duration;
 
@@ -41,8 +42,8 @@ impl Founding {
     /// other clocks.
     pub fn floor(self, now: UnixNanos, ahead_max: Duration) -> UnixNanos {
         match self {
-            // Use the same margin as a node that starts without a record of its horizon, the end of
-            // its reserved time.
+            // Use the same margin as a node that starts without a record of the time that it has
+            // reserved.
             Founding::First => now.after(ahead_max),
             Founding::Again(window) => UnseenNodes { window, ahead_max }.bound(now),
         }

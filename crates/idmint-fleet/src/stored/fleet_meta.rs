@@ -10,8 +10,8 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
-/// The version of a stored agreement in which `may_hold_numbers` is `true`. Programs that are too
-/// old to obey a hold on numbers refuse to read this version.
+/// The version of the stored agreement once a fence has stopped all series of numbers. Programs too
+/// old to obey that stop refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
 /// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
@@ -27,9 +27,9 @@ pub(crate) struct FleetMeta {
     version: (),
     /// The fleet's current name. Every fence gives it a new one.
     pub(crate) fleet: Nonce,
-    /// The fleet's earlier names. Each name was used until the next fence. If a fence finds no
-    /// fleet in the store and knows no earlier name, it adds the fleet's new name instead. So the
-    /// list is empty only before the first fence.
+    /// The fleet's earlier names, each used until the next fence, which gives the fleet a new name.
+    /// Empty only before the first fence. A fence that finds neither a fleet nor an earlier name
+    /// adds the new name itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former: Vec<Nonce>,
     /// The number of slots.
@@ -56,9 +56,9 @@ pub(crate) struct FleetMeta {
     /// could take the positions of the missing ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// `true` if a fence has stopped all series of numbers, so that a node must be able to read the
-    /// row `number-hold`. The stored agreement then has version 2, which nodes refuse if they
-    /// cannot read that row.
+    /// `true` if a fence has stopped all series of numbers. The row `number-hold` stores that stop,
+    /// so the agreement is then stored as version 2, which programs that cannot read the row
+    /// refuse.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's
@@ -89,8 +89,9 @@ impl FleetMeta {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet a new name and floor. `known_as` lists earlier names of the fleet that nodes
-    /// know. Names that are missing in `former` are added there.
+    /// Gives the fleet a new name and floor (the time below which no id is minted). Adds the old
+    /// name to `former`, and also each missing name in `known_as`, the earlier names that nodes
+    /// know.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of all stored values, except for the agreement of a fleet after a fence has stopped
-/// its series of numbers.
+/// The version of all stored values. The one exception is a fleet's agreement after a fence has
+/// stopped its series of numbers.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.
@@ -52,8 +52,8 @@ pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
     write_as(VERSION, value)
 }
 
-/// Serializes a value with the version `v`. Programs that know only lower versions refuse to read
-/// the value.
+/// Serializes a value, marked with the version `v`. A program that knows only lower versions
+/// refuses to read the value.
 pub(super) fn write_as(v: u32, value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Written { v, value }).expect("text and numbers can be written")
 }
