@@ -264,8 +264,8 @@ pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<Ans
     response
 }
 
-/// Wraps the body of a request. While the service waits for the body, the request does not count as
-/// in flight.
+/// Wraps the body of a request, so that the request does not count as in flight while the service
+/// waits for the body.
 fn with_late_body(request: Request, bodies: &Arc<PendingBodies>, metrics: &HttpMetrics) -> Request {
     let permit = request.extensions().get::<Arc<Permit>>().cloned();
     let owner = request.extensions().get::<BudgetOwner>().cloned();

@@ -177,8 +177,8 @@ impl HostPolicy {
             || self.hosts.iter().any(|name| origin.host().is(name.host()))
     }
 
-    /// Returns the configured origin that matches this one. The pages of a configured origin may
-    /// write although they are from another site, and read responses.
+    /// Returns the configured CORS origin that matches `origin`, if any. Pages of that origin may
+    /// send writes from another site and read the responses.
     fn allowed(&self, origin: Option<&HeaderValue>) -> Option<&CorsOrigin> {
         self.origins
             .iter()

@@ -73,8 +73,8 @@ impl<S> Row<S> {
 /// An entry of the route table, for one method and one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// The number of the path in the route table, counted from 1. 0 if the table does not have the
-    /// path.
+    /// The number of the path in the route table, counted from 1. The number is 0 for a path that
+    /// is not in the table.
     pub(super) path: usize,
     /// The path as written in the table, such as `/ids/{format}`. Empty if the request has no
     /// handler.

@@ -15,7 +15,7 @@ use super::rate::{Left, Rate};
 use crate::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
 use crate::request::{trace_parent, traceparent_of};
 
-/// The caller of a request. The extensions of the request contain this value if callers are rate
+/// The caller of a request. A request carries this value in its extensions if callers are rate
 /// limited or audited, or if the connection uses TLS.
 #[derive(Clone)]
 pub struct Caller {
@@ -31,7 +31,8 @@ pub struct Caller {
 
 impl Caller {
     /// Returns the caller of a request, which the connection layer stored in the request's
-    /// extensions. Returns `None` for a plain connection without rate limits and audit trail.
+    /// extensions. Returns `None` for a connection without TLS, if callers are neither rate limited
+    /// nor audited.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Caller> {
         extensions.get()
     }
@@ -40,8 +41,8 @@ impl Caller {
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The results of admission for one request: its rate limit headers, its permit, and the decision
-/// to audit it. Clones share the same results.
+/// The results of the access check of one request: its rate limit headers, the caller's
+/// permissions, and whether to audit the request. Clones share the same results.
 #[derive(Debug, Clone, Default)]
 pub struct CallerNote(Arc<Found>);
 
@@ -73,8 +74,8 @@ impl CallerNote {
         self.0.is_told.get().is_some()
     }
 
-    /// Records the permit of the credential that the caller presented, even if the permit does not
-    /// cover the request. The audit trail names the credential.
+    /// Records the permit (the permissions) of the caller's token or certificate, even if it does
+    /// not allow this request. The audit trail shows the name of the token or certificate.
     pub(super) fn has_shown(&self, permit: &Arc<Permit>) {
         // Set at most once, because a request is admitted once.
         let _ = self.0.permit.set(Arc::clone(permit));

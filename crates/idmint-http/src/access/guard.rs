@@ -122,8 +122,8 @@ impl Guard {
         Arc::new(move |route, request| self.admit(route.need, route.template, request))
     }
 
-    /// Admits a request whose route has this path template and needs this permission. Attaches the
-    /// permit to the request if a handler needs it.
+    /// Checks that the caller may send a request on the route with the path `template`, which needs
+    /// the permission `need`. Attaches the caller's permit to the request if a handler needs it.
     ///
     /// # Errors
     /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not
@@ -143,8 +143,8 @@ impl Guard {
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
             caller.note.has_shown(permit);
         }
-        // A probe with a valid permit does not count towards the rate limit. A probe without a
-        // valid permit counts, because an attacker could use probes to guess tokens.
+        // A health or metrics probe with a valid permit does not count towards the rate limit.
+        // Other probes count, because an attacker could use them to guess tokens.
         if !is_free || permit.is_err() {
             self.count(permit.as_ref().ok(), request)?;
         }

@@ -118,8 +118,8 @@ impl Permit {
             .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
     }
 
-    /// `true` if the bearer may see a number of this series, or of an unknown series if `series` is
-    /// `None`.
+    /// `true` if the bearer may see numbers of this series. If the series is unknown (`None`), the
+    /// bearer must be permitted to see all series.
     pub(crate) fn reads_number(&self, series: Option<&SeriesName>) -> bool {
         self.series.is_none() || series.is_some_and(|series| self.has_series(series.as_str()))
     }

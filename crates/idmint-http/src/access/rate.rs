@@ -15,8 +15,8 @@ use idmint_service::network_of;
 /// further addresses share one rate.
 const PEERS_MAX: usize = 65_536;
 
-/// The window of the rate limit. After a quiet window, a caller may send all requests of one window
-/// in a burst.
+/// The window of the rate limit. After a second without requests, a caller may send a whole
+/// second's requests at once.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// The rate limit of every caller, and the part of the limit that each caller without a token or

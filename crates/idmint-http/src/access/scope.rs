@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Minting ids: a requested number of ids, or one id for each report.
+    /// Minting ids: either a requested number of ids, or one id for each report of a close approach
+    /// in space.
     Mint,
     /// Creating, reading and appending to ledgers, and reading conjunctions.
     Ledger,
@@ -17,9 +18,9 @@ pub enum Scope {
     Decode,
     /// Reading the metrics.
     Metrics,
-    /// Importing events into a ledger in use, in addition to the scope `ledger`. Appends of other
-    /// callers are refused until the import ends. In addition to `number`: setting the next number
-    /// of a series.
+    /// Importing events into a ledger in use (together with the scope `ledger`), for which the
+    /// service refuses appends of other callers until the import ends. Together with `number`:
+    /// setting the next number of a series.
     Import,
     /// Taking, voiding and reading the numbers of series, and closing series.
     Number,
@@ -91,12 +92,12 @@ pub(crate) enum Need {
     Ledgers,
     /// The permission [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
-    /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers.
-    /// Requests that concern no existing ledger need it, such as the creation of a ledger.
+    /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers. It is
+    /// needed where no existing ledger could be checked, for example to create a ledger.
     AnyLedger,
-    /// Permission to read conjunctions: the scope `ledger`, for a caller that is not restricted to
-    /// some ledgers. Conjunctions belong to no ledger. The handler checks the permission for the
-    /// format.
+    /// Permission to read conjunctions (close approaches of two objects): the scope `ledger`, for a
+    /// caller that is not restricted to some ledgers, because conjunctions belong to no ledger. The
+    /// handler checks the permission for the format.
     Conjunctions,
     /// The scope `number`, and permission for the series in the path. The handler gets the caller's
     /// permit.

@@ -77,17 +77,18 @@ impl MediaType {
 /// The header with the id of a request, in requests and responses.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The value of the header that prevents a browser from interpreting a response as HTML. A response
-/// may contain an id that the caller chose.
+/// The value that tells a browser not to interpret a response as HTML. This matters because a
+/// response may repeat text that the caller chose.
 pub(crate) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
-/// The header with a warning about the way the request was read. It is used if the body has no
-/// place for the warning.
+/// The header with a warning that a report was not read exactly as written. It is used if the body
+/// has no place for the warning.
 pub(crate) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// The media types of a mint response. The last one, rows, is offered only for sequenced formats.
+/// The media types of a mint response. The last one, rows, is offered only for sequenced formats,
+/// whose ids form runs with equal spacing.
 pub(super) const MINT_MEDIA_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
@@ -108,8 +109,8 @@ static HEADS: LazyLock<[HeaderMap; MINT_MEDIA_TYPES.len()]> = LazyLock::new(|| {
             (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (IDMINT_COUNT, HeaderValue::from_static("1")),
             (header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING),
-            // The edge replaces this placeholder with the request id. With the placeholder, the
-            // copied map already has room for the header and need not grow.
+            // Reserve room for the request id, so that the copied map need not grow. The edge, the
+            // layer around all routes, later replaces this empty value.
             (X_REQUEST_ID, HeaderValue::from_static("")),
         ])
     })
@@ -167,11 +168,12 @@ enum Content {
     Other(Body),
 }
 
-/// The resources that a request for many ids must get before any id is minted.
+/// The memory and the permit that a request for many ids must get before any id is minted.
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
-    /// The permit for long work, or `None` if writing the response is short work.
+    /// The permit for long work, with which callers share the cores fairly. `None` if writing the
+    /// response is short work.
     pub(crate) pass: Option<BulkPass>,
 }
 
@@ -392,8 +394,8 @@ impl IdEncoder {
         }
     }
 
-    /// Returns an encoder for `count` ids of a sequenced `format` as rows of numbers. The node
-    /// mints the format with `lanes` worker numbers at once.
+    /// Returns an encoder that writes `count` ids as rows, each of which stands for a run of
+    /// equally spaced ids. The node mints the format with `lanes` worker numbers at once.
     pub(crate) fn of_rows(
         format: &Format,
         lanes: usize,

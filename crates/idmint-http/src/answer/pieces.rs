@@ -18,9 +18,9 @@ pub(crate) trait Pieces: Send + Unpin + 'static {
     /// Returns the next chunk, and `true` if the chunk is the last one.
     fn next_piece(&mut self) -> (Vec<u8>, bool);
 
-    /// Returns the permit for long work. The permit is resumed while a chunk is written, and is
-    /// paused while the connection sends the chunk. A caller that stops reading its response can
-    /// therefore not block the long work of other callers.
+    /// Returns the permit for long work, if the response needs one. The permit is paused while the
+    /// connection sends a chunk, so a caller that stops reading does not block the long work of
+    /// other callers.
     fn pass(&mut self) -> Option<&mut BulkPass>;
 
     /// Returns the thread on which the next chunk is written.

@@ -184,8 +184,8 @@ impl Problem {
         if let Some((name, value)) = header_named_by(self.0.slug, &self.0.accepts) {
             headers.insert(name, value);
         }
-        // Keep the problem in the response. `name_instance` writes the body again, with the request
-        // id, which only the edge knows.
+        // Keep the problem, because `name_instance` later writes the body again, with the request
+        // id. This function does not know the id.
         response.extensions_mut().insert(self);
         response
     }

@@ -14,8 +14,9 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
-/// The estimated length, in bytes, up to which no memory is reserved for a response. It is half of
-/// the length from which the connection layer reserves memory, because an estimate may be too low.
+/// The estimated length, in bytes, up to which no memory is reserved for a response. The connection
+/// layer reserves memory from twice this length on. The difference is a margin, because an estimate
+/// may be too low.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
@@ -159,8 +160,8 @@ pub(crate) async fn reserve_answer(
 }
 
 /// Attaches the memory that was [reserved](reserve_answer) for a response, and releases the part
-/// that the response does not need. The connection layer then reserves no memory for the response.
-/// Otherwise it could refuse the response although the request has taken effect.
+/// that the response does not need. The connection layer then need not reserve memory, so it cannot
+/// refuse the response of a request that has already taken effect.
 pub(crate) fn paid_with<B: HttpBody>(
     mut response: Response<B>,
     reservation: Option<MemoryReservation>,

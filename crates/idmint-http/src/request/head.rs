@@ -21,7 +21,8 @@ pub(crate) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Returns the decoded value of this parameter. The value of `?name` without `=` is empty.
+    /// Returns the decoded value of this parameter, or `None` if it is missing. The value of
+    /// `?name` without `=` is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()

@@ -56,8 +56,8 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
         if inner.classify() != Category::Data {
             return unacceptable(&inner);
         }
-        // A duplicate key also causes a data error, but makes the body malformed instead of
-        // invalid.
+        // A duplicate key also causes a data error. Return it as malformed JSON, and not as a value
+        // of the wrong type.
         if let Err(malformed) = check_form(body) {
             return malformed;
         }
@@ -114,7 +114,7 @@ impl<'a> ListReader<'a> {
             let columns = if inner.line() == 1 { columns } else { 0 };
             let place = place(lines + inner.line(), columns + inner.column());
             let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
-            // Create a `Problem`, because `Problem::new` truncates a detail that is too long.
+            // `Problem::new` shortens a detail that is too long.
             let problem = Problem::new(Slug::InvalidReport, detail);
             problem.detail().to_owned()
         })

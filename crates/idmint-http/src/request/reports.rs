@@ -1,5 +1,5 @@
-//! Parses conjunction reports from a request body in any supported form, and converts their errors
-//! to problems.
+//! Parses reports of conjunctions (close approaches of two objects) from a request body, in any
+//! supported form. Converts parse errors to problems.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,8 +80,8 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns the number of values in a JSON list, or in the list that is a member of a JSON object.
-/// For any other JSON, the number is arbitrary, because the parser refuses such JSON later.
+/// Returns the number of values in a JSON list, or in a list inside a JSON object. For any other
+/// JSON, the number means nothing, because the parser refuses such JSON later.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,
