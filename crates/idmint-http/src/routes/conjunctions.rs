@@ -38,7 +38,8 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// The number of decimals in the seconds of a time.
 const TIME_DIGITS: u8 = 6;
 
-/// Mints one id for each conjunction report in the body, like `POST /ids/{format}`.
+/// Mints one id for each report in the body, like `POST /ids/{format}`. A report is a message about
+/// a conjunction, which is a close approach of two objects.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
@@ -60,8 +61,8 @@ pub(crate) async fn report(State(service): State<Arc<Service>>, request: Request
     answer.map(|answer| answer.map(Body::new))
 }
 
-/// Lists conjunctions by time of closest approach. The latest conjunction comes first, unless the
-/// request sets a start time.
+/// Lists conjunctions (close approaches of two objects) by time of closest approach. The latest one
+/// comes first, unless the request sets a start time.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunctions cannot be read.
@@ -167,8 +168,9 @@ fn grouped(
     }
 }
 
-/// Returns the list position of the conjunction whose id is the cursor `after`. The page begins
-/// after this position. `text` is the cursor as the caller wrote it, for error messages.
+/// Returns the list position of the conjunction with this id, which the caller gave as the cursor
+/// `after`. The page begins after this position. `text` is the id as the caller wrote it, for error
+/// messages.
 fn known_place(
     service: &Service,
     minter: &GroupedMinter,

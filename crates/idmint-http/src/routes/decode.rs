@@ -191,7 +191,8 @@ impl From<FieldsError> for Problem {
     }
 }
 
-/// Returns an example request that works. It has the field values of the format's example id.
+/// Returns an example request that works. If the format's ids contain a time, the request sets the
+/// time of the format's example id.
 fn encoding_that_works(format: &Format) -> String {
     let time = format
         .split(format.example())

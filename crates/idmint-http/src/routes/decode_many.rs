@@ -24,8 +24,9 @@ use idmint_wire::{Style, ruler};
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum length, in bytes, of a body that may count as short work. A longer body counts as
-/// long work whatever its content, and needs a permit before it is read.
+/// The maximum length, in bytes, of a body that may count as short work. A longer body is long work
+/// whatever its content. Before it is read, it needs a permit, with which callers share the cores
+/// fairly.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =
@@ -48,8 +49,8 @@ const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 const BRIEF_LEN: usize = 1024;
 /// The estimated maximum length of a full result for each format, without the text, in bytes.
 const FULL_LEN_BY_FORMAT: usize = 1024;
-/// The estimated maximum number of bytes that a result takes for each byte of its text. A character
-/// of the text can take six bytes, and a full result repeats the text several times.
+/// The estimated maximum number of bytes that a result takes for each byte of its text. One
+/// character can take six bytes when escaped, and a full result repeats the text several times.
 const TEXT_BYTE_LEN: usize = 24;
 
 /// The length of a chunk of the response, in bytes. A chunk may be slightly longer, because the
@@ -88,9 +89,8 @@ pub(crate) async fn decode_many(State(service): State<Arc<Service>>, request: Re
     answer
 }
 
-/// Reads a body of texts. Returns the body with its memory reservation. Also returns a permit for
-/// long work if the declared length exceeds [`BODY_LEN_AT_ONCE_MAX`], because a body of this length
-/// is long work whatever its content.
+/// Reads a body of texts. Returns the body with its memory reservation. If the declared length
+/// exceeds [`BODY_LEN_AT_ONCE_MAX`], first gets a permit for long work, and returns it as well.
 pub(super) async fn read_texts(
     service: &Service,
     body: Body,
@@ -314,7 +314,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of a filter. `extensions` are the extensions of the request.
+    /// Returns an owned copy of a filter, with the caller's permit from the request's `extensions`.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
@@ -434,7 +434,8 @@ impl Draft {
                 .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
             let is_full = is_late(number) || out.len() >= PIECE_LEN;
-            // Do not end the chunk after the last text, because only the tail is missing.
+            // Do not end the chunk after the last text, because only the closing bytes of the
+            // response are missing.
             if is_full && self.input.clone().next().is_some() {
                 break;
             }

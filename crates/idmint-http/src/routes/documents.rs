@@ -16,9 +16,9 @@ use idmint_service::Service;
 pub(crate) const PAGE_FILE_ROUTE: &str = "/page/{file}";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The origin of the service in the cheat sheet: the scheme and the listening address. The host of
-/// the request is not used. Readers paste commands from the sheet into a terminal, and an attacker
-/// could choose the host.
+/// The scheme and address of the service in the cheat sheet. They come from the listening address
+/// and not from the request's host. Readers paste commands from the sheet into a terminal, and an
+/// attacker could choose that host.
 #[derive(Debug, Clone)]
 pub(crate) struct SheetOrigin(Arc<str>);
 

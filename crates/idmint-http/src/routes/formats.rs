@@ -148,8 +148,8 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
     }
 }
 
-/// Returns an example request for a range that exists. The example uses this format, or the first
-/// permitted format with ranges if this format has none.
+/// Returns an example request that finds a range of ids. If this format has no ranges, the example
+/// uses the first permitted format that has them.
 fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let formats = service.formats().iter().map(|served| served.format());
     let formats =

@@ -19,10 +19,11 @@ const EXAMPLE: &str = r#"POST /inspect ["175928847299117063","175928847299117064
 
 /// The estimated time to read one line in all formats, in nanoseconds.
 const NANOS_FOR_A_LINE: u64 = 4_000;
-/// The estimated time to judge one line of the sample that decides the verdict, in nanoseconds.
+/// The estimated time, in nanoseconds, to judge one line. A sample of the lines is judged to
+/// determine the format of all lines.
 const NANOS_TO_JUDGE_A_LINE: u64 = 20_000;
 
-/// Returns the estimated time of a verdict on up to `lines_max` lines.
+/// Returns the estimated time to determine the format of up to `lines_max` lines.
 pub(super) fn time_to_judge(lines_max: usize) -> Duration {
     let sample_max = lines_max.min(IdColumn::SAMPLE_MAX);
     nanos(NANOS_FOR_A_LINE, lines_max).saturating_add(nanos(NANOS_TO_JUDGE_A_LINE, sample_max))
@@ -60,8 +61,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate).await?;
     let now = service.clock().now();
-    // Work that has a permit is long, and runs on other threads. The permit, `pass`, is held until
-    // the verdict is known.
+    // Work that has a permit is long, and runs on other threads. Keep the permit, `pass`, until the
+    // format is determined.
     let aside = pass.is_some().then_some(&bulk);
     let input = work_on(aside, move || DecodeInput::read(body, media_of_body)).await?;
     let service = Arc::clone(service);

@@ -25,8 +25,8 @@ use idmint_core::minting::{BatchRequest, Minter, Refusal};
 use idmint_service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use idmint_wire::MintRequest;
 
-/// The maximum number of ids in a request that counts as short work. A request for more ids may
-/// need a permit for long work.
+/// The maximum number of ids in a request that counts as short work. A larger request may need a
+/// permit, with which callers share the cores fairly.
 const IDS_AT_ONCE_MAX: u64 = 1024;
 
 /// The maximum length, in bytes, of a response for which no memory is reserved in advance. A
@@ -271,8 +271,8 @@ fn mint_few(
         })
 }
 
-/// Returns the problem for a refused mint. If the count is too large, the example has a count that
-/// works.
+/// Returns the problem for a refused mint. If the request asked for too many ids, the example asks
+/// for the maximum count.
 fn refuse_to_mint(
     service: &Service,
     served: &ServedFormat,
@@ -285,8 +285,8 @@ fn refuse_to_mint(
     refuse(service, served, ServiceError::from(refusal).into(), most)
 }
 
-/// Returns the problem for a refused mint by count, with an example that requests `count` ids of a
-/// format that can be minted.
+/// Counts a refused mint request, and returns `problem`. The example in the problem mints `count`
+/// ids of a format that can be minted.
 fn refuse(
     service: &Service,
     served: &ServedFormat,
@@ -390,8 +390,8 @@ impl MintQuery {
     }
 }
 
-/// Returns the requested encoding, as an index. If the path has a former name of the format, the
-/// default is the encoding for which that name stands.
+/// Returns the requested encoding, as an index into the encodings of the format. A former name of
+/// the format, such as `conjunction-v1-label`, sets the default encoding (`label`).
 #[inline]
 fn encoding_of(query: &Query<'_>, format: &Format, uri: &Uri) -> Result<usize, Problem> {
     let name = format_name(uri.path()).unwrap_or_default();

@@ -259,7 +259,7 @@ pub(crate) async fn resume(State(service): State<Arc<Service>>, request: Request
     DurableWork::of(&parts, &service.load().requests, resume).await
 }
 
-/// Voids a number.
+/// Marks a number of a series as void, for the reason in the body.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, the
@@ -489,8 +489,8 @@ fn number_info(service: &Service, forms: &[FormChange], listed: &NumberRecord) -
     }
 }
 
-/// `true` if the series of this record issues numbers in blocks. The record then stands for a
-/// reserved block, even if the block has only one number.
+/// `true` if this record's series issues numbers in blocks. Such a record stands for a whole block,
+/// even if the block has only one number.
 fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }

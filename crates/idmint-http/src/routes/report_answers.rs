@@ -1,4 +1,5 @@
-//! Responses to reports: JSON details with warnings, and estimates of a response's length.
+//! Responses to conjunction reports: their JSON details with warnings, and estimates of a
+//! response's length.
 
 use std::collections::BTreeMap;
 
@@ -38,10 +39,9 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     ))
 }
 
-/// Returns the estimated length of the details of an accepted report. Three ids are counted,
-/// because the details can contain two ids and the response also lists the ids alone. If the
-/// service stores conjunctions (`are_stored`), the details can also list [`NEAR_MAX`] near
-/// conjunctions.
+/// Returns the estimated length of the details of an accepted report. It counts three ids: up to
+/// two in the details, and one in the list of all ids. If the service stores conjunctions
+/// (`are_stored`), the details can also list [`NEAR_MAX`] near conjunctions.
 pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
     let id_len = format.encodings[encoding].len_max();
     let near_max = if are_stored { NEAR_MAX } else { 0 };

@@ -67,8 +67,8 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // In a response with messages, the id of each conjunction is written into its message. A
-        // message that already contains an id must therefore contain the same id.
+        // A response with messages has the id of each conjunction written into its message. If a
+        // message already contains an id, it must be the same one.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,
@@ -150,8 +150,8 @@ const NANOS_FOR_A_BYTE: u64 = 25;
 /// the response to a short body may be long.
 const NANOS_FOR_A_REPORT: u64 = 2_500;
 
-/// The length, in bytes, above which only one body is processed at a time, because such a body
-/// takes several times its length in memory.
+/// The length, in bytes, above which only one body is processed at a time. Such a body takes
+/// several times its length in memory.
 const LARGE_LEN: usize = 4 * 1024 * 1024;
 
 /// The reports of a request before they are parsed.

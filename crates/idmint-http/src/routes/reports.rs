@@ -129,8 +129,9 @@ pub(crate) async fn mint_reports(
     DurableWork::of(&parts, requests, group).await
 }
 
-/// Returns an example request that works whatever epoch the format has, and however few bits it has
-/// for object numbers.
+/// Returns an example request that works for this format. The usual example may be before the
+/// format's epoch, or its object numbers may need too many bits. In that case, uses the objects 1
+/// and 2, one second after the epoch.
 pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
@@ -154,7 +155,8 @@ pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
 /// the request.
 type Warnings = BTreeMap<usize, String>;
 
-/// The data needed to group the reports of a request into conjunctions.
+/// The data needed to assign the reports of a request to conjunctions (close approaches of two
+/// objects).
 struct Grouping {
     service: Arc<Service>,
     served: Arc<ServedFormat>,

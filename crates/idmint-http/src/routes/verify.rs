@@ -1,5 +1,5 @@
-//! `POST /ledgers/{ledger}/verify`: verifies a chain of events in the body of the request. It does
-//! not read stored events.
+//! `POST /ledgers/{ledger}/verify`: checks that the events in the body form a chain of this ledger.
+//! It does not read stored events.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -321,7 +321,7 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             match Box::pin(awake).await {
                 Http1Ending::Resting(rest) => unread = rest,
                 // After a failure hyper no longer serves the connection, but earlier responses may
-                // still be in the outbox. Send them, then close.
+                // not be sent yet. Send them from the outbox, then close.
                 Http1Ending::Ended(Ending::Failed) => return close(outbox, b"").await,
                 Http1Ending::Ended(_) => return,
             }
@@ -344,8 +344,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
                     unread = more.into();
                     head_deadline = Instant::now() + context.limits.header_timeout;
                 }
-                // After an orderly close, a caller that was about to send a request knows that the
-                // request was not read.
+                // Close in an orderly way, so that a caller that is about to send a request knows
+                // that this request was not read.
                 Some(Ok(_)) | None => return close(outbox, b"").await,
                 Some(Err(error)) => return debug!("a connection ended: {error}"),
             }
@@ -433,7 +433,7 @@ impl<H: Handler, S: Socket> HttpConnection
 impl<H: Handler, S: Socket> HttpConnection
     for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
 {
-    // In HTTP/2, both sides agree on the last request, so no wait is needed.
+    // In HTTP/2, the service tells the caller which request is the last one, so no wait is needed.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
     fn wind_down(self: Pin<&mut Self>) {
@@ -531,8 +531,8 @@ impl Context {
                 Event::TimedOut(State::Idle) if http.can_rest() => return Ending::Resting,
                 Event::TimedOut(State::Idle) if timeouts.await_idle_timeout() => {}
                 Event::TimedOut(State::Idle) => {
-                    // After an orderly close, a caller that was about to send a request knows that
-                    // the request was not read.
+                    // Close in an orderly way, so that a caller that is about to send a request
+                    // knows that this request was not read.
                     Pin::new(&mut *http).wind_down();
                     let _ = timeout(GOODBYE_MAX, http).await;
                     return Ending::Closed;
