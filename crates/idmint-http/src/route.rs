@@ -1,4 +1,5 @@
-//! The route of a request, which the edge looks up once per request.
+//! The route of a request. The edge, the layer around all handlers, looks up the route once per
+//! request.
 //!
 //! Admission, counters, audit and dispatch all use this route.
 
@@ -226,7 +227,6 @@ pub(super) fn templates(paths: impl Iterator<Item = &'static str>) -> Vec<&'stat
     templates
 }
 
-/// Returns the problem for a path that is not in the table.
 pub(crate) async fn not_found(request: Request) -> Problem {
     let path = request.uri().path();
     Problem::new(Slug::NotFound, format!("no route has the path {path:?}"))

@@ -38,7 +38,6 @@ impl Callers {
         Self { is_test, ..self }
     }
 
-    /// `true` if this is a test service, whose responses are marked with `Idmint-Test`.
     pub(super) fn is_test(&self) -> bool {
         self.is_test
     }

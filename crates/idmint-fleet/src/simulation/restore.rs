@@ -218,7 +218,8 @@ impl Restore {
     }
 }
 
-/// Returns the era of the fleet in a store. An era is the time between two fences.
+/// Returns the era of the fleet in a store. Each fence, an operator's command after a restore,
+/// begins a new era.
 fn era_of(store: &MemoryCoordinator) -> FleetEra {
     meta_of(store).map_or(FleetEra::default(), |meta| FleetEra {
         fences: meta.fences,

@@ -60,7 +60,8 @@ pub(super) struct Tally {
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of writes by which nodes without a slot rewrote their own keys.
+    /// The number of writes that nodes without a slot made to their own keys. A node detects a
+    /// restored store by the revision of its key.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
@@ -365,8 +366,8 @@ impl World {
             .append(records, BEGINS.after(self.at), is_carried, &mut self.dice)
     }
 
-    /// Wipes the coordinator and starts a new node. The existing nodes cannot reach the
-    /// coordinator, and keep minting.
+    /// Wipes the coordinator and starts a new node. The existing nodes cannot reach the coordinator
+    /// for 70 seconds, and keep minting.
     fn wipe(&mut self) {
         self.wiped_at = None;
         let known = self

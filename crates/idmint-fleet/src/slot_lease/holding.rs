@@ -109,7 +109,6 @@ impl Holding {
         self.agreed
     }
 
-    /// Returns the time of the next renewal or keep-alive, whichever is earlier.
     pub(super) fn wakes_at(&self) -> UnixNanos {
         self.renew_at.min(self.keep_alive_at)
     }
@@ -256,9 +255,9 @@ impl Holding {
         self.reserved
     }
 
-    /// Handles a renewal that was refused because a comparison failed. This copy of the transaction
-    /// had no effect, but an earlier copy may have been committed. `snapshot` has the values of the
-    /// compared keys.
+    /// Handles a renewal that the coordinator refused because a compared value had changed. This
+    /// copy of the transaction had no effect, but an earlier copy may have been committed.
+    /// `snapshot` has the current values of the compared keys.
     fn refused(
         &mut self,
         pending: &Pending,

@@ -163,9 +163,9 @@ impl SlotLease {
                 LOOK_AGAIN_MAX,
             ));
         }
-        // Compute the new fleet's floor from `missing_at` and not from `now`. If the store was
-        // wiped, all time that it had reserved was reserved before `missing_at`, so a higher floor
-        // is not needed.
+        // Compute the new fleet's floor (the time from which it mints) from `missing_at` and not
+        // from `now`. If the store was wiped, all reservations in it were made before `missing_at`,
+        // so a higher floor is not needed.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout

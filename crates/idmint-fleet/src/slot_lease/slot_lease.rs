@@ -45,8 +45,9 @@ pub(crate) struct SlotLease {
     /// `true` if the last response confirmed the agreement in `agreed`.
     pub(super) is_confirmed: bool,
     pub(super) clock_check: ClockCheck,
-    /// The highest values that this node has seen from the coordinator, including values that
-    /// earlier processes of the node have seen.
+    /// The highest revision and other values that the coordinator has reported to this node,
+    /// including earlier processes of the node. A lower value in a later response shows a loss of
+    /// data.
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.
     pub(super) is_regressed: bool,

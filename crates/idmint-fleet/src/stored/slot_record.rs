@@ -9,7 +9,7 @@ use idmint_core::time::UnixNanos;
 /// The name of the row that stores the hold on numbers.
 pub(crate) const HOLD_ROW: &str = "number-hold";
 
-/// The name of the row that stores a closed series of numbers.
+/// The name of the row that stores a closed series of numbers, which issues no more numbers.
 pub(crate) const CLOSED_ROW: &str = "number-closed";
 
 /// The names of the rows that this version can read but some earlier versions cannot, separated by

@@ -24,8 +24,8 @@ use crate::answer::{Problem, Slug};
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,
     permits: BTreeMap<String, Arc<Permit>>,
-    /// A number that identifies this set of certificates within the process. The first set has
-    /// number 1, and each reload creates a set with a new number.
+    /// A number that identifies this set of certificates within the process. Each reload creates a
+    /// set with a new number, so that the certificates of open connections are verified again.
     number: u32,
 }
 

@@ -74,7 +74,6 @@ impl MediaType {
     }
 }
 
-/// The header with the id of a request, in requests and responses.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The value that tells a browser not to interpret a response as HTML. This matters because a
@@ -418,7 +417,7 @@ impl IdEncoder {
     }
 
     /// Sets the prefix to write before each id. The prefix is ignored unless the ids are written as
-    /// canonical text.
+    /// text in the format's canonical encoding, which is its first one.
     #[must_use]
     pub(crate) fn behind(self, prefix: Option<Prefix>) -> IdEncoder {
         match self.form {

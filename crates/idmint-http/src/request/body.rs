@@ -46,7 +46,6 @@ pub(crate) struct PaidBody {
 }
 
 impl PaidBody {
-    /// Returns the bytes of the body, and the memory reservation for them.
     pub(crate) fn into_parts(self) -> (Bytes, Option<MemoryReservation>) {
         (self.bytes, self.reservation)
     }
