@@ -69,7 +69,7 @@ impl SlotLease {
         };
         // This node may have founded the fleet in an earlier attempt that got no response. If the
         // store has exactly the value that this node sent, the attempt succeeded. No other node can
-        // have written it, because it contains a random name.
+        // have written that value, because it contains a random name.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
@@ -183,9 +183,9 @@ impl SlotLease {
         }
     }
 
-    /// Waits before this node reads the slots again. The wait is `wait`, but at most
-    /// [`LOOK_AGAIN_MAX`], because another node may release a slot early. The returned refusal
-    /// tells callers to retry after `wait`.
+    /// Makes this node wait before it reads the slots again: at most for `wait`, or for
+    /// [`LOOK_AGAIN_MAX`] if that is shorter, because another node may release a slot early. The
+    /// returned refusal tells callers to retry after `wait`.
     pub(super) fn look_again(
         &mut self,
         now: UnixNanos,

@@ -56,9 +56,9 @@ pub(crate) struct FleetMeta {
     /// could take the positions of the missing ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// `true` if a fence has stopped all series of numbers. The row `number-hold` stores that stop,
-    /// so the agreement is then stored as version 2, which programs that cannot read the row
-    /// refuse.
+    /// `true` if a fence has stopped all series of numbers. The agreement is then stored as version
+    /// 2. Programs that cannot read the row `number-hold`, which stores the stop, refuse that
+    /// version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's
