@@ -21,8 +21,8 @@ use idmint_storage::SlotShare;
 /// mint again.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
-/// A planned restore of the coordinator, and how far it has progressed. Its times count from the
-/// start of the simulated run.
+/// A planned restore of the coordinator, and how far it has progressed. All times are true times
+/// since the start of the simulated run.
 pub(super) enum Restore {
     /// No restore is planned.
     None,
@@ -236,7 +236,8 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
 }
 
 /// Sets the fleet's floor (the time below which no id is minted) 400 days ahead, as if a node with
-/// a wrong clock had founded the fleet. No node mints until an operator fences the fleet.
+/// a wrong clock had founded the fleet. Each node that reads the raised floor waits until an
+/// operator fences the fleet.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
@@ -244,8 +245,8 @@ fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     }
 }
 
-/// Marks a free slot as used up to 400 days ahead, as if a node with a wrong clock had held the
-/// slot and left.
+/// Sets the horizon of a free slot (the time up to which the slot may have been used) 400 days
+/// ahead, as if a node with a wrong clock had held the slot and left.
 fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     let snapshot = network
         .store

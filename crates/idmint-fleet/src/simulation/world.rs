@@ -386,8 +386,8 @@ impl World {
 
     fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
         let node = &mut self.nodes[place];
-        // A suspended or ended machine handles no message. A reply that arrives while the machine
-        // is suspended is dropped, and the request fails when the machine continues.
+        // A suspended or ended node handles no message. A reply that arrives while the node is
+        // suspended is dropped, and the request fails when the node continues.
         let listens = matches!(
             node.condition,
             Condition::Running | Condition::Leaving { .. }

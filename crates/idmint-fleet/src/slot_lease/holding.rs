@@ -257,7 +257,8 @@ impl Holding {
 
     /// Handles a renewal that the coordinator refused because a compared value had changed. This
     /// copy of the transaction had no effect, but an earlier copy may have been committed.
-    /// `snapshot` has the current values of the compared keys.
+    /// `snapshot` has the current values of the fleet's agreement, the slot's horizon and its
+    /// holder.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -300,9 +301,9 @@ impl Holding {
         Held::Same
     }
 
-    /// Returns `true` if this node may keep its slot although the fleet's agreement has changed,
-    /// and accepts the new agreement. The fleet must have the same name and no higher floor (time
-    /// below which no id is minted).
+    /// Returns `true` if this node may keep its slot although the fleet's agreement has changed. In
+    /// that case, accepts the new agreement. The agreement must include everything that this node
+    /// mints, and have the same fleet name and no higher floor (time below which no id is minted).
     fn agree_again(
         &mut self,
         meta: Option<&KeyValue>,

@@ -19,9 +19,9 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides the next phase from a read of all slots. While a node waits for a slot, it rewrites
-    /// its own key (`FleetKeys::waiting`) at most once every [`RENEW_EVERY`]. The key's revision
-    /// later shows whether the store has lost data.
+    /// Decides the next phase from a read of all slots. A node that agrees with its fleet but has
+    /// to wait for a slot rewrites its own key (`FleetKeys::waiting`), at most once every
+    /// [`RENEW_EVERY`]. The key's revision later shows whether the store has lost data.
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,

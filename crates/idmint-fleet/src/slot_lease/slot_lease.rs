@@ -45,8 +45,8 @@ pub(crate) struct SlotLease {
     /// `true` if the last response confirmed the agreement in `agreed`.
     pub(super) is_confirmed: bool,
     pub(super) clock_check: ClockCheck,
-    /// The highest revision and other values that the coordinator has reported to this node,
-    /// including earlier processes of the node. A lower value in a later response shows a loss of
+    /// The highest values, such as the highest revision, that the coordinator has reported to this
+    /// node or to earlier processes of this node. A lower value in a later response shows a loss of
     /// data.
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.

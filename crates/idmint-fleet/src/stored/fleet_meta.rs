@@ -10,8 +10,8 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
-/// The version of the stored agreement once a fence has stopped all series of numbers. Programs too
-/// old to obey that stop refuse to read this version.
+/// The version of the stored agreement if the last fence stopped all series of numbers. Programs
+/// that are too old to obey that stop refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
 /// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
@@ -56,9 +56,9 @@ pub(crate) struct FleetMeta {
     /// could take the positions of the missing ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// `true` if a fence has stopped all series of numbers. The agreement is then stored as version
-    /// 2. Programs that cannot read the row `number-hold`, which stores the stop, refuse that
-    /// version.
+    /// `true` if the last fence stopped all series of numbers. The agreement is then stored as
+    /// version 2. Programs that cannot read the row `number-hold`, which stores the stop, refuse
+    /// that version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's

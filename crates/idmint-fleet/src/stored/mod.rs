@@ -1,5 +1,5 @@
 //! The values that a fleet stores in its coordinator for its slots. Each value is JSON with a
-//! version number and no unknown fields.
+//! version number. Unknown fields are rejected.
 
 mod fleet_meta;
 mod horizon_record;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of all stored values. The one exception is a fleet's agreement after a fence has
-/// stopped its series of numbers.
+/// The version of all stored values. The one exception is the agreement of a fleet whose last fence
+/// stopped all series of numbers.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.

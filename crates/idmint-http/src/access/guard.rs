@@ -123,7 +123,8 @@ impl Guard {
     }
 
     /// Checks that the caller may send a request on the route with the path `template`, which needs
-    /// the permission `need`. Attaches the caller's permit to the request if a handler needs it.
+    /// the permission `need`. Attaches the caller's permit to the request if it is needed later: by
+    /// the handler, or while the service waits for the body.
     ///
     /// # Errors
     /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not

@@ -18,9 +18,9 @@ pub enum Scope {
     Decode,
     /// Reading the metrics.
     Metrics,
-    /// Importing events into a ledger in use (together with the scope `ledger`), for which the
-    /// service refuses appends of other callers until the import ends. Together with `number`:
-    /// setting the next number of a series.
+    /// Together with the scope `ledger`: importing events into a ledger in use. The service refuses
+    /// appends of other callers to that ledger until the import ends. Together with the scope
+    /// `number`: setting the next number of a series.
     Import,
     /// Taking, voiding and reading the numbers of series, and closing series.
     Number,

@@ -76,8 +76,8 @@ impl MediaType {
 
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The value that tells a browser not to interpret a response as HTML. This matters because a
-/// response may repeat text that the caller chose.
+/// The value of the header `X-Content-Type-Options` that prevents a browser from interpreting a
+/// response as HTML. A response may repeat text that the caller chose, such as an id.
 pub(crate) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");

@@ -15,8 +15,8 @@ use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
 /// The estimated length, in bytes, up to which no memory is reserved for a response. The connection
-/// layer reserves memory from twice this length on. The difference is a margin, because an estimate
-/// may be too low.
+/// layer reserves memory only above twice this length. The difference is a margin, because an
+/// estimate may be too low.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within

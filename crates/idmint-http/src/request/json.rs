@@ -114,7 +114,8 @@ impl<'a> ListReader<'a> {
             let columns = if inner.line() == 1 { columns } else { 0 };
             let place = place(lines + inner.line(), columns + inner.column());
             let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
-            // `Problem::new` shortens a detail that is too long.
+            // Create a `Problem` only for its detail, because `Problem::new` shortens a detail that
+            // is too long.
             let problem = Problem::new(Slug::InvalidReport, detail);
             problem.detail().to_owned()
         })

@@ -80,8 +80,9 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns the number of values in a JSON list, or in a list inside a JSON object. For any other
-/// JSON, the number means nothing, because the parser refuses such JSON later.
+/// Returns an upper bound for the number of reports in JSON: a single report, a list of reports, or
+/// an object with such a list. For any other JSON, the number means nothing, but the parser refuses
+/// such JSON later.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,

@@ -24,9 +24,9 @@ use idmint_wire::{Style, ruler};
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum length, in bytes, of a body that may count as short work. A longer body is long work
-/// whatever its content. Before it is read, it needs a permit, with which callers share the cores
-/// fairly.
+/// The maximum length, in bytes, of a body that may count as short work. A body with a greater
+/// declared length is long work whatever its content. Before such a body is read, it needs a
+/// permit, with which callers share the cores fairly.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =

@@ -150,8 +150,8 @@ const NANOS_FOR_A_BYTE: u64 = 25;
 /// the response to a short body may be long.
 const NANOS_FOR_A_REPORT: u64 = 2_500;
 
-/// The length, in bytes, above which only one body is processed at a time. Such a body takes
-/// several times its length in memory.
+/// The length, in bytes, above which only one body is processed at a time, because such a body
+/// takes several times its length in memory.
 const LARGE_LEN: usize = 4 * 1024 * 1024;
 
 /// The reports of a request before they are parsed.
