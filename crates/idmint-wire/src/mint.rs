@@ -19,7 +19,7 @@ pub struct MintRequest {
     pub count: Option<u64>,
 }
 
-/// Reads the value of a JSON member that is present. The value must not be `null`.
+/// Reads a number and refuses `null`. To ask for the default, a request must leave the member out.
 fn read_present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     u64::deserialize(value).map(Some)
 }
@@ -43,9 +43,8 @@ pub struct MintAnswer {
     pub details: Option<MintDetails>,
 }
 
-/// The response of a mint request, with the ids as rows of numbers. For example, one row describes
-/// the ids 98, 100 and 102, which have a constant distance. A row takes less space than the texts
-/// of its ids.
+/// The response of a mint request in a compact form, in which one row describes many ids. For
+/// example, one row with a start of 98 and a step of 2 describes the ids 98, 100 and 102.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MintRows {
     /// The format of the ids.
@@ -60,11 +59,12 @@ pub struct MintRows {
     pub rows: Vec<IdRow>,
 }
 
-/// A row of ids that have the same tick and a constant distance: `first`, `first + step`, and so
-/// on, `count` ids in total.
+/// A row of `count` ids at a constant distance: `first`, `first + step`, `first + 2 * step`, and so
+/// on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdRow {
-    /// The first id, in decimal digits because it may have 128 bits.
+    /// The first id in decimal digits. It is a string, because an id can have 128 bits, and many
+    /// programs read JSON numbers with only 53 bits.
     pub first: String,
     /// The distance from one id to the next, in decimal digits.
     pub step: String,

@@ -1,5 +1,5 @@
-//! Requests and responses about series of numbers, such as invoice numbers. As with ids, numbers
-//! are strings, because they may be too large for numbers in JSON.
+//! Requests and responses about series of numbers, such as invoice numbers. Numbers are sent as
+//! strings, because they may be too large for numbers in JSON.
 
 use std::borrow::Cow;
 
@@ -80,12 +80,13 @@ pub struct CloseInfo {
 /// The response of `POST /numbers/{series}/resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeAnswer {
-    /// The name of the series that was resumed, or `*` if all series were resumed that were on hold
-    /// after a restore.
+    /// The name of the series that was resumed. It is `*` if the request resumed every series that
+    /// had stopped issuing numbers after a restore from a backup.
     pub series: String,
     /// The number that the series issues next, or null if all series were resumed.
     pub next: Option<String>,
-    /// The skipped numbers, which became void, or null if no number was skipped.
+    /// The numbers that were skipped and are now void (marked as unused). Null if no number was
+    /// skipped.
     pub skipped: Option<SkippedNumbers>,
 }
 

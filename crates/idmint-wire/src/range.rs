@@ -23,8 +23,7 @@ pub struct RangeAnswer {
     pub greatest: SortedEncodings,
 }
 
-/// An id as a number, and as text in every sortable encoding. The texts of such an encoding sort
-/// like the ids.
+/// An id as a number, and as text in each encoding whose texts sort in the same order as the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
     /// The id as a number in decimal digits. Compare it as a number: as text, `10` sorts before

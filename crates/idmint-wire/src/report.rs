@@ -1,5 +1,5 @@
-//! The request and the response of `POST /ids/{format}` for a grouped format, in which all reports
-//! of one close approach in space get the same id. The response has a result for each report.
+//! The request and the response of `POST /ids/{format}` for formats whose ids are minted from
+//! reports of close approaches in space. All reports of one close approach get the same id.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,8 +21,8 @@ pub struct ReportRequest<'a> {
     /// The catalogue number of the other object.
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
-    /// The id that the sender attached to the report, if any: the id of the conjunction from an
-    /// earlier response.
+    /// The id that the sender attached to the report, if any. Senders take it from the response to
+    /// an earlier report of the same close approach.
     #[serde(
         rename = "CONJUNCTION_EVENT_ID",
         borrow,
@@ -40,8 +40,8 @@ pub struct ReportRequest<'a> {
 /// `{"primary_object.norad_id":25544}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AnalysisRequest<'a> {
-    /// The id that this service or another one gave to this conjunction, if any. It may be a number.
-    /// Values that are neither a string nor a number are ignored.
+    /// The id that this service or another one gave to this close approach, if any. It may be a
+    /// string or a number. Other values are ignored.
     #[serde(borrow, default, deserialize_with = "event_id")]
     pub event_id: Option<Cow<'a, str>>,
     /// The time of closest approach in UTC, in a text form of RFC 3339 or CCSDS.
@@ -71,8 +71,8 @@ impl<'de> Deserialize<'de> for AnalysedObject {
     }
 }
 
-/// Reads an id as text. A number keeps its digits as written, because two ids could become equal as
-/// floating-point numbers. Values of other types count as absent.
+/// Reads an id that is a JSON string or number. A number is kept as text, because a long one would
+/// lose digits as a floating-point number. Any other value counts as absent.
 fn event_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let json = <&RawValue>::deserialize(deserializer)?.get();
     match json.as_bytes().first() {
@@ -133,23 +133,22 @@ pub struct ReportDetail {
     /// `true` if the report is the first one of its conjunction. Null if conjunctions are not
     /// stored, because the service then does not know earlier reports.
     pub created: Option<bool>,
-    /// The time of closest approach from which the id of the conjunction is made, in RFC 3339 with
-    /// six fraction digits. If conjunctions are not stored, it is the time in the report itself,
-    /// unless the report keeps the id that its sender attached.
+    /// The time of closest approach that the id was made from, in RFC 3339 with six fraction
+    /// digits. If conjunctions are not stored, this is the report's own time, or the time in the
+    /// attached id if the report keeps that id.
     pub anchor_tca: String,
-    /// The time from `anchor_tca` to the time in the report, in microseconds. If conjunctions are
-    /// not stored, it is 0, unless the report keeps the id that its sender attached.
+    /// The time from `anchor_tca` to the report's time of closest approach, in microseconds. It is
+    /// negative if the report's time is earlier.
     pub tca_delta_us: i64,
     /// `true` if the sender attached an id to the report that differs from `id`. Otherwise absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
-    /// The id of another conjunction of the same two objects that is nearer in time. Present only
-    /// if the report is an analysis that joined the conjunction of its `event_id` although another
-    /// one is nearer.
+    /// The id of a conjunction of the same two objects that is nearer in time than the one that the
+    /// report joined. Present only if the report joined a conjunction because of its `event_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of
-    /// this conjunction. Absent if empty, or if the report is not the first one of its conjunction.
+    /// this one. Only the result for the first report of a conjunction can contain them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if the report causes no
@@ -231,8 +230,8 @@ pub enum PartialDetail<P> {
     },
 }
 
-/// Reads a number that has no fraction, exponent or sign. For any other value, the error message
-/// says that the value must be a whole number.
+/// Reads a number that has no fraction, exponent or sign. The error for any other value says what a
+/// catalogue number is, instead of naming the Rust type `u64`.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_u64(WholeNumber)
 }
