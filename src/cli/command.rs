@@ -25,8 +25,8 @@ struct Cli {
     command: Command,
 }
 
-/// The maximum number of characters that a short option can have after its hyphen. A longer
-/// argument of `decode`, such as the Firebase push id `-NqKxY3bA1cDeFgHiJkL`, is an id.
+/// The maximum length of a short option after its hyphen. `decode` treats a longer argument with
+/// one hyphen as an id, for example the Firebase push id `-NqKxY3bA1cDeFgHiJkL`.
 const OPTION_LEN_MAX: usize = 6;
 
 #[derive(Debug, Subcommand)]

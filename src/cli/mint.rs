@@ -181,7 +181,7 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // A type is always checked for validity, but only canonical text contains the type.
+        // Only canonical text contains the type, but an invalid type is an error in every encoding.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {

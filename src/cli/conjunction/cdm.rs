@@ -216,9 +216,9 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // The document is read here to find errors before the request is sent, and to get
-                // the line number of each message. Every catalogue and designator of an object is
-                // accepted, because only the service knows which ones are valid.
+                // Parse the document here, too, to find errors before it is sent and to get the
+                // line number of each message. Accept every name of a space object, because only
+                // the service knows which names are configured.
                 let document = read(&ObjectRules::accepting_all(), None)
                     .map_err(|error| self.malformed(&error))?;
                 let document = Some(document).filter(|_| only_ids);
@@ -276,8 +276,8 @@ impl Input {
     }
 }
 
-/// Returns the reports in a document, with an id for each. These are the ids that a service with
-/// `conjunction.mode = "pure"` mints. Such a service stores no conjunctions.
+/// Returns the reports in a document, with an id for each. A service with `conjunction.mode =
+/// "pure"`, which computes each id from the report alone, returns the same ids.
 fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,
@@ -290,9 +290,8 @@ fn ids_of(
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
-        // Keep the ids that the document already contains. A service may have minted such an id
-        // from an earlier report of the same conjunction, and this command does not know that
-        // report.
+        // Keep an id that the document already contains. A service may have minted it from an
+        // earlier report of the same close approach, which this command cannot see.
         request
             .with_noted_rule(NotedRule {
                 keep: true,

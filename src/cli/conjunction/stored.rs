@@ -103,9 +103,9 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // Conjunctions of the same two objects that are close in time are numbered (`rank`) in the
-        // order in which they were stored. Sending them in this order gives them the same ranks in
-        // the new service.
+        // A service numbers close conjunctions of the same two objects in the order in which they
+        // are stored (`rank`). Send them in that order, so that the new service gives them the same
+        // ranks.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         let bar = conjunction_bar(Some(conjunctions.len() as u64));

@@ -15,8 +15,8 @@ use idmint_wire::{BriefReading, MatchReading, RowReading};
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The maximum number of rows, from the beginning of the file, that are read to find out the format
-/// of the id column. Fewer rows are read if they already have `JUDGED_BYTES_MAX` bytes.
+/// The maximum number of rows at the beginning of the file that are read to find out the format of
+/// the id column. Reading stops earlier if these rows have `JUDGED_BYTES_MAX` bytes.
 const JUDGED_ROWS_MAX: usize = 10_000;
 const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -185,8 +185,8 @@ fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&
         None => (reading.own(), reading.is_ambiguous()),
         Some(RowReading::Own) => (reading.own(), false),
         Some(RowReading::As(of_column)) => (Some(&**of_column), false),
-        // The text is not an id of the column's format. If it is an id of only one other format,
-        // that reading is shown. An ambiguous reading is not shown, because it may be wrong.
+        // The text is not an id of the column's format. Show it as an id of another format only if
+        // exactly one other format fits, because a guess may be wrong.
         Some(RowReading::Other) => (
             reading.own().filter(|_| !reading.is_ambiguous()),
             reading.is_ambiguous(),

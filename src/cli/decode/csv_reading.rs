@@ -41,15 +41,14 @@ pub(super) struct CsvRecords<R> {
     blank_lines: BlankLines,
     /// The number of records that the reader has returned.
     read: u64,
-    /// A record that was read but not returned yet, and the number of blank lines to return before
-    /// it.
+    /// The next record to return, and the number of blank lines that must be returned before it.
     held: Option<(ByteRecord, u64)>,
     separator: Separator,
     terminator: Terminator,
 }
 
-/// The blank lines between records, as pairs of numbers: the index of the record after the blank
-/// lines, and the number of these lines. Blank lines before the first record are not included.
+/// The blank lines between records. For example, `(3, 2)` means that two blank lines precede the
+/// record with index 3. Blank lines before the first record are not included.
 type BlankLines = Rc<RefCell<VecDeque<(u64, u64)>>>;
 
 impl FromStr for Separator {
@@ -69,8 +68,8 @@ impl Separator {
     /// at least two. If several separators do this, returns the separator with the most fields. If
     /// no separator does, returns a comma.
     fn of_lines(beginning: &[u8]) -> Separator {
-        // The last line may be incomplete if only the beginning of the file was read. It is left
-        // out.
+        // Ignore the last line if the buffer is full, because the buffer may end in the middle of
+        // that line.
         let is_whole = beginning.len() < BUFFER_LEN;
         let last = beginning.iter().rposition(|byte| *byte == b'\n');
         let end = last.filter(|_| !is_whole).unwrap_or(beginning.len());
@@ -184,8 +183,8 @@ impl<R: Read> CsvRecords<R> {
 
     /// Reads the next record. Returns `false` at the end of the input.
     ///
-    /// In a file with one column, a blank line between records is a record with an empty field, so
-    /// that a copy of the file has the same number of lines.
+    /// In a file with one column, a blank line between records counts as a record with an empty
+    /// field. A copy of the file therefore has the same number of lines.
     pub(super) fn read(&mut self, record: &mut ByteRecord) -> Result<bool, CsvError> {
         if self.held.is_none() {
             if !self.reader.read_byte_record(record)? {
@@ -297,14 +296,14 @@ enum Place {
     FieldStart,
     Unquoted,
     Quoted,
-    /// After a quote in a quoted field. Another quote continues the field, and any other byte ends
-    /// the quoted part.
+    /// After a quote in a quoted field. A second quote (`""`) stands for a quote character inside
+    /// the field, and any other byte ends the quoted part.
     AfterQuote,
 }
 
-/// An input that limits the length of one CSV record, so that a quote that is never closed cannot
-/// exhaust memory. At the end of the input, such a quote is an error, because all rows after it
-/// would be part of one field.
+/// An input that limits the length of one CSV record, so that an unclosed quote cannot exhaust
+/// memory. An unclosed quote at the end of the input is an error, because it has turned all rows
+/// after it into one field.
 struct BoundedRead<R> {
     input: R,
     /// The number of bytes that may still be read for the current record. [`CsvRecords::read`]
@@ -326,7 +325,7 @@ struct BoundedRead<R> {
 }
 
 impl<R> BoundedRead<R> {
-    /// Follows the quotes in the next bytes, and counts the blank lines.
+    /// Updates `place`, the line numbers and the count of blank lines for the bytes that were read.
     fn scan(&mut self, bytes: &[u8]) {
         for byte in bytes {
             let is_end = matches!(byte, b'\r' | b'\n');

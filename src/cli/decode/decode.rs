@@ -208,8 +208,7 @@ enum Form {
     Drawing(Style),
 }
 
-/// The output of the command. It counts the texts that were written, and the texts that are not
-/// ids.
+/// The output of the command, with counts of all texts and of the texts that are not ids.
 struct Report<'a> {
     decoding: DecodingAt<'a>,
     filter: DecodeFilter<'a>,

@@ -142,8 +142,8 @@ fn domain_hash(
     Ok(Some(hash.get().to_string()))
 }
 
-/// Returns the name of the sequence field, and the value of this field in the first of `count` ids.
-/// In each further id, the value is one higher.
+/// Returns the name of the format's sequence field, and the sequence of the first id. Each further
+/// id has a sequence one higher than the id before it.
 fn sequence_of<'a>(
     format: &'a Format,
     given: &[(&str, &str)],
@@ -160,8 +160,8 @@ fn sequence_of<'a>(
             format.name
         )));
     };
-    // The sequence may be split into several fields of the same name. Its maximum is the sum over
-    // these fields.
+    // A layout can split the sequence into several fields with the same name. The maximum is then
+    // the sum over these fields.
     let fields = parts.layout.fields().iter();
     let shares = fields.filter(|share| share.name == field.name);
     let most: u128 = shares.map(|share| share.max * share.scale).sum();

@@ -8,15 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use idmint_core::id::Fingerprint;
 
-/// The maximum number of fingerprints of lines in memory, which take 16 bytes each. If one more is
-/// added, all of them are moved to a temporary file.
+/// The maximum number of fingerprints in memory, 16 bytes each (16 MiB). Before one more is added,
+/// all of them are moved to a temporary file.
 const KEPT_MAX: usize = 1024 * 1024;
 
 /// The size of the read buffer for each temporary file during the merge, in bytes.
 const BUFFER_LEN: usize = 64 * 1024;
 
-/// The fingerprints of all lines of a file. The latest fingerprints are in memory, and the others
-/// are in sorted temporary files.
+/// The fingerprints (digests) of all lines of a file. The latest fingerprints are in memory, and
+/// the others are in sorted temporary files.
 pub(super) struct Fingerprints {
     kept: Vec<Fingerprint>,
     kept_max: usize,

@@ -119,9 +119,9 @@ struct Inspection<'a> {
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The format in `--format`, and the number of lines whose ids a minter of this format could
-    /// mint again. `None` without `--format`, or if the rule of the format is not
-    /// [`Rule::Sequenced`].
+    /// The format in `--format`, and the number of lines with ids that this format could mint
+    /// again, because their time is still to come. `None` without `--format`, or if the rule of the
+    /// format is not [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }
 

@@ -12,9 +12,9 @@ pub(super) struct TextInput<R> {
     encoding: TextEncoding,
     /// The converted bytes, and the index of the first byte that has not been returned yet.
     converted: (Vec<u8>, usize),
-    /// The incomplete end of the bytes that were read so far. The first value is the first half of
-    /// a surrogate pair, and the second value is the first byte of a two-byte unit. The missing
-    /// half is in the bytes that are read next.
+    /// The incomplete character at the end of the bytes that were read so far. The first value is
+    /// the first half of a surrogate pair, and the second value is the first byte of a two-byte
+    /// UTF-16 unit.
     pending: (Option<u16>, Option<u8>),
 }
 
@@ -26,15 +26,15 @@ enum TextEncoding {
 }
 
 impl<R: Read> TextInput<R> {
-    /// Reads the first bytes of the input, to recognise the text encoding.
+    /// Creates an input after reading up to four bytes to recognise the text encoding.
     ///
     /// # Errors
     /// Returns the error of the input.
     pub(super) fn new(mut input: R) -> io::Result<TextInput<R>> {
         let mut beginning = Vec::with_capacity(BEGINNING_LEN);
         let mut byte = [0];
-        // The loop also ends at a line end. A user may type a line of fewer than four bytes, and
-        // expects the result for it before typing the next line.
+        // Stop at a line end, too. A user who types a line of fewer than four bytes expects its
+        // result before typing the next line.
         while beginning.len() < BEGINNING_LEN && !beginning.ends_with(b"\n") {
             match input.read(&mut byte) {
                 Ok(0) => break,
