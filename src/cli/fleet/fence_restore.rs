@@ -28,14 +28,15 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The pause before reading the journals, which are the nodes' copies of their writes to etcd.
-/// After this pause, the journals contain every write to the old etcd that callers have seen or
-/// will see succeed.
+/// The pause before reading the journals, in which each node keeps a copy of its writes to etcd. A
+/// node reports no write as done that reached its journal more than 1.5 s ([`JOURNALLED_WITHIN`])
+/// after it was sent to etcd. After the pause, the journals therefore contain every write to the
+/// lost etcd that callers have seen or will see succeed.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd was restored or wiped, and the data for a fence, which raises the time below
-/// which no node mints. The data includes the high-water files, in which nodes keep the highest
-/// values that etcd has acknowledged or returned.
+/// A fleet whose etcd was restored or wiped, with the data to find a time above every id that was
+/// minted. `high_waters` are the highest values that nodes have seen in the lost etcd, read from
+/// files of the nodes.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,
@@ -63,8 +64,8 @@ impl FenceRestore {
         }
         if !self.yes {
             restored.ask()?;
-            // Read the clock again, because nodes may have reserved more time before the operator
-            // answered.
+            // Read the clock again, because nodes may have reserved time for more ids while the
+            // operator was asked.
             restored.now = Clock::system().now();
         }
         let reimported = if self.journal.is_empty() {
@@ -158,9 +159,8 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. A node
-    /// that notices that etcd lost data stops renewing its slot, so these nodes have not noticed a
-    /// loss.
+    /// Asks the operator for confirmation if nodes still renew their slots. A node stops renewing
+    /// its slot when it notices that etcd lost data, so renewals suggest that no data was lost.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),
@@ -225,7 +225,8 @@ impl Restored {
     }
 }
 
-/// The advice to an operator if records are missing after the fleet was fenced.
+/// The advice to an operator if the fence found that records are missing. Until the next fence,
+/// nodes then refuse all requests for records.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
                     any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";

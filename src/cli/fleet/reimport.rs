@@ -68,7 +68,8 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     text
 }
 
-/// Returns an error if the restore has lost records or may have lost records.
+/// Returns an error if records could not be restored, or if a damaged journal may have contained
+/// more records.
 ///
 /// # Errors
 /// Returns exit code 65 if records are lost, or if a journal is damaged.

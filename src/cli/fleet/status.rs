@@ -85,7 +85,7 @@ pub(super) fn watch(
         let asked_at = clock.now();
         match coordinator.read(&keys.all_slots()) {
             Ok(snapshot) => watch.see(keys, snapshot, (asked_at, clock.now())),
-            // The loop continues, because etcd may be electing a new leader at the moment.
+            // Try again, because etcd may be electing a new leader at the moment.
             Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
             Err(error) => return Err(error.into()),
         }
@@ -246,8 +246,8 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
-/// Describes the known error of a clock, such as `clock at least 250 ms ahead`. Fractions of a
-/// millisecond are dropped, because the recorded clock values are not more precise.
+/// Describes how far a clock is wrong, such as `clock at least 250 ms ahead`. Fractions of a
+/// millisecond are dropped, because nodes record their clocks in whole milliseconds.
 fn as_words(clock: ClockBounds) -> String {
     let ClockBounds {
         least_nanos,

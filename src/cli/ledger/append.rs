@@ -76,7 +76,7 @@ impl Append {
     }
 }
 
-/// The state of an append of a file of events to a ledger.
+/// The progress of appending a file of events to a ledger.
 struct Appending {
     client: Client,
     bar: ProgressBar,
@@ -121,8 +121,8 @@ impl Appending {
     }
 }
 
-/// Checks that each line of the file is an event. Returns the number of events, and a digest of all
-/// lines.
+/// Checks that each line of the file is an event, so that nothing is sent if one is invalid.
+/// Returns the number of events, and a digest of all lines.
 fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
     let mut lines = file.lines()?;
     let mut digest = Sha256::new();

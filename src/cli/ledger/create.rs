@@ -77,8 +77,8 @@ async fn create(
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
-    // The service chooses the time of an event without a timestamp. The ledger id depends on that
-    // time, so the id cannot be computed before the request.
+    // The ledger id depends on the time of the first event. The service chooses this time if the
+    // event has no timestamp, so the command cannot compute the id of the existing ledger.
     let Some(time) = genesis.timestamp() else {
         return Err(error.into());
     };

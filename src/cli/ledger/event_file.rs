@@ -11,7 +11,7 @@ use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 /// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// The maximum size, in bytes, of those parts of a request body that are not events.
+/// The space, in bytes, that a request body needs around its events.
 const ENVELOPE_LEN_MAX: usize = 128;
 
 /// The maximum size in bytes of the events in one request.
@@ -180,8 +180,8 @@ impl EventLines<'_> {
         Ok(Some(group).filter(|group| group.count > 0))
     }
 
-    /// Reads the next line, unless the current line has not been returned yet. Returns `false` at
-    /// the end of the input.
+    /// Reads the next line into `line`. Keeps the present line if it is still pending, which means
+    /// not returned yet. Returns `false` at the end of the input.
     fn fill(&mut self) -> Result<bool, Failure> {
         if self.is_pending {
             return Ok(true);

@@ -175,8 +175,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the value of the query parameter `import` for the next request. The value says
-    /// whether this request, which ends with the event that was read last, completes the import.
+    /// Returns the value of the query parameter `import` for the next request. It is `last` if all
+    /// events of the file have been read, and `more` otherwise.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last

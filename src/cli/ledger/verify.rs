@@ -151,7 +151,7 @@ fn explained(step: ChecksumStep) -> ExplainedStep {
 }
 
 /// Formats the steps of a checksum as a table with a line for each step. Control characters are
-/// escaped as in Rust source code.
+/// escaped: a line feed is printed as `\n`.
 fn drawing_of(steps: &[ChecksumStep]) -> String {
     let mut drawing = "step       bytes  crc-32c   text".to_owned();
     for ChecksumStep {

@@ -76,9 +76,9 @@ impl Backup {
             .and_then(|()| answer.read_line(&mut line));
         asked.map_err(|error| Failure::io("the node did not answer", error))?;
         match BackupReply::from_line(&line) {
-            // The node reported success, but the folder has no files. In a container, or with
-            // systemd's PrivateTmp, the same path is another folder for the node than for this
-            // command.
+            // The node reported success, but the folder is empty. The same path can be another
+            // folder for the node than for this command, for example if the node runs in a
+            // container.
             Some(BackupReply::Done(_)) if check_backup_folder(&folder).is_ok() => {
                 let folder = folder.display();
                 Err(Failure::new(

@@ -42,8 +42,8 @@ impl Restore {
                 clock.now()
             )));
         }
-        // A node reserves time for ids up to `storage.window` ahead of its latest id. The latest id
-        // is at most `clock.max_ahead` ahead of the clock.
+        // The node of the backup may have minted ids with times this far ahead of the clock:
+        // `clock.max_ahead`, plus one reservation of `storage.window`.
         let reserved = config.storage.window() + config.clock.max_ahead;
         let floor = clock.now().after(reserved).ceil_to_second();
         let file = (self.archive != Path::new("-")).then_some(self.archive.as_path());
