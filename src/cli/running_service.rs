@@ -161,7 +161,9 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .block_on(work)
 }
 
-/// Returns the failure of a command that sent only one request, which failed with `error`.
+/// Converts the error of a command's only request. A refusal by idmint, which has a JSON body, gets
+/// exit code 1. A refusal without a JSON body comes from another program, such as a proxy, and gets
+/// 69.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {
@@ -173,8 +175,7 @@ pub(super) fn of_one_request(error: ClientError) -> Failure {
 }
 
 /// The maximum length of an idempotency key on the command line. The service accepts 255
-/// characters, and each request of a command adds a slash and a number of at most 20 digits to the
-/// key.
+/// characters, and a command adds up to 21 to the key of each request: a slash and a number.
 const KEY_LEN_MAX: usize = 234;
 
 /// Returns an idempotency key for a request. The key is derived from `digest`, a digest of the

@@ -8,8 +8,7 @@ use tracing::{info, warn};
 
 use crate::server::config::{Config, ConfigError, VARIABLE_PREFIX};
 
-/// The name that the documentation uses for the configuration file. A file with this name is read
-/// only if `--config` names it.
+/// The usual name of the configuration file. The file is read only if `--config` names it.
 const USUAL_NAME: &str = "idmint.toml";
 
 /// The configuration: defaults, then a file, then the environment, then flags.
@@ -21,8 +20,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Logs which configuration file was read. Logs a warning if no file was read although the
-    /// current folder contains a file with the usual name.
+    /// Logs which configuration file was read. Logs a warning if none was read, but the current
+    /// folder contains `idmint.toml`, because the operator may have forgotten `--config`.
     pub(super) fn log_file(&self) {
         match &self.config {
             Some(path) => {

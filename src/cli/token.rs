@@ -100,9 +100,9 @@ impl Token {
     }
 }
 
-/// Checks that all named formats are known. Former names of formats are allowed, too. Unlike the
-/// error of [`TokenEntry::check`], this error suggests `--config`, because a configuration may
-/// define the format. Returns exit code 64 for an unknown format.
+/// Checks that all named formats, by their present or former names, are known. Unlike the error of
+/// [`TokenEntry::check`], the error suggests `--config`, because a configuration may define the
+/// format. Returns exit code 64 for an unknown format.
 fn check_formats(names: &[String], known: &[String]) -> Result<(), Failure> {
     let is_known = |name: &str| known.iter().any(|known| known == name);
     let is_unknown = |name: &&String| !is_known(FormatAlias::current_name(name));

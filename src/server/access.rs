@@ -47,9 +47,9 @@ pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunEr
     Ok(())
 }
 
-/// The access control of the service. `guard` checks callers, and `tls` is the TLS configuration.
-/// Either of them is `None` if it is not configured. The other fields are needed to read the files
-/// again.
+/// The access control of the service: `guard` checks the callers of requests, and `tls` encrypts
+/// connections. Each of the two is `None` if it is not configured. The other fields are needed to
+/// read the files again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -102,9 +102,9 @@ impl Access {
         })
     }
 
-    /// Reads the token and TLS files again, and from now on accepts the tokens and certificates in
-    /// them. Only the scopes of certificates are taken from `config`. If a file is invalid, the
-    /// content that was read before stays in force.
+    /// Reads the token and TLS files again, at the same paths as before. Of `config`, only the
+    /// scopes of client certificates are used. If a file is invalid, its previous content stays in
+    /// force.
     pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
         if let Some(config) = config {
             self.tls_config
@@ -217,9 +217,8 @@ pub enum TlsError {
         #[source]
         cause: io::Error,
     },
-    /// A TLS file is not PEM, lacks an item of the required kind, such as a private key, or
-    /// contains an item that cannot be used. An item is a certificate, a private key or a
-    /// certificate revocation list.
+    /// A TLS file is not PEM, lacks what it must contain (such as a private key), or contains
+    /// something unusable, such as a certificate that does not match the private key.
     #[error("{problem}")]
     Unusable {
         /// The problem, with the setting and the file.
@@ -275,8 +274,8 @@ impl TlsFiles {
             Some(clients) => {
                 let builder = builder.with_client_cert_verifier(clients.verifier());
                 let mut config = builder.with_single_cert(chain, secret).map_err(unusable)?;
-                // A client that resumes a TLS session would not present its certificate again, so
-                // session resumption is disabled.
+                // Disable session resumption, because a client that resumes a TLS session does not
+                // present its certificate again.
                 config.session_storage = Arc::new(NoServerSessionStorage {});
                 config.send_tls13_tickets = 0;
                 config

@@ -32,8 +32,8 @@ pub(super) struct Answerer<'a> {
     guard: Option<Arc<Guard>>,
     tls: Option<Arc<Tls>>,
     callers: Callers,
-    /// `true` if each request must carry the identity of its caller, even without TLS, because rate
-    /// limits or the audit trail need the identity.
+    /// `true` if rate limits or the audit trail must know the caller of each request, even without
+    /// TLS.
     names_callers: bool,
     auditor: Option<Auditor>,
 }

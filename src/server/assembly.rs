@@ -23,17 +23,17 @@ use idmint_service::{
 use idmint_storage::KeptFormat;
 use idmint_wire::KnownDomains;
 
-/// The lowest time limit for a request for a large batch, which waits for a permit to start. The
-/// limit is `mint.wait_max`, unless `mint.wait_max` is shorter than this constant.
+/// A request for a large batch may wait at least this long for a permit to start, even if
+/// `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The maximum number of lanes (worker numbers) per format that a node gets by default, if its slot
-/// is not configured. A format with room for only 4 lanes gets 4.
+/// The maximum number of lanes (worker numbers of one node) in each format, unless `worker.lanes`
+/// or the node's slot is configured. A format with room for only 4 lanes gets 4.
 const LANES_MAX: u32 = 8;
 
-/// The longest permitted tick (unit of time) of a format whose ids are assigned to conjunctions (a
-/// grouped format). With a longer tick, two stored conjunctions of the same pair of objects could
-/// get the same id.
+/// The longest permitted tick (time unit of an id) in formats for close approaches of two objects.
+/// Two stored close approaches of the same objects are more than a second apart, so with a longer
+/// tick they could get the same id.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// An error in the configuration that prevents assembly.
@@ -54,8 +54,8 @@ pub enum AssemblyError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Assembles the service from a configuration. The service mints no sequenced ids, which contain
-/// the time, before [`begin`](super::start::begin) is called.
+/// Assembles the service from a configuration. Ids made of a time and a sequence number are minted
+/// only after [`begin`](super::start::begin) is called.
 ///
 /// # Errors
 /// Returns [`AssemblyError`], which names the setting, the value and the bound.
@@ -178,8 +178,8 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
             format_duration(max_ahead)
         ))
     };
-    // Fleets are exempt from this check, because a starting node of a fleet takes a slot whose
-    // horizon the clock has already passed.
+    // Fleets are exempt, because a starting node of a fleet takes a slot whose reserved time has
+    // already passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
         let needed = format_duration(window);
         let what = format!("storage.window = {needed}");
@@ -195,8 +195,8 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Returns the first format that is minted by `rule` and has a tick longer than `most`. Also
-/// returns this tick.
+/// Returns the first minted format that has this rule and a tick (time unit) longer than `most`,
+/// together with the tick.
 fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Format, Tick)> {
     let formats = catalog.formats.iter();
     let minted = formats.filter(|format| format.is_minted() && format.rule == rule);
@@ -234,14 +234,15 @@ fn slots_of(config: &Config) -> NonZeroU32 {
 }
 
 /// Returns the rule that determines this node's worker numbers in each format. A node of a fleet
-/// does not know its slot yet, so its rule contains slot 0.
+/// leases its slot later, so its rule contains slot 0 as a placeholder.
 pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // With one lane, the worker number is `first_worker + slot`. It does not depend on `slots`,
-        // so processes with one lane and different slots differ even if their `slots` differ.
+        // With one lane, the worker number is `first_worker + slot`. Processes with different slots
+        // then have different worker numbers, even if they are configured with different values of
+        // `slots`.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {

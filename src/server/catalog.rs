@@ -66,10 +66,9 @@ impl Catalog {
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
             let mut table = resolved(&name, &tables, &config.origins)?;
-            // The built-in value of `rarity` says how rare a format is in general. This value is
-            // wrong for a format that the configuration defines or enables, because the format is
-            // in use here. The built-in value is therefore removed, unless the configuration sets
-            // another value.
+            // The built-in `rarity` says how much rarer the ids of a format are than those of
+            // well-known formats. A format that the configuration defines or enables is in use
+            // here, so its built-in value is removed.
             let own = settings.definitions.get(&name);
             let is_enabled = || settings.enabled.iter().flatten().any(|of| *of == name);
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
@@ -123,9 +122,9 @@ impl Catalog {
     }
 }
 
-/// Returns the format settings with former names of formats replaced by the current names. The
-/// table `[formats.conjunction-v1-label]` is merged into `[formats.conjunction-v1]`, except for its
-/// encodings.
+/// Returns the format settings with former names of formats replaced by the current names. For
+/// example, most keys of the table `[formats.conjunction-v1-label]` move to
+/// `[formats.conjunction-v1]`.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
     for name in settings.enabled.iter_mut().flatten() {
@@ -143,8 +142,8 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
             let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
             match key.as_str() {
                 "summary" | "reveals" | "encodings" => {}
-                // `enabled = false` is ignored. The former format was disabled by default, so this
-                // value does not mean that the current format should be disabled.
+                // Ignore `enabled = false`. It repeats the default of the former format, and does
+                // not mean that the current format should be disabled.
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
@@ -281,12 +280,12 @@ fn resolved(
             )));
         };
         let mut base = base.clone();
-        // A format does not inherit `enabled` and `mint`. The base format may be disabled or
-        // decode-only, for example because the new format replaces it.
+        // A format does not inherit `enabled` and `mint` from the format that it is based on. That
+        // format may be disabled because the new one replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit `start_after` and `exclude`. These keys are about another
-        // generator, whose ids belong to the base format and not to this format.
+        // A format does not inherit `start_after` and `exclude` either. They protect ids that
+        // another program made in the base format, and this format has none of them.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

@@ -47,7 +47,8 @@ pub struct Config {
     pub siq: SiqConfig,
     /// The types that the format `typeid` mints.
     pub typeid: TypeidConfig,
-    /// The rules by which reports of one conjunction get the same id.
+    /// The rules by which all reports of one conjunction (a close approach of two objects in space)
+    /// get the same id.
     pub conjunction: ConjunctionConfig,
     /// The form and the bounds of series of numbers.
     pub numbers: NumbersConfig,
@@ -83,7 +84,7 @@ impl Origins {
 }
 
 impl Config {
-    /// Returns the range of slots that the etcd of this node leases to nodes.
+    /// Returns the range of slots (places of nodes in the fleet) that this node's etcd may lease.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded and its number of slots is invalid.

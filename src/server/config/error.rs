@@ -105,8 +105,8 @@ impl KeyOrigins {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Sets the place of a key. This place then also applies to all keys inside the key's value,
-    /// and to the table itself if the table has no place yet.
+    /// Sets the place of a key, and forgets the places of all keys inside its value. A table
+    /// without a place gets this place, too.
     pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
         let is_below = |path: &str| {
             path.strip_prefix(key)

@@ -165,8 +165,8 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 pub struct ConjunctionConfig {
     /// The rule by which a report of a conjunction gets its id. Default: grouped.
     pub mode: ConjunctionMode,
-    /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, in which
-    /// they are two different pairs.
+    /// The rule that decides if the objects (a, b) and (b, a) are the same pair. Default:
+    /// `reported`, with which they are two different pairs.
     pub pair_order: PairOrder,
     /// The maximum difference in time at which an analysis (a report with an `event_id`) joins the
     /// conjunction that its `event_id` names: 0 to 1 day. Both times are times of closest approach.
@@ -294,8 +294,8 @@ pub struct SeriesConfig {
     /// Required.
     #[serde(deserialize_with = "pattern")]
     pub pattern: Option<SeriesPattern>,
-    /// The guarantee for the numbers of these series. `gapless` means no gaps, and `blocks` means
-    /// that numbers need no idempotency key and may have small gaps. Default: `gapless`.
+    /// The kind of these series. A `gapless` series leaves out no number. A `blocks` series may
+    /// have small gaps, and its requests need no idempotency key. Default: `gapless`.
     pub kind: NumberKindName,
     /// The size of a block in series of the kind `blocks`: 1 to 1 000 000 000 numbers. At most this
     /// many numbers are lost when the process ends. Default: 1 000.

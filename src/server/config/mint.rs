@@ -21,8 +21,7 @@ pub struct MintConfig {
     /// ms.
     #[serde(deserialize_with = "between::<_, 0, 1_000>")]
     pub lead_max: Duration,
-    /// The reaction if a request needs more ids than can be minted with the current time. Default:
-    /// wait.
+    /// The reaction to a request for more ids than can be minted by now. Default: wait.
     pub on_exhausted: OnExhausted,
 }
 
@@ -49,7 +48,7 @@ impl MintConfig {
     }
 }
 
-/// The reaction if a request needs more ids than can be minted with the current time.
+/// The reaction to a request for more ids than can be minted by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {
@@ -69,9 +68,9 @@ pub struct ClockConfig {
     /// further ahead, the start waits for the clock. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
-    /// The limit on two differences, 1 ms to 1 h: how far the wall clock may step forward before a
-    /// running service ignores the step, and how far it may differ from the median clock of the
-    /// fleet. Default: 5 s.
+    /// The largest tolerated error of the wall clock: 1 ms to 1 h. A running service ignores a
+    /// larger step forward, and a node of a fleet does not mint if its clock differs more from the
+    /// median clock of the fleet. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub skew_max: Duration,
 }

@@ -218,8 +218,8 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn read(env: &BTreeMap<String, String>) -> Self {
-        // A login shell sets the variable HOSTNAME but does not always export it. The kernel always
-        // knows the host name.
+        // Ask the kernel if the variable HOSTNAME is missing. A login shell sets it, but does not
+        // always export it to other programs.
         let of_kernel = || {
             fs::read_to_string("/proc/sys/kernel/hostname")
                 .ok()
