@@ -101,8 +101,8 @@ fn workers_text(numbers: &[u32]) -> String {
     texts.join(" ")
 }
 
-/// Returns the number of ids per second that all lanes of the node can mint together. Each lane has
-/// its own worker number. If the format has several types, the result is for the first type.
+/// Returns the number of ids per second that the node can mint with all its worker numbers
+/// (`lanes`) together. If the format has several types, the result is for the first type.
 fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
     let per_worker = format
         .per_second(&format.variants[0].layout)

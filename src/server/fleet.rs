@@ -26,8 +26,8 @@ use idmint_storage::{
 /// The interval at which the members of the coordinator (etcd) are asked how much space they use.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// The interval at which a starting node checks if the coordinator (etcd) has responded. Failed
-/// requests are repeated at the same interval.
+/// The interval at which a starting node checks if the coordinator (etcd) has responded, and
+/// repeats failed requests.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A fleet from which this node may lease a slot.
@@ -36,8 +36,7 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// The data folder, which contains the high-water file and the journal of the node. The second
-    /// value locks the folder, so that no other process uses it.
+    /// The data folder of the node, and the lock that keeps other processes from using the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
     /// The assumed size limit, in bytes, of an etcd member that does not report its own limit.
     quota: u64,
@@ -333,7 +332,8 @@ mod tests {
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
             begun.expect("it is alike");
-            // Records need no slot, so they are ready while the clock stands still.
+            // The node gets no slot while the clock of the test stands still. Records need no slot,
+            // so they become ready nevertheless.
             while service.readiness().records.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(ids.len(), 3, "no id twice");
     }
 
-    /// Lets a node renew its slot, until the horizon of the slot is a minute ahead of the clock.
+    /// Lets a node renew its slot until it has reserved a minute ahead of the clock.
     async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
         let keys = FleetKeys::below(Namespace::default().key_prefix());
         let horizon = || {

@@ -17,8 +17,8 @@ use idmint_service::Service;
 /// minting. No id was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
-    /// The time in the setting `start_after` is further ahead of the clock than a start is willing
-    /// to wait, a line of the file with excluded ids is not an id, or the lines are out of order.
+    /// The setting `start_after` is too far in the future, or the file of excluded ids has an
+    /// invalid line or lines out of order.
     #[error("{0}")]
     Refused(String),
     /// The file cannot be read.

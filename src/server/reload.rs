@@ -47,8 +47,8 @@ fn announce(audit: &Audit) -> Result<(), AuditError> {
     audit.tell(&Act::Reload)
 }
 
-/// Reads the configuration again, and applies its rules that map the names of objects to object
-/// numbers. An invalid configuration leaves the rules unchanged.
+/// Reads the configuration again, and applies its rules for the names and catalogue numbers of
+/// space objects. An invalid configuration leaves the rules unchanged.
 fn read_object_rules(
     service: &Service,
     read: impl Fn() -> Result<Config, ConfigError>,

@@ -1,5 +1,5 @@
-//! Starts a minting session. The start waits until the clock is plausible. Minting then begins at a
-//! time later than the time in any id that was minted before.
+//! Starts minting. The start first waits until the clock is plausible. New ids then get later times
+//! than all ids that were minted before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,18 +28,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// If the clock is further ahead of the last record than this, a warning is logged. In such a case,
-/// a wrong clock is more likely than a node that was idle for so long.
+/// A start logs a warning if the clock is further ahead of the last reserved time than this. A
+/// wrong clock is then more likely than a node that was idle for a month.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// A time at or after which no id was ever minted. It is used only if the horizon (the end of
-    /// the time that earlier runs reserved) is damaged, missing or belongs to another slot.
+    /// A time later than the times in all ids that were ever minted. It is used only if the stored
+    /// end of the reserved time is damaged, missing or belongs to another slot.
     pub floor: Option<UnixNanos>,
-    /// A time at or after which no id was ever minted, for a node that was restored from a backup.
-    /// The option may stay set, because only the first start after the restore uses it.
+    /// A time later than the times in all ids that were ever minted, for a node that was restored
+    /// from a backup. The option may stay set, because only the first start after the restore uses
+    /// it.
     pub restore_floor: Option<UnixNanos>,
     /// `true` to begin at the horizon (the end of the time that earlier runs reserved), however far
     /// it is ahead of the clock.
@@ -66,7 +67,7 @@ pub struct TestRun {
 }
 
 impl RunOptions {
-    /// Returns the floor that the operator stated. The floor is a time at or after which no id was
+    /// Returns the floor that the operator stated: a time later than the times in all ids that were
     /// ever minted.
     pub(super) fn stated_floor(&self) -> StatedFloor {
         match (self.floor, self.restore_floor) {
@@ -123,8 +124,8 @@ impl StartRule {
 /// unusable while it was minting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A format or the range of slots differs from the one that earlier starts, or the other nodes
-    /// of the fleet, have stored.
+    /// A format or the range of slots differs from what earlier starts or other nodes of the fleet
+    /// have stored.
     #[error(transparent)]
     Formats(#[from] FormatsError),
     /// The first reservation of time could not be made durable, or the records cannot be used.
@@ -293,8 +294,8 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
     (session, plan)
 }
 
-/// Waits until the clock is plausible, and at most `max_ahead` behind the stored horizon `found`.
-/// The horizon is the end of the time that earlier runs reserved.
+/// Waits until the clock shows a time after the build of this program, and is at most `max_ahead`
+/// behind `found`, the end of the time that earlier runs reserved.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -319,8 +320,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     }
 }
 
-/// Returns the reason why the clock is implausible or too far behind the stored horizon `found`.
-/// Returns `None` if the clock is neither.
+/// Returns the reason to wait for the clock: it shows a time before the build of this program, or
+/// is too far behind the stored horizon `found`. Returns `None` if the start need not wait.
 fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option<Refusal> {
     let now = clock.now();
     if clock.is_before_build() {
@@ -438,8 +439,8 @@ mod tests {
         beginning_at(dir, hand, None, RULE)
     }
 
-    /// Starts a service like `beginning`, but with a floor from the operator and another start
-    /// rule.
+    /// Starts a service like `beginning`, with a floor (the earliest time for new ids) from the
+    /// operator and another start rule.
     fn beginning_at(
         dir: &Path,
         hand: &ManualClock,
@@ -627,8 +628,8 @@ mod tests {
         }
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
-        // The clock is compared with the last horizon. That is a few seconds after the clock of the
-        // last start, so the step back is a few seconds longer than ten years.
+        // The step is counted from the last horizon (the end of the reserved time). The horizon is
+        // a few seconds ahead of the clock, so the step is a few seconds longer than ten years.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();

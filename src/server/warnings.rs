@@ -109,8 +109,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
         .iter()
         .map(|served| served.format())
         .filter(move |format| {
-            // Formats whose ids are minted from reports are left out, because their object field
-            // contains no domain, unlike the object field of other formats.
+            // Skip formats whose ids are minted from reports. They have an object field, too, but
+            // it contains no domain.
             let has_object = format.variants[0]
                 .layout
                 .field_of(FieldKind::Object)
@@ -125,8 +125,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();
-        // A configuration may raise the first worker number of a format, so that another generator
-        // can use the lower numbers.
+        // Operators may raise the first worker number of a built-in format, to leave the lower
+        // numbers to another generator.
         identity.remove("first_worker");
         (identity, format.canonical().digest())
     };

@@ -42,9 +42,8 @@ const MODE: u32 = 0o600;
 /// The time limit for a client to send the path.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// The maximum number of clients that have not sent their path yet. If one more client connects,
-/// the client that has been connected longest is disconnected, as soon as it has had the time
-/// `UNHEARD_MIN`.
+/// The maximum number of connected clients that have not sent their path yet. One more client
+/// replaces the client that has been connected longest, but only after `UNHEARD_MIN`.
 const DETACHED_MAX: usize = 64;
 
 /// The minimum time that each client gets to send its path, even if more than `DETACHED_MAX`
@@ -174,8 +173,8 @@ impl BackupSocket {
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // Handle clients that have sent their path before accepting new clients. Otherwise
-                // such a client could be disconnected to make room for a new one.
+                // Handle clients that have sent their path before accepting new ones. Otherwise a
+                // client that waits for its reply could be disconnected to make room.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
@@ -280,8 +279,7 @@ async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
 impl Drop for BackupSocket {
     #[expect(clippy::disallowed_methods, reason = "a socket holds no state")]
     fn drop(&mut self) {
-        // Without its process, the socket is useless. If the file cannot be removed, the next start
-        // replaces it.
+        // Ignore an error, because the next start replaces a socket that was left behind.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -299,8 +297,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 
 /// Reads the request of a client.
 async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
-    // Any user with access to the folder could have connected between `bind` and `chmod`. Therefore
-    // the user id of the client is checked.
+    // Check the user id of the client, because any user with access to the folder could have
+    // connected before the mode of the socket was set.
     let (caller, own) = (
         stream.peer_cred()?.uid(),
         rustix::process::geteuid().as_raw(),

@@ -75,12 +75,12 @@ pub(in crate::server) struct Audit {
     /// The queue of request lines for the file.
     lines: NonBlocking,
     lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// The output that writes the queue `lines` to the file. `None` after `close`.
+    /// The output whose thread writes the queue `lines` to the file. `None` after `close`.
     requests: Mutex<Option<Output>>,
 }
 
-/// The error if the audit trail cannot be written. The action that should be recorded must then not
-/// be done.
+/// The audit trail cannot be written. An action that must be recorded before it is done is then
+/// refused.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {

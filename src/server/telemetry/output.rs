@@ -61,9 +61,8 @@ impl Output {
     /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // The guard of the queue is dropped on a separate thread, because its `drop` may block.
-        // `drop` waits for the queue only for a bounded time, but then writes to standard output,
-        // which may stall, too.
+        // Drop the guard of the queue on a separate thread, because its `drop` may block for ever:
+        // after waiting for the queue, it writes to standard output, which may stall.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());

@@ -14,8 +14,8 @@ use tracing_subscriber::layer::Context;
 /// The target of summary lines. They are never deduplicated.
 const SUMMARY: &str = "idmint::repetitions";
 
-/// The maximum number of different lines that are remembered per second. Lines beyond this number
-/// are not deduplicated. Only the length of the output queue limits their number.
+/// The maximum number of different lines that are remembered per second. Further lines are logged
+/// even if they repeat, until the output queue is full.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// A filter for log lines. Each line passes only once between two calls of [`Repetitions::sum_up`],
