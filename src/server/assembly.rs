@@ -148,8 +148,8 @@ fn serve_formats(
     ))
 }
 
-/// Returns a decoder for a configuration. The decoder knows the worker numbers, the shard and the
-/// domains that this deployment puts into its ids.
+/// Returns a decoder for a configuration. The decoder knows which worker numbers, shard and domains
+/// the ids of this deployment contain, so that it can recognize them.
 ///
 /// # Errors
 /// Returns [`AssemblyError`], which names the invalid setting.
@@ -253,8 +253,9 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     }
 }
 
-/// Checks that every slot has a worker number in every sequenced format that is minted. Call this
-/// function before the first mint, because `worker.slots` cannot change after the first mint.
+/// Checks that every minted format whose ids contain a worker number has enough of them for
+/// `worker.slots` nodes. Call this function before the first mint, because `worker.slots` cannot
+/// change afterwards.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Setting`] if a format has too few worker numbers.

@@ -194,8 +194,8 @@ fn add_former_names(
     Ok(())
 }
 
-/// Returns the first encoding in the table of a format's former name. The encoding is renamed to
-/// the name that it has in the current format.
+/// Returns the first encoding in the table of a format's former name, renamed as in the current
+/// format. For example, the encoding `hashids` of `conjunction-v1-label` is now `label`.
 fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
     let mut encoding = match former.get("encodings")?.get(0)? {
         toml::Value::Table(table) => table.clone(),

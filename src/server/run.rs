@@ -200,8 +200,8 @@ pub async fn run(
     outcome
 }
 
-/// Checks that this node may use its slot. If other machines can reach the node, no second node may
-/// be able to use the same slot.
+/// Checks that no second node can use the slot of this node and mint the same ids. A node that
+/// other machines cannot reach is not checked.
 ///
 /// # Errors
 /// Returns [`RunError::SharedSlot`] if a second node could use the same slot.
@@ -291,9 +291,8 @@ impl Running {
         address_of(&self.listener)
     }
 
-    /// Serves requests until the future `told` completes, which is the signal to shut down, or
-    /// until minting fails permanently. Then drains the connections, so that requests in flight get
-    /// a response.
+    /// Serves requests until `told` (the signal to shut down) completes, or until minting fails
+    /// permanently. Then waits for the responses to requests in flight.
     ///
     /// # Errors
     /// Returns [`RunError`] if the service ends before `told` completes.
@@ -335,8 +334,8 @@ impl Running {
                 failed = &mut failure => outcome = failed,
             }
             service.drain();
-            // Load balancers get time to notice the shutdown. If the service ends because of a
-            // failure, it ends without this delay.
+            // Give load balancers time to notice the shutdown. After a failure, the service ends
+            // without this delay.
             if outcome.is_ok() && !config.http.drain_delay.is_zero() {
                 tokio::select! {
                     () = sleep(config.http.drain_delay) => {}
@@ -373,8 +372,7 @@ impl Running {
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
         drop(watching);
-        // The slot is released only after the last response, because from then on another node may
-        // use the slot.
+        // Release the slot only after the last response, because another node may then use it.
         service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("stopped: every request got its response"),

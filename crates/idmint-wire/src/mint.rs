@@ -31,8 +31,8 @@ pub struct MintAnswer {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if ids of the format contain a domain, but neither the request nor the
-    /// configuration chooses one. Otherwise absent.
+    /// `development` if the ids should contain the hash of a domain name, but neither the request
+    /// nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The ids. They are strings in every format.
@@ -51,8 +51,8 @@ pub struct MintRows {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if ids of the format contain a domain, but neither the request nor the
-    /// configuration chooses one. Otherwise absent.
+    /// `development` if the ids should contain the hash of a domain name, but neither the request
+    /// nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rows, in the order of the ids.

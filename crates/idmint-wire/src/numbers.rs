@@ -50,7 +50,7 @@ pub struct VoidAnswer {
     pub series: String,
     /// The number.
     pub number: String,
-    /// The number as text, in the form that the template of the series defines.
+    /// The number as text according to the template of the series, such as `INV-acme-2026-00003`.
     pub text: String,
     /// The reason, the time and the caller of the voiding.
     pub void: VoidInfo,
@@ -119,7 +119,7 @@ pub struct NumberInfo {
     /// The last number of the block. Absent unless the series has the kind `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// The number as text, in the form that the template of the series defines.
+    /// The number as text according to the template of the series, such as `INV-acme-2026-00003`.
     pub text: String,
     /// The time at which the number was issued.
     pub time: String,

@@ -24,8 +24,8 @@ const STDIN: &str = "-";
 
 /// Put conjunction ids into Conjunction Data Messages: KVN, XML, JSON, or the CSV of space-track.org and SOCRATES.
 ///
-/// Offline an id follows from the report alone, as in a service that stores no conjunctions; with --server the service
-/// assigns it.
+/// Without --server, each id is computed from the report alone, as in a service that stores no
+/// conjunctions. With --server, the service assigns the ids.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Cdm {
     /// The documents; standard input if absent.
@@ -37,7 +37,8 @@ pub(in crate::cli) struct Cdm {
     /// Print only file, line and id of each message, with tabs between them.
     #[arg(long)]
     ids: bool,
-    /// Let messages keep the ids that they contain, even if their times have moved far; offline they always do.
+    /// Keep the ids that messages contain, even if their times have changed much since. Without
+    /// --server, such ids are always kept.
     #[arg(long, requires = "server")]
     keep_noted: bool,
     /// The format.

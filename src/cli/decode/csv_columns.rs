@@ -144,8 +144,8 @@ impl CsvDecoding<'_> {
     }
 
     /// Returns the names of the format and the encoding of the id column, which are determined from
-    /// the first rows. Returns `None` if the format is unknown. Prints the notes about the column,
-    /// such as one about lost digits.
+    /// the first rows. Returns `None` if the format is unknown. Prints warnings about the column,
+    /// for example that its numbers have lost their last digits.
     fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<(&str, &str)> {
         let mut column = IdColumn::default();
         for row in rows {

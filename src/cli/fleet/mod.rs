@@ -34,7 +34,8 @@ pub(super) enum Fleet {
 pub(super) struct Status {
     #[command(flatten)]
     settings: Settings,
-    /// An etcd member of another region, such as http://etcd.west:2379, if that region also mints in this namespace; may be repeated.
+    /// An etcd member of another region, such as http://etcd.west:2379, to check that both regions
+    /// use different slots; may be repeated.
     #[arg(long, value_name = "URL", value_parser = endpoint)]
     peer: Vec<EtcdEndpoint>,
     /// As JSON.
@@ -54,8 +55,8 @@ fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
 pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.
     data_dir: PathBuf,
-    /// State that no node ever minted in this etcd namespace: if it has no fleet, the new one begins in seconds instead
-    /// of after all time that other nodes may have reserved.
+    /// State that no node ever minted in this etcd namespace. If it has no fleet, the new one then
+    /// begins within seconds, and does not wait for the time that earlier nodes may have reserved.
     #[arg(long)]
     new_fleet: bool,
     #[command(flatten)]
@@ -67,18 +68,21 @@ pub(super) struct Adopt {
 pub(super) struct FenceRestore {
     #[command(flatten)]
     settings: Settings,
-    /// The file high-water-NAMESPACE in the data folder of a node, its last knowledge of etcd; may be repeated. The
-    /// file of this configuration is always read if it exists. Each file makes it more certain that no node is missed.
+    /// The file high-water-NAMESPACE in the data folder of a node, which has the highest values
+    /// that the node has seen in etcd; may be repeated. The file of this configuration is always
+    /// read if it exists. Each file makes it more certain that no node is missed.
     #[arg(long, value_name = "FILE")]
     high_water: Vec<PathBuf>,
-    /// The journal of a node, journal-NAMESPACE in its data folder, that folder, or a file of the journal; may be repeated. It
-    /// restores what etcd acknowledged to the node since the backup: name the journals of all nodes.
+    /// The journal of a node (journal-NAMESPACE in its data folder), its data folder, or one file
+    /// of the journal; may be repeated. The journal restores the records that etcd has confirmed to
+    /// the node since the backup, so name the journals of all nodes.
     #[arg(long, value_name = "PATH")]
     journal: Vec<PathBuf>,
     /// Fence the fleet without asking, even while nodes renew their slots.
     #[arg(long)]
     yes: bool,
-    /// Fence the fleet although something shows a later time than the clock of this machine, which is right.
+    /// Fence the fleet although its data has a later time than the clock of this machine. State
+    /// with this flag that the clock is right.
     #[arg(long)]
     trust_this_clock: bool,
 }

@@ -54,15 +54,16 @@ pub(in crate::cli) struct Serve {
     /// first start after `idmint restore`, so it may stay set.
     #[arg(long, value_name = "INSTANT")]
     floor: Option<UnixTime>,
-    /// Begin at the horizon even if it is far ahead of the clock: ids then carry times in the future.
+    /// Begin at the horizon (the end of the time that earlier runs reserved) even if it is far
+    /// ahead of the clock. Ids then have times in the future.
     #[arg(long)]
     run_ahead: bool,
     /// Listen to other machines even if callers need neither token nor certificate.
     #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
-    /// State that no node ever minted in this etcd namespace: if it has no fleet, found one that begins in seconds
-    /// instead of after all time that other nodes may have reserved. Only for the first start of a fleet, never in a
-    /// unit file.
+    /// State that no node ever minted in this etcd namespace. If it has no fleet, the new one then
+    /// begins within seconds, and does not wait for the time that earlier nodes may have reserved.
+    /// Only for the first start of a fleet, never in a unit file.
     #[arg(long)]
     new_fleet: bool,
     /// Run a test service, only on this machine and in memory: its clock stands still, and the same requests always get

@@ -210,8 +210,8 @@ fn read(text: &str) -> Result<Config, ReadError> {
     })
 }
 
-/// Parses the settings in a table. The table is first written as text, because a parser for tables
-/// would have to be compiled in addition to the parser for text.
+/// Parses the settings in a table. The table is first written as text, so that only the parser for
+/// text is compiled, and not a second one for tables.
 fn read_table(table: &Table) -> Result<Config, ReadError> {
     read(&table.to_string())
 }
@@ -223,8 +223,8 @@ fn key_at(document: &DeTable<'_>, place: usize) -> Option<String> {
         if name.contains(&place) {
             of_name.get_or_insert(key.to_owned());
         } else if value.contains(&place) {
-            // Outer values are visited before inner values, so the last value that contains the
-            // position is the innermost.
+            // Keep the last match, which is the innermost value at this position, because outer
+            // values are visited before inner ones.
             of_value = Some(key.to_owned());
         }
     });

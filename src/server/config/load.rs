@@ -88,7 +88,8 @@ impl Config {
     }
 }
 
-/// Reads the configuration file and the environment variables, each checked by itself.
+/// Reads the configuration file and the environment variables. Each of them is checked by itself,
+/// before they are merged.
 fn read_layers(
     file: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,
