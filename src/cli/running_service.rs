@@ -178,8 +178,8 @@ pub(super) fn of_one_request(error: ClientError) -> Failure {
 /// characters, and a command adds up to 21 to the key of each request: a slash and a number.
 const KEY_LEN_MAX: usize = 234;
 
-/// Returns an idempotency key for a request. The key is derived from `digest`, a digest of the
-/// content of the request.
+/// Returns an idempotency key that is derived from a digest of the request's content, so that a
+/// repeated command sends the same key.
 pub(super) fn key_of(digest: [u8; 32]) -> String {
     format!(
         "{:032x}",

@@ -1,5 +1,5 @@
-//! Internal to idmint: the JSON of the API. The server and its clients share these types for
-//! requests and responses.
+//! The types of the JSON API, which the server and its clients share. This crate is internal to
+//! idmint.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

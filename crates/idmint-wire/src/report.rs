@@ -169,8 +169,8 @@ pub struct ConjunctionInfo {
     pub primary: u64,
     /// The catalogue number of the other object.
     pub secondary: u64,
-    /// The rank of the conjunction among the conjunctions of the same two objects. If a report is
-    /// within one second of several conjunctions, it joins the one with the lowest rank.
+    /// The precedence of the conjunction among those of the same two objects. A report that is
+    /// within one second of several conjunctions joins the one with the lowest rank.
     pub rank: u32,
     /// The approximate number of reports, or null if it is unknown.
     pub reports: Option<u64>,

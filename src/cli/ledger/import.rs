@@ -197,8 +197,8 @@ impl Rest<'_> {
     }
 
     /// Appends all events of the file that have not been read yet. Each request names the id of the
-    /// event before its first event. The service refuses the request unless that event is the last
-    /// event of the ledger.
+    /// event before its first event. The service refuses the request if another writer has appended
+    /// an event in the meantime.
     async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");

@@ -11,8 +11,8 @@ use crate::cli::settings::Settings;
 use idmint_core::time::Clock;
 use idmint_storage::restore;
 
-/// Restore an archive of `idmint backup -` to an empty data folder, after the node that made it has ended. Prints the
-/// floor that the next start needs.
+/// Restore an archive of `idmint backup -` to an empty data folder, after the node that made it has
+/// ended. Prints the floor (the earliest time for new ids) that the next start needs.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Restore {
     /// The archive, or `-` for standard input.

@@ -57,7 +57,7 @@ impl Next {
     }
 }
 
-/// Make a number void, with a reason. It stays used.
+/// Mark a number as unused (void), with a reason. The number is not given again.
 ///
 /// Repeating the same reason changes nothing; a different one is refused.
 #[derive(Debug, Args)]

@@ -34,8 +34,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// The tolerated differences between clocks.
     pub clock: ClockConfig,
-    /// The store for the reserved time (the horizon), the ledgers, the conjunctions and the series
-    /// of numbers.
+    /// The store for the end of the reserved time (the horizon), the ledgers, the conjunctions and
+    /// the series of numbers.
     pub storage: StorageConfig,
     /// The etcd that the nodes of a fleet share.
     pub etcd: EtcdConfig,

@@ -146,8 +146,8 @@ fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TypeidConfig {
-    /// The types that an id may have. The empty type is allowed only if it is in this list.
-    /// Default: any type.
+    /// The types that an id may have, such as `user`. An empty text in the list allows ids without
+    /// a type. Default: all types, and no type.
     #[serde(deserialize_with = "types")]
     pub types: Vec<String>,
 }

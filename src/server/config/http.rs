@@ -73,8 +73,8 @@ pub struct HttpConfig {
     /// `true` if the service offers a web page at `/` with which users can decode and mint ids.
     /// Default: `true`.
     pub page: bool,
-    /// The file that lists the tokens of callers. Default: none, which means that every caller may
-    /// do everything.
+    /// The file that lists the tokens of callers. Default: none. Without tokens and without
+    /// `tls.client_ca`, every caller may do everything.
     pub tokens: Option<PathBuf>,
     /// The maximum number of requests per second for each caller: 1 to 1 000 000. Default: no
     /// limit.

@@ -1,5 +1,5 @@
-//! Parsers for single values. Each parser has a description of the values that it accepts. Every
-//! error quotes this description and the invalid value.
+//! Parsers for single values. Each parser has a description of the values that it accepts. The
+//! error for any other value quotes this description and the value.
 
 use std::fmt;
 use std::marker::PhantomData;

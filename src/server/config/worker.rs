@@ -16,8 +16,8 @@ use super::value::{read_number_or_text, whole};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// The slot of this process, which determines its worker numbers. Default: none, which means
-    /// that no other process exists and this one has slot 0.
+    /// The slot of this process, which determines its worker numbers. Default: none. A node of a
+    /// fleet then leases a slot from etcd, and a process that runs alone has slot 0.
     #[serde(deserialize_with = "some_slot")]
     pub slot: Option<SlotSetting>,
     /// The number of slots, which limits the number of processes: 1 to 2^32 - 1. The number cannot
