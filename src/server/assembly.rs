@@ -45,8 +45,7 @@ pub enum AssemblyError {
     /// The configured worker numbers do not fit into a format.
     #[error(transparent)]
     Lanes(#[from] LaneError),
-    /// A setting is invalid for another reason. The message names the setting, its value and the
-    /// remedy.
+    /// A setting is invalid. The message names the setting, its value and the remedy.
     #[error("{0}")]
     Setting(String),
     /// Two metrics have the same name, which is a bug in this build.
@@ -105,7 +104,7 @@ pub fn assemble(
 }
 
 /// Returns the formats that the service serves, with their minters, if any. Adds the minters of
-/// sequenced and random formats to `mint`.
+/// sequenced formats (time and sequence number) and of random formats to `mint`.
 fn serve_formats(
     config: &Config,
     catalog: &Catalog,

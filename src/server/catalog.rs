@@ -12,8 +12,8 @@ use idmint_core::id::{Format, FormatAlias, FormatDefinition, PRESETS, Salt, near
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
 
-/// The maximum length of a chain of formats that are based on each other through the key `like`:
-/// `a` is like `b`, which is like `c`. A longer chain is refused as a cycle.
+/// The maximum length of a chain of formats in which each is based on the next by the key `like`,
+/// such as `a` on `b` and `b` on `c`. A longer chain is refused as a cycle.
 const LIKE_MAX: usize = 16;
 
 /// All enabled formats, in the order in which decoding tries them.

@@ -214,8 +214,8 @@ fn watch_room(
     }
 }
 
-/// Waits until this node must end, because its formats differ from the fleet's formats or the
-/// records can no longer be used. Returns the reason.
+/// Waits until this node must end, and returns the reason: its formats differ from the fleet's
+/// formats, or the records can no longer be used.
 pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {
         error = keeper.disagrees() => StartError::Formats(error),

@@ -108,7 +108,6 @@ pub struct StartRule {
 }
 
 impl StartRule {
-    /// Returns the settings of a start, from a configuration, its options and the number of slots.
     pub(super) fn of(config: &Config, options: RunOptions, slots: u32) -> StartRule {
         StartRule {
             slots,

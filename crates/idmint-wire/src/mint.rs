@@ -37,8 +37,8 @@ pub struct MintAnswer {
     pub label: Option<String>,
     /// The ids. They are strings in every format.
     pub ids: Vec<String>,
-    /// The result for each report or event, in order. Absent for formats whose ids are not made
-    /// from reports or events.
+    /// The result for each report (of a close approach in space) or event (of a ledger), in order.
+    /// Absent for formats whose ids are made from neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<MintDetails>,
 }

@@ -23,8 +23,6 @@ const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The number of rows, from the beginning of the file, in which `columns_like_ids` looks for ids.
 const ROWS_OF_COLUMNS_MAX: usize = 1000;
 
-/// The options for decoding a CSV file, such as the column that contains the ids and the formats to
-/// try.
 pub(super) struct CsvDecoding<'a> {
     pub(super) column: &'a Column,
     pub(super) separator: Option<Separator>,

@@ -25,8 +25,8 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 /// default of 61, a new request for a single id could have to wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
-/// The value of `mint.wait_max` for a test service, whose clock stands still. It is the maximum
-/// time by which one request may advance this clock.
+/// The maximum time by which one request may advance the clock of a test service (its
+/// `mint.wait_max`). Between requests, the clock stands still.
 const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Run the service.

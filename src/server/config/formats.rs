@@ -18,13 +18,12 @@ use idmint_records::ledger::{
 
 /// The section `formats`, which contains the list `enabled` and one table for each format.
 ///
-/// This type contains only the names and the tables of the formats. The
-/// [`Catalog`](crate::server::Catalog) of formats parses the tables and refuses unknown names. No
-/// format can have the name `enabled`.
+/// The tables are not parsed yet. The [`Catalog`](crate::server::Catalog) of formats parses them,
+/// and refuses unknown names. No format can have the name `enabled`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FormatsConfig {
     /// The names of the formats that are minted, and that are tried when a text is decoded.
-    /// Default: all formats that are enabled by default.
+    /// Default: all formats whose definition does not say `enabled = false`.
     pub enabled: Option<Vec<String>>,
     /// The tables `formats.<name>`. Each table changes a built-in format or defines a new format.
     pub definitions: BTreeMap<String, toml::Table>,
@@ -312,8 +311,8 @@ pub struct SeriesConfig {
     /// 807.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
     pub max: Option<u64>,
-    /// The kind of the check characters that follow a number, which reveal typing errors. Default:
-    /// none.
+    /// The check characters after each number, which reveal typing errors: `luhn` or `mod97`.
+    /// Default: none.
     #[serde(deserialize_with = "check")]
     pub check: Option<NumberCheck>,
     /// Former values of `text`. Numbers that were written with these templates can still be

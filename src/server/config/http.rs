@@ -58,9 +58,9 @@ pub struct HttpConfig {
     /// The timeout for a connection without a request in progress: 1 ms to 1 h. Default: 75 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub idle_timeout: Duration,
-    /// The time between the signal to shut down and the end of accepting requests: 0 s to 1 h.
-    /// During this time the service still handles requests, but reports that it is not ready.
-    /// Default: 0 s.
+    /// The time for which the service still accepts requests after the signal to shut down: 0 s to
+    /// 1 h. It already reports that it is not ready, so that load balancers stop using it. Default:
+    /// 0 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub drain_delay: Duration,
     /// The host names to which requests may be addressed, besides localhost, IP addresses and the

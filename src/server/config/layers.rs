@@ -71,8 +71,9 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds a layer for each environment variable whose prefix is `IDMINT_`, except for those that
-    /// are no settings. For example, `IDMINT_HTTP__LISTEN` sets `http.listen`.
+    /// Adds a layer for each environment variable with the prefix `IDMINT_`. For example,
+    /// `IDMINT_HTTP__LISTEN` sets `http.listen`. Variables that are no settings, such as
+    /// `IDMINT_FLOOR`, are skipped.
     pub(super) fn add_environment(
         &mut self,
         env: &BTreeMap<String, String>,

@@ -22,8 +22,8 @@ pub struct StorageConfig {
     #[serde(deserialize_with = "directory")]
     pub data_dir: PathBuf,
     /// The length of time that a busy node reserves for its ids at once: 100 ms to 1 h. The
-    /// minimum, 100 ms, is also the length of a node's first reservation. Default: see
-    /// [`StorageConfig::window`].
+    /// minimum, 100 ms, is also the length of a node's first reservation. Default: 3 s, or 60 s in
+    /// a fleet.
     #[serde(deserialize_with = "some_between::<_, 100, 3_600_000>")]
     pub window: Option<Duration>,
 }

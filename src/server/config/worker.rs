@@ -33,8 +33,8 @@ pub struct WorkerConfig {
     /// The operator's assurance that no second process ever runs with this slot, not even for a
     /// moment. Default: `false`.
     pub exclusive: bool,
-    /// The value that ids contain in fields of the kind shard: 0 to 2^63 - 1. A format with a
-    /// narrow shard field sets a lower limit. Default: 0.
+    /// The value of the shard field in ids, for formats that have such a field: 0 to 2^63 - 1. A
+    /// narrow field sets a lower limit. Default: 0.
     #[serde(deserialize_with = "whole::<_, _, 0, { i64::MAX }>")]
     pub shard: u64,
     #[serde(skip)]

@@ -98,7 +98,6 @@ impl AuditError {
     }
 }
 
-/// A line of the audit trail. It contains the time, and the recorded action or request.
 #[derive(Serialize)]
 struct Line<'a, T: Serialize> {
     at: String,

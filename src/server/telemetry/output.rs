@@ -26,8 +26,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Returns an output that writes to `stream`. A thread with the name `thread_name` does the
-    /// writing.
+    /// Starts a thread with the name `thread_name` that writes to `stream`, and returns its output.
     pub(super) fn to(stream: impl Write + Send + 'static, thread_name: &str) -> Self {
         let unwritten = Arc::new(AtomicU64::new(0));
         let stream = CountedStream {
