@@ -17,8 +17,8 @@ use idmint_storage::{FailureKind, StoreError, WithCauses};
 pub enum Exit {
     /// The command succeeded.
     Ok = 0,
-    /// The command worked, but its result is negative: for example, a text is not an id, or a
-    /// service is not ready.
+    /// The result of the command is negative: for example, a text is not an id, a service is not
+    /// ready, or the service refused the request.
     No = 1,
     /// The command line is invalid (`EX_USAGE`).
     Usage = 64,

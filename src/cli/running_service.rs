@@ -162,8 +162,8 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 }
 
 /// Converts the error of a command's only request. A refusal by idmint, which has a JSON body, gets
-/// exit code 1. A refusal without a JSON body comes from another program, such as a proxy, and gets
-/// 69.
+/// exit code 1, even if idmint is only busy. A refusal without a JSON body comes from another
+/// program, such as a proxy, and gets 69. Other errors get their usual exit code.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {

@@ -32,8 +32,8 @@ const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 const LANES_MAX: u32 = 8;
 
 /// The longest permitted tick (time unit of an id) in formats for close approaches of two objects.
-/// Two stored close approaches of the same objects are more than a second apart, so with a longer
-/// tick they could get the same id.
+/// Close approaches of the same objects that are more than a second apart are stored separately.
+/// With a longer tick, two of them could get the same id.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// An error in the configuration that prevents assembly.

@@ -68,7 +68,7 @@ impl Catalog {
             let mut table = resolved(&name, &tables, &config.origins)?;
             // The built-in `rarity` says how much rarer the ids of a format are than those of
             // well-known formats. A format that the configuration defines or enables is in use
-            // here, so its built-in value is removed.
+            // here, so the built-in value is removed, unless the configuration sets another one.
             let own = settings.definitions.get(&name);
             let is_enabled = || settings.enabled.iter().flatten().any(|of| *of == name);
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
@@ -123,8 +123,8 @@ impl Catalog {
 }
 
 /// Returns the format settings with former names of formats replaced by the current names. For
-/// example, most keys of the table `[formats.conjunction-v1-label]` move to
-/// `[formats.conjunction-v1]`.
+/// example, the keys of the table `[formats.conjunction-v1-label]` move to
+/// `[formats.conjunction-v1]`, except for `summary`, `reveals`, `encodings` and `enabled = false`.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
     for name in settings.enabled.iter_mut().flatten() {

@@ -628,7 +628,8 @@ mod tests {
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
         // The step is counted from the last horizon (the end of the reserved time). The horizon is
-        // a few seconds ahead of the clock, so the step is a few seconds longer than ten years.
+        // a few seconds ahead of the clock of the last start, so the step is a few seconds longer
+        // than ten years.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();

@@ -59,8 +59,8 @@ pub struct MintRows {
     pub rows: Vec<IdRow>,
 }
 
-/// A row of `count` ids at a constant distance: `first`, `first + step`, `first + 2 * step`, and so
-/// on.
+/// A row of `count` ids of the same tick (time unit), at a constant distance: `first`,
+/// `first + step`, `first + 2 * step`, and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdRow {
     /// The first id in decimal digits. It is a string, because an id can have 128 bits, and many

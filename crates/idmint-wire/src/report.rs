@@ -144,11 +144,13 @@ pub struct ReportDetail {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
     /// The id of a conjunction of the same two objects that is nearer in time than the one that the
-    /// report joined. Present only if the report joined a conjunction because of its `event_id`.
+    /// report joined. Present only if the report is an analysis that joined the conjunction with
+    /// the id in its `event_id`, and another conjunction is nearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of
-    /// this one. Only the result for the first report of a conjunction can contain them.
+    /// this one. Absent if empty. Only the result for the first report of a conjunction can contain
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if the report causes no

@@ -103,9 +103,9 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // A service numbers close conjunctions of the same two objects in the order in which they
-        // are stored (`rank`). Send them in that order, so that the new service gives them the same
-        // ranks.
+        // If conjunctions of the same two objects are close in time, a service numbers them in the
+        // order in which they are stored (`rank`). Send them in that order, so that the new service
+        // gives them the same ranks.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         let bar = conjunction_bar(Some(conjunctions.len() as u64));

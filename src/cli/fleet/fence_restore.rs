@@ -34,9 +34,9 @@ use idmint_storage::EtcdSettings;
 /// lost etcd that callers have seen or will see succeed.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// A fleet whose etcd was restored or wiped, with the data to find a time above every id that was
-/// minted. `high_waters` are the highest values that nodes have seen in the lost etcd, read from
-/// files of the nodes.
+/// A fleet whose etcd was restored or wiped, with the data for a fence: the time below which no
+/// node may mint, because earlier times may be in minted ids. `high_waters` are the highest values
+/// that nodes have seen in the lost etcd, read from files of the nodes.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,
@@ -160,7 +160,8 @@ impl FenceRestore {
 
 impl Restored {
     /// Asks the operator for confirmation if nodes still renew their slots. A node stops renewing
-    /// its slot when it notices that etcd lost data, so renewals suggest that no data was lost.
+    /// its slot when it notices that etcd lost data, so these nodes have noticed no loss, and the
+    /// fence may be a mistake.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),

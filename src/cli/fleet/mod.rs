@@ -81,8 +81,8 @@ pub(super) struct FenceRestore {
     /// Fence the fleet without asking, even while nodes renew their slots.
     #[arg(long)]
     yes: bool,
-    /// Fence the fleet although its data has a later time than the clock of this machine. State
-    /// with this flag that the clock is right.
+    /// Fence the fleet although its data shows a later time than the clock of this machine. Use
+    /// this flag only if the clock is right.
     #[arg(long)]
     trust_this_clock: bool,
 }

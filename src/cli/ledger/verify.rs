@@ -19,8 +19,8 @@ const BUFFER_LEN: usize = 256 * 1024;
 
 /// Verify a chain of events, offline: exit code 0 or 65.
 ///
-/// A chain that lacks its last events is valid, too. Compare the id of its last event with the head
-/// of the ledger in the service.
+/// A chain that lacks its last events is valid, too. Compare its head (the id of its last event)
+/// with the head of the ledger in the service.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
     /// The events, one JSON object a line, each with its eventId; standard input if absent.

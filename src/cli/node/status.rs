@@ -196,8 +196,8 @@ pub(super) fn records_of(readiness: &Readiness) -> String {
     }
 }
 
-/// Returns the failure for a node that is not ready for this `reason`. `what` names the missing
-/// ability, such as `stores no events`. The node's own advice (`detail`), if any, replaces the
+/// Returns the failure for a node that is not ready for this `reason`. `what` says what the node
+/// does not do, such as `stores no events`. The node's own advice (`detail`), if any, replaces the
 /// general advice, because the node may know the cause more exactly.
 fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {

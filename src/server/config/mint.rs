@@ -21,7 +21,7 @@ pub struct MintConfig {
     /// ms.
     #[serde(deserialize_with = "between::<_, 0, 1_000>")]
     pub lead_max: Duration,
-    /// The reaction to a request for more ids than can be minted by now. Default: wait.
+    /// The reaction to a request for more ids than can be minted without a wait. Default: wait.
     pub on_exhausted: OnExhausted,
 }
 
@@ -48,7 +48,7 @@ impl MintConfig {
     }
 }
 
-/// The reaction to a request for more ids than can be minted by now.
+/// The reaction to a request for more ids than can be minted without a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {

@@ -43,7 +43,8 @@ const MODE: u32 = 0o600;
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// The maximum number of connected clients that have not sent their path yet. One more client
-/// replaces the client that has been connected longest, but only after `UNHEARD_MIN`.
+/// replaces the client that has been connected longest, as soon as that client has been connected
+/// for `UNHEARD_MIN`.
 const DETACHED_MAX: usize = 64;
 
 /// The minimum time that each client gets to send its path, even if more than `DETACHED_MAX`

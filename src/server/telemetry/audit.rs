@@ -79,8 +79,8 @@ pub(in crate::server) struct Audit {
     requests: Mutex<Option<Output>>,
 }
 
-/// The audit trail cannot be written. An action that must be recorded before it is done is then
-/// refused.
+/// The error if the audit trail cannot be opened or written. An action that must be recorded before
+/// it is done is then refused.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {

@@ -60,8 +60,9 @@ impl Output {
     /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // Drop the guard of the queue on a separate thread, because its `drop` may block: if the
-        // queue stays full, it prints an error to standard output, which may stall.
+        // Drop the guard of the queue on a separate thread, because its `drop` may block. It waits
+        // for the queue only for a bounded time, but if the queue stays full, it then prints an
+        // error to standard output, which may stall.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());
