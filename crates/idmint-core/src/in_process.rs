@@ -19,12 +19,12 @@ use crate::time::{Clock, READ_APART_MAX, Tick, UnixNanos, UnixTime, format_secon
 /// [`InProcess::next`] waits for the next tick.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The maximum lead, which is the time by which ids may be ahead of the clock. If ticks are shorter
-/// than 100 ms, the lead is one tick even with 0.
+/// The maximum lead, which is the time by which ids may be ahead of the clock. Zero selects the
+/// smallest possible lead: one tick if ticks are shorter than 100 ms, and otherwise none.
 const LEAD_MAX: Duration = Duration::ZERO;
 
-/// The state of each worker number that is or was in use by an [`InProcess`] object of this
-/// process.
+/// The worker numbers that [`InProcess`] objects of this process use or have used. Each of them is
+/// either in use or free.
 static WORKERS: Mutex<BTreeMap<Worker, WorkerState>> = Mutex::new(BTreeMap::new());
 
 /// The name of a format, and one of its worker numbers.
@@ -152,7 +152,7 @@ pub enum InProcessError {
         format: String,
         /// The worker number.
         worker: u32,
-        /// The beginning of the first tick in which the object may mint.
+        /// The beginning of the first tick in which the [`InProcess`] object could mint.
         start: UnixNanos,
         /// The time from now until `start`.
         wait: Duration,
@@ -174,8 +174,8 @@ impl InProcess {
     }
 
     fn by(clock: Clock, mut format: Format, worker: u32) -> Result<InProcess, InProcessError> {
-        // Mint with one worker number (lane) even if the format asks for more, because this object
-        // claims exclusive use only of the requested worker number.
+        // Mint with one worker number even if the format asks for several. Only the requested
+        // worker number is reserved for this object within the process.
         format.lanes = None;
         let tick = check(&format)?;
         let lanes = lanes(&format, worker)?;
@@ -196,9 +196,9 @@ impl InProcess {
                 wait,
             });
         }
-        // Wait until `start` before the session begins. A session that begins earlier would mint
-        // ids at `start` immediately, although the clock has not reached that tick. A session that
-        // begins at `start` or later is ahead of the clock by at most its lead.
+        // Wait until the clock reaches `start` before the session begins. Otherwise the session
+        // would mint ids with the time `start` immediately, although the clock has not reached it.
+        // After the wait, ids are at most one tick ahead of the clock.
         wait_until(&clock, start);
         let (format, clock) = (Arc::new(format), Arc::new(clock));
         let settings = MintSettings {
@@ -241,9 +241,9 @@ impl InProcess {
                 assert_eq!(granted.batch.fill(&mut id), 1, "one was asked for");
                 Ok(id[0])
             }
-            // This error occurs only in the year 2554. `reserve_for_good` has raised the horizon
-            // (the time up to which ids may be minted) to the last time that the clock can
-            // represent.
+            // This error occurs only in the year 2554. When this object was created, its horizon
+            // (the time up to which ids may be minted) was raised to the last time that the clock
+            // can represent.
             Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
                 retry_after: needed.since(self.clock.now()),
             }),
@@ -259,8 +259,8 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        // `drop` has exclusive access, so no thread can mint another id. The time that the session
-        // has reached is therefore final.
+        // `drop` has exclusive access, so no thread can mint another id. The end of the time that
+        // this object has used for ids is therefore final.
         self.claim.minted_below = self.session.reached();
     }
 }
@@ -269,7 +269,8 @@ impl Drop for InProcess {
 #[derive(Debug)]
 struct Claim {
     worker: Worker,
-    /// An instant after the times of all ids that earlier objects minted with this worker number.
+    /// An instant after the times of all ids that earlier [`InProcess`] objects minted with this
+    /// worker number.
     minted_below: UnixNanos,
 }
 
@@ -312,7 +313,8 @@ fn workers() -> MutexGuard<'static, BTreeMap<Worker, WorkerState>> {
     WORKERS.lock().expect("no holder of this lock panics")
 }
 
-/// Returns the tick of a format, or an error if only the service can mint the format.
+/// Returns the tick (time unit) of a format, or an error if the format cannot be minted without the
+/// service.
 fn check(format: &Format) -> Result<Tick, InProcessError> {
     let Some(tick) = format.tick.filter(|_| format.rule == Rule::Sequenced) else {
         return Err(InProcessError::NotSequenced {
@@ -339,8 +341,8 @@ fn check(format: &Format) -> Result<Tick, InProcessError> {
     Ok(tick)
 }
 
-/// Returns the requested worker number as the only lane, or an error if the format does not have
-/// this number. A format without a worker field has only the number 0.
+/// Returns the requested worker number as the only one to mint with, or an error if the format does
+/// not have this number. A format without a worker field has only the number 0.
 fn lanes(format: &Format, worker: u32) -> Result<Lanes, InProcessError> {
     let first = format.first_worker;
     let field = format.variants[0].layout.field_of(FieldKind::Worker);
@@ -544,7 +546,8 @@ mod tests {
     fn a_process_that_minted_ahead_of_its_clock_is_followed_after_its_lead() {
         let hand = ManualClock::at(START);
         let ids = begin(&hand, preset("js53"), 9).expect("waits for a tick");
-        // Mint the 128 ids of the current tick and some of the next, at the beginning of a tick.
+        // A tick of `js53` has at most 128 ids for one worker number. Begin at the start of a tick,
+        // and mint 200 ids, so that some of them are in the next tick.
         let tick = Duration::from_millis(10);
         let into_tick = hand.wall().since(START).as_nanos() % tick.as_nanos();
         hand.advance(tick - Duration::from_nanos_u128(into_tick));
@@ -553,7 +556,7 @@ mod tests {
         let format = ids.format();
         let last = minted.pop().expect("200 ids");
         let begun = format.split(last).expect("an id of it").values[0];
-        // The next process starts 3 ms later, in the same tick of the clock.
+        // The process after this one starts 3 ms later, while the clock is still in the same tick.
         hand.advance(Duration::from_millis(3));
         let now = hand.clock().now();
         let start = start_after_others(format.tick.expect("a tick"), format.epoch, now);
@@ -594,8 +597,9 @@ mod tests {
         assert!(last < next(&snowflakes(4)));
     }
 
-    /// One worker number is enough for 128 ids in each tick of 10 ms. Minting 300 ids must wait for
-    /// later ticks. It must not use a second worker number, although the format has two lanes.
+    /// With one worker number, `js53` has at most 128 ids in each tick of 10 ms. Minting 300 ids
+    /// must wait for later ticks. It must not use a second worker number, although the format asks
+    /// for two (`lanes`).
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

@@ -52,7 +52,8 @@ named! {
         NotSingleNumber = "not_single_number",
         /// The domain name is not ASCII.
         BadDomain = "bad_domain",
-        /// The code word in the id, or the name in the request, does not stand for any type of id.
+        /// The code word in the id (the bits that stand for its type), or the type name in the
+        /// request, stands for no type of id.
         UnassignedQualifier = "unassigned_qualifier",
         /// The UUID version, the UUID variant or another constant field of the id has a wrong
         /// value.

@@ -74,7 +74,8 @@ impl Format {
         }
     }
 
-    /// `true` if the database has a UUID type that sorts ids in this encoding like their numbers.
+    /// `true` if ids in this encoding can be stored in the database's UUID type, and that type
+    /// sorts them in numeric order.
     fn is_sorted_as_uuid(&self, encoding: &Encoding, database: Database) -> bool {
         let definition = encoding.definition();
         if definition.prefix.is_some() {
@@ -105,8 +106,9 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// Returns the form in which a column holds texts in the encoding `kept`. Only canonical texts
-    /// have prefixes.
+    /// Returns the form in which a column stores ids as texts in the encoding `kept`. The form
+    /// includes the format's prefixes only if `kept` is the canonical encoding, because texts in
+    /// other encodings have no prefix.
     fn text_in_column<'a>(&'a self, kept: &'a Encoding) -> Stored<'a> {
         if self.prefixes.is_empty() || kept.name() != self.canonical().name() {
             Stored::Text(kept)
@@ -270,8 +272,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // The texts of this encoding go to random places. Ids that are stored in another encoding
-        // may sort by time, so the note names the encoding.
+        // New texts in this encoding go to random places in the index. Ids that are stored in
+        // another encoding may sort by time, so the note names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

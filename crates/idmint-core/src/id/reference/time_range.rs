@@ -13,8 +13,8 @@ pub struct IdRange {
     /// The start of the span, inclusive: the requested start or the first instant of the format,
     /// whichever is later.
     pub from: UnixTime,
-    /// The end of the span, exclusive: the requested end or the end of the format, whichever is
-    /// earlier.
+    /// The end of the span, exclusive: the requested end, or the end of the last tick that the time
+    /// field can hold, whichever is earlier.
     pub to: UnixTime,
     /// The smallest id of the first tick in the span.
     pub least: u128,
@@ -28,8 +28,8 @@ pub enum RangeError {
     /// The ids of the format have no time.
     #[error("ids of this format carry no time")]
     NoTime,
-    /// The time does not come first in the ids: a field that is not constant is above the time or
-    /// within it, or the parts of the time are out of order.
+    /// The ids do not begin with their whole time. A field that is not constant comes before the
+    /// time or between its parts, or the parts of the time are out of order.
     #[error(
         "ids of this format do not begin with their time, or split it into pieces, so a time span is not a \
          range of ids"
@@ -110,9 +110,9 @@ impl Format {
             });
         }
         let (from, to) = (from.max(first), end.map_or(to, |end| to.min(end)));
-        // A tick begins at its first whole nanosecond. The number of ticks that begin before an
-        // instant is therefore one more than the index of the tick that contains the nanosecond
-        // before that instant.
+        // The last tick that begins before `instant` contains the nanosecond before `instant`,
+        // because a tick begins at its first whole nanosecond. Ticks are numbered from 0, so their
+        // count is one more than the number of that tick.
         let begun_before =
             |instant: UnixTime| tick.count(first, UnixTime::from_nanos(instant.nanos() - 1)) + 1;
         let (begin, after) = (begun_before(from), begun_before(to));
@@ -129,7 +129,8 @@ impl Format {
             .max();
         let (least, greatest) = least.zip(greatest).expect("a format has a layout");
         if least > greatest {
-            // Several fields together hold the time, and they cannot express any tick in the span.
+            // The format has several time fields, which cannot express every tick number. No id can
+            // have one of the ticks in the span, so the span is reported as too short.
             return Err(RangeError::WithinOneTick { tick });
         }
         Ok(IdRange {
@@ -140,9 +141,9 @@ impl Format {
         })
     }
 
-    /// Returns one id for each layout of the format. `set` writes the tick number `ticks` into the
-    /// time fields. Constant fields keep their value, and `free` returns the value of each other
-    /// field.
+    /// Returns one id with the time `ticks` for each layout of the format. `set` writes this tick
+    /// number into the time fields, or the nearest possible one before or after it. Constant fields
+    /// keep their value, and `free` returns the value of each other field.
     fn ids_of_tick(
         &self,
         ticks: u128,
@@ -196,7 +197,8 @@ mod tests {
             "{ name = 'time', kind = 'time', bits = 20, scale = 10 },
              { name = 'time', kind = 'time', cardinality = 6 }",
         );
-        // Ids have the ticks 0 to 5 and 10 to 15, but no tick of 6 to 9.
+        // The tick number is 10 x the first field + the second field, which is at most 5. Ids can
+        // therefore have the tick numbers 0 to 5 and 10 to 15, but not 6 to 9.
         let found = |from: u32, to: u32| {
             let instant = |second| format!("2020-01-01T00:00:{second:02}Z");
             range(&format, &instant(from), &instant(to))
