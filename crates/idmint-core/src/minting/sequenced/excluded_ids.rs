@@ -1,5 +1,5 @@
-//! Reads a list of ids that another generator minted, and collects the ticks of these ids, so that
-//! the service does not mint in the same ticks.
+//! Reads a list of ids that another generator minted, and collects their ticks (the time units in
+//! which they were minted), so that the service does not mint in the same ticks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,11 +41,12 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct ExcludedIds {
     format: Arc<Format>,
-    /// The worker numbers for which ticks are collected, or `None` for all worker numbers.
+    /// The worker numbers with which this node may mint, or `None` for any. Ids with other worker
+    /// numbers exclude no ticks.
     workers: Option<Vec<u32>>,
     from: UnixNanos,
     from_tick: u128,
-    /// The ids read so far, for each encoding that could read every line.
+    /// The ids read so far, once for each encoding that the list can still be in.
     readings: Vec<LinesRead>,
     lines: u64,
     skipped: u64,
@@ -88,11 +89,11 @@ pub enum ExclusionError {
 const SHOWN_MAX: usize = 80;
 
 impl ExcludedIds {
-    /// Creates a reader to which no line has been passed yet.
+    /// Creates a reader for a list of ids, of which no line has been read yet.
     ///
     /// `workers` are the worker numbers with which this node may mint, or `None` for any worker
-    /// number. Ticks before `from` are not collected, so every session must begin at or after
-    /// `from`.
+    /// number. The reader ignores ids with ticks (time units) before `from`, so every session
+    /// (period of minting) must begin at or after `from`.
     pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
         // If the epoch is after `from`, the tick of `from` is negative. Use 0 in this case, so that
         // the ticks of all ids are collected.
@@ -156,8 +157,8 @@ impl ExcludedIds {
                 && workers
                     .as_ref()
                     .is_none_or(|workers| workers.contains(&worker));
-            // A tick that does not fit into 64 bits need not be excluded, because it is later than
-            // every tick in which this node can mint.
+            // This node cannot mint in a tick (time unit, counted since the epoch) that does not
+            // fit into 64 bits. Such a tick need not be excluded.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
                 let lane = (worker, variant);
                 reading.ticks.entry(lane).or_default().add(tick);
@@ -178,18 +179,20 @@ impl ExcludedIds {
         })
     }
 
-    /// Skips a line in which no encoding reads an id.
+    /// Skips a line that is not an id in any encoding.
     ///
     /// # Errors
-    /// Returns [`ExclusionError::NoId`] if all letters of the line can occur in ids of the format.
-    /// The line may then be a damaged id, so skipping it could lead to duplicates.
+    /// Returns [`ExclusionError::NoId`] if ids of the format can contain all letters of the line.
+    /// The line may then be a damaged id. If it were skipped, the service could mint a duplicate of
+    /// the intact id.
     fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         let format = &self.format;
         let is_outside =
             |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
         if self.readings.iter().any(is_outside) {
-            // Some encodings read the line as a number outside the layout. The list must be in one
-            // of these encodings, because the others cannot read the line at all.
+            // In some encodings, the line is a number that no id of the format can have. The list
+            // of ids must be in one of these encodings, because the others cannot read the line at
+            // all.
             self.readings.retain(is_outside);
         } else if self.format.can_have_letters_of(text) {
             return Err(ExclusionError::NoId {
@@ -240,8 +243,8 @@ fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
     ))
 }
 
-/// A worker number and the index of a variant (one of the layouts of the format). Each such pair
-/// has its own sequence.
+/// A worker number, which keeps the ids of two nodes apart, and the index of a variant (one of the
+/// layouts of the format). Each such pair has its own sequence.
 type LaneOfVariant = (u32, usize);
 
 /// The ticks in which another generator has issued ids of a format, for each worker number. This
@@ -253,15 +256,16 @@ type LaneOfVariant = (u32, usize);
 #[derive(Debug, Clone)]
 pub struct ExcludedTicks {
     from: UnixNanos,
-    /// The excluded ranges of each lane (worker number and variant). The ranges ascend, and there
-    /// is at least one free tick between two of them.
+    /// The ticks (time units) in which this node must not mint, as ranges, for each worker number
+    /// and variant (layout). The ranges ascend, and there is at least one free tick between two of
+    /// them.
     lanes: BTreeMap<LaneOfVariant, Arc<[Range<u64>]>>,
     ids: u64,
     skipped: u64,
 }
 
 impl ExcludedTicks {
-    /// Returns the number of ids that were read from the list of the other generator.
+    /// Returns the number of ids in the list of ids that another generator minted.
     pub fn ids(&self) -> u64 {
         self.ids
     }
@@ -280,12 +284,12 @@ impl ExcludedTicks {
             .sum()
     }
 
-    /// Returns the excluded ticks of one worker number and variant, or `None` if no tick is
-    /// excluded for them.
+    /// Returns the ticks (time units) in which this node must not mint with one worker number and
+    /// variant (layout), or `None` if there are none.
     ///
     /// # Panics
-    /// Panics if `start`, the start of the session, is before the instant from which excluded ticks
-    /// are kept.
+    /// Panics if `start`, at which the session (period of minting) starts, is before the instant
+    /// from which the list of excluded ticks is complete.
     pub(in crate::minting) fn of_lane(
         &self,
         worker: u32,
@@ -306,7 +310,8 @@ impl ExcludedTicks {
 struct TickRows(Vec<Range<u64>>);
 
 impl TickRows {
-    /// Adds a tick to the ranges. Ticks may be added in any order, but ascending order is fastest.
+    /// Adds a tick (time unit) to the collected ranges. Ticks may be added in any order, but
+    /// ascending order is fastest.
     fn add(&mut self, tick: u64) {
         match self.0.last_mut() {
             Some(last) if last.contains(&tick) => {}
@@ -348,8 +353,8 @@ mod tests {
 
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
-        // A text of nine digits can be an id of `payment` in base36. It can also be the decimal
-        // text of another, much older id.
+        // A text of nine digits can be an id of the format `payment` in base 36. It can also be the
+        // decimal text of another, much older id.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),
@@ -403,8 +408,8 @@ mod tests {
 
     #[test]
     fn a_line_that_the_format_cannot_have_is_skipped_and_counted() {
-        // A list that is sorted as base 62, with the heading, quotes and commas that a query tool
-        // adds.
+        // A list of ids, with some lines that are no ids of the format, and with the heading,
+        // quotes and commas that a query tool adds.
         let list = [
             "\u{feff}id",
             "\"03nvoJDIi\",",

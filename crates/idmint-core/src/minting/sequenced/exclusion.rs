@@ -9,7 +9,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
 /// The ticks that one sequencer must skip, and two upper bounds for the stamps (tick and sequence
-/// in one integer) that it hands out.
+/// in one integer) that it hands out: the end of the reserved time, and the next tick to skip.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are
@@ -25,23 +25,25 @@ pub(super) struct Gate {
     /// The first stamp (tick and sequence in one integer) at or after the horizon, which is the
     /// time up to which ids may be minted.
     pub(super) horizon: u64,
-    /// The first stamp (tick and sequence in one integer) of the next excluded tick. The sequencer
-    /// must stop before this stamp.
+    /// The first stamp (tick and sequence in one integer) of the next tick that must be skipped.
+    /// The sequencer must stop before this stamp.
     pub(super) barrier: u64,
 }
 
-/// A run of consecutive stamps (tick and sequence in one integer) without excluded ticks.
+/// A run of consecutive stamps (tick and sequence in one integer), none of them in a tick that must
+/// be skipped.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.
     pub(super) free_to: u64,
-    /// The clock time from which the ids of the run may be sent.
+    /// The clock time from which ids with these stamps may be sent.
     pub(super) due: UnixNanos,
 }
 
 impl Exclusion {
-    /// Creates the exclusion of a new sequencer, for which no time is reserved yet. `first` is the
-    /// first stamp that the sequencer may hand out.
+    /// Creates the record of the ticks that a new sequencer must skip. No time is reserved for the
+    /// sequencer yet. `first` is the first stamp (tick and sequence in one integer) that it may
+    /// hand out.
     pub(super) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
         let exclusion = Exclusion {
             ticks,
@@ -50,8 +52,9 @@ impl Exclusion {
                 barrier: first,
             }),
         };
-        // If the first stamp is in an excluded tick, the barrier is the first stamp itself. No
-        // stamp is handed out until `reserve_around` has moved the sequencer past that tick.
+        // If the first stamp (tick and sequence in one integer) is in a tick to skip, the barrier,
+        // at which the sequencer must stop, is that stamp itself. No stamp is handed out until
+        // `reserve_around` has moved the sequencer past that tick.
         let barrier = exclusion
             .free_from(line, first)
             .next()
@@ -64,8 +67,8 @@ impl Exclusion {
         self.gate.lock().expect("no holder of this lock panics")
     }
 
-    /// Returns the ranges of stamps, at or after `stamp`, that are in no excluded tick. Each range
-    /// has at least one stamp, and the last range is unbounded.
+    /// Returns the ranges of stamps (tick and sequence in one integer), at or after `stamp`, that
+    /// are in no tick to skip. Each range has at least one stamp, and the last range is unbounded.
     pub(super) fn free_from(
         &self,
         line: &StampLine,

@@ -1,4 +1,5 @@
-//! A sequenced format on this node, with its worker numbers and the minter of the current session.
+//! A sequenced format (ids from time, worker number and sequence) on this node, with the node's
+//! worker numbers and the minter that is in use now.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -12,7 +13,8 @@ use super::minter::{Beginning, SequencedMinter};
 use crate::id::Format;
 use crate::time::UnixNanos;
 
-/// A sequenced format, with the worker numbers that this node has for the format.
+/// A sequenced format, whose ids are made from time, worker number and sequence, with the worker
+/// numbers that this node has for the format.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
@@ -25,7 +27,7 @@ pub(in crate::minting) struct SequencedFormat {
 /// until the process exits or for one session.
 #[derive(Debug)]
 pub(in crate::minting) enum Holding {
-    /// The node has the same worker numbers from the first session until the process exits.
+    /// The node has the same worker numbers until the process exits.
     ForGood {
         lanes: Lanes,
         /// The minter of the only session. Empty until the session begins.
@@ -48,8 +50,8 @@ impl Holding {
         }
     }
 
-    /// Creates a [`Holding`] whose worker numbers depend on the slot (the place among all possible
-    /// nodes) of each session. `place` is the index of the format in its
+    /// Creates a [`Holding`] for worker numbers that depend on the slot (the place among all
+    /// possible nodes) that the node leases at the time. `place` is the index of the format in its
     /// [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
         Holding::Leased {
@@ -72,8 +74,8 @@ impl SequencedFormat {
         &self.format
     }
 
-    /// Returns the worker numbers of the format on this node, or `None` while the node has no slot
-    /// (place among all possible nodes).
+    /// Returns the worker numbers with which this node mints the format, or `None` while this node
+    /// of a fleet has no worker numbers.
     pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
         match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.clone()),
@@ -83,8 +85,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of the slot (the place of a node in a fleet) that has the most
-    /// worker numbers.
+    /// Returns the largest set of worker numbers that this node can have. In a fleet, the set
+    /// depends on the slot (the place of a node in the fleet).
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,
@@ -104,7 +106,8 @@ impl SequencedFormat {
         ExcludedIds::of(Arc::clone(&self.format), workers, from)
     }
 
-    /// Excludes these ticks, which another generator has used, from every later session.
+    /// Makes every later session (period of minting) skip these ticks (time units), because another
+    /// generator has used them.
     ///
     /// # Panics
     /// Panics if this function was called before.
@@ -153,7 +156,7 @@ impl SequencedFormat {
     /// Removes the current minter. Requests that are in progress can still finish.
     ///
     /// # Panics
-    /// Panics if the worker numbers are permanent.
+    /// Panics if the node keeps its worker numbers until the process exits.
     pub(in crate::minting) fn end(&self) {
         match &self.holding {
             Holding::ForGood { .. } => panic!("numbers that are held for good have one session"),
@@ -161,8 +164,9 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the minter of the only session, for permanent worker numbers. Returns `None` before
-    /// that session begins, or if the worker numbers are leased.
+    /// Returns the minter if the node keeps its worker numbers until the process exits. Returns
+    /// `None` before its only session (period of minting) begins, or if the worker numbers are
+    /// leased.
     #[inline]
     pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
         match &self.holding {
@@ -171,8 +175,9 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the current minter, for leased worker numbers. Returns `None` if the node holds no
-    /// slot now, or if its worker numbers are permanent.
+    /// Returns the current minter if the node leases its worker numbers from the fleet. Returns
+    /// `None` while the node has no lease, or if it keeps its worker numbers until the process
+    /// exits.
     #[inline]
     pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
         match &self.holding {
@@ -221,8 +226,8 @@ pub(in crate::minting) struct LeasedMinter {
 }
 
 impl LeasedMinter {
-    /// Creates a holder without a minter. `place` is a number, starting at 0, that is unique among
-    /// the formats of a [`Mint`](crate::minting::Mint).
+    /// Creates a [`LeasedMinter`] that holds no minter yet. `place` is a number, starting at 0,
+    /// that is unique among the formats of a [`Mint`](crate::minting::Mint).
     pub(super) fn at(place: usize) -> LeasedMinter {
         LeasedMinter {
             place,

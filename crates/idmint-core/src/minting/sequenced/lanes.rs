@@ -21,7 +21,7 @@ pub struct LaneRule {
 /// The requested number of lanes (worker numbers) of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// At most this number of lanes. A node has fewer if the format has too few worker numbers.
+    /// Use at most this many worker numbers (lanes). A node uses fewer if the format has too few.
     UpTo(u32),
     /// Exactly this number of lanes. If the format has too few worker numbers, the process does not
     /// start.
@@ -39,10 +39,11 @@ pub struct Lanes {
     workers: Vec<u32>,
 }
 
-/// The reason why the worker numbers of a slot, or the shard number, do not fit a format.
+/// The reason why a format cannot have the worker numbers of a slot (a place among all possible
+/// nodes), or the configured shard number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
-    /// The worker number of a lane would exceed the greatest one of the format.
+    /// The node would need a worker number above the greatest one of the format.
     #[error(
         "format `{format}`: lane {lane} of slot {slot} would be worker {worker}, but the last is {last}; lower worker.slots or worker.lanes"
     )]
@@ -144,26 +145,29 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes (worker numbers). The node must have
-    /// several lanes. For the ids of the batch to ascend, the layout must have time, worker number
-    /// and sequence in this order.
+    /// `true` if one batch may contain ids of several worker numbers. The node must have several,
+    /// and each id must contain time, worker number and sequence in this order. Otherwise the ids
+    /// of the batch would not ascend.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }
 
-    /// Returns the worker numbers of the node. The index of a worker number is the number of its
-    /// lane.
+    /// Returns the worker numbers of the node. The first one is lane 0, the second one is lane 1,
+    /// and so on.
     pub fn workers(&self) -> &[u32] {
         &self.workers
     }
 }
 
-/// The worker numbers of all slots in one format. A node leases one slot at a time.
+/// The worker numbers of a format for each slot (a place among all possible nodes). A node leases
+/// one slot at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotLanes {
-    /// The rule for slot 0. The rules for other slots differ only in `slot`.
+    /// The settings from which the worker numbers of slot 0 are computed. The settings of other
+    /// slots differ only in the field `slot`.
     rule: LaneRule,
-    /// The worker numbers of slot 0. No other slot has more worker numbers.
+    /// The worker numbers of slot 0, the first place among all possible nodes. No other slot has
+    /// more worker numbers.
     most: Lanes,
 }
 
@@ -204,8 +208,8 @@ impl SlotLanes {
         &self.most
     }
 
-    /// Returns the worker numbers of the slot `slot`. `format` must be the same format that was
-    /// passed to `of`.
+    /// Returns the worker numbers of a node in the slot (place among all possible nodes) with the
+    /// number `slot`. `format` must be the format that was passed to [`SlotLanes::of`].
     ///
     /// # Panics
     /// Panics if the slot does not exist.

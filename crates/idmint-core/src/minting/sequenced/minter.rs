@@ -16,40 +16,45 @@ use crate::time::{Tick, UnixNanos};
 /// clock. A lead is at least one tick, and users would notice ids that far in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
-/// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
+/// Mints one sequenced format (ids from time, worker number and sequence) with all worker numbers
+/// of this node. A minter lasts for one session, the period in which the node has these worker
+/// numbers.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
-    /// The amounts that the fields add to an id, for each variant (one of the layouts) of the
-    /// format.
+    /// The amounts that one unit of each field adds to an id, for each variant (one of the layouts)
+    /// of the format.
     shapes: Vec<Shape>,
     /// The maximum number of ids that one request can get, for each variant (one of the layouts) of
     /// the format.
     counts_max: Vec<u64>,
-    /// The worker numbers of this node. The index of a worker number is the number of its lane.
+    /// The worker numbers of this node, in the order of the field `lanes`.
     numbers: Lanes,
     lanes: Vec<Lane>,
     lead_ticks: u64,
     wait_max: Duration,
     /// `true` if one batch may contain ids of several lanes (worker numbers).
     spreads: bool,
-    /// The instant at which the first ids may be sent. `None` if that is the start of the session.
+    /// The instant at which the first ids may be sent, if the format begins later than the session
+    /// (period of minting). Otherwise `None`.
     opens_at: Option<UnixNanos>,
     catch_up: CatchUp,
 }
 
-/// The start of a session, and the settings that the session needs.
+/// The start of a session (the period in which a process has its worker numbers), and the settings
+/// that the session needs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::minting) struct Beginning {
-    /// The instant at which the session starts: the durable horizon or the clock, whichever is
-    /// later.
+    /// The instant from which ids are minted: the end of the time that was reserved on disk before,
+    /// or the clock, whichever is later.
     pub(in crate::minting) start: SessionStart,
-    /// The slot of the session, or `None` if the worker numbers are permanent.
+    /// The slot (the place among all possible nodes) whose worker numbers are used, or `None` if
+    /// the node keeps its worker numbers until the process exits.
     pub(in crate::minting) slot: Option<u32>,
     /// The time that the clock shows when the session begins.
     pub(in crate::minting) now: UnixNanos,
     /// The maximum time that one extension of the horizon may reserve.
     pub(in crate::minting) window: Duration,
-    /// The maximum time by which the ids of a lane may be ahead of the clock.
+    /// The maximum time by which ids may be ahead of the clock.
     pub(in crate::minting) lead_max: Duration,
     /// The maximum time for which a response may be held until the clock reaches the time of its
     /// ids.
@@ -66,11 +71,12 @@ impl Beginning {
     }
 }
 
-/// A lane, which is one worker number with one sequencer for each variant (layout) of the format.
+/// One worker number of this node (a lane), with the sequencers that number its ids. There is one
+/// sequencer for each variant (layout) of the format.
 #[derive(Debug)]
 struct Lane {
-    /// The amount that the worker number and all fields with a fixed value add to every id of this
-    /// lane. One item for each variant (layout) of the format.
+    /// The amount that the worker number and all fields with a fixed value add to every id with
+    /// this worker number. One item for each variant (layout) of the format.
     bases: Vec<u128>,
     sequencers: Vec<Sequencer>,
 }
@@ -86,8 +92,8 @@ pub(in crate::minting) struct Placement {
     pub(in crate::minting) refill: bool,
 }
 
-/// The shares of the lanes (worker numbers) in the stamps of one request. Nearly always, one lane
-/// provides all stamps.
+/// The shares of the worker numbers in the stamps (tick and sequence in one integer) of one
+/// request. Nearly always, one worker number provides all stamps.
 #[derive(Debug)]
 enum Shares {
     Whole(Share),
@@ -115,11 +121,12 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter for one session. It mints no ids until its horizon (the time up to which it
-    /// may mint) is raised.
+    /// Creates a minter for one session (period of minting). It mints no ids until its horizon (the
+    /// time up to which it may mint) is raised.
     ///
     /// # Panics
-    /// Panics if the session starts before the instant from which `excluded` has ticks.
+    /// Panics if the session starts before the instant from which the list of excluded ticks is
+    /// complete.
     pub(in crate::minting) fn new(
         format: &Format,
         lanes: Lanes,
@@ -170,8 +177,9 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks are excluded, the lanes (worker numbers) may have free ids in different ticks. A
-        // batch therefore uses only one lane.
+        // If ticks are excluded, the next free ids of different worker numbers may be in different
+        // ticks. Spreading a batch over several worker numbers cannot skip ticks, so a batch uses
+        // only one.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -198,14 +206,14 @@ impl SequencedMinter {
         }
     }
 
-    /// Returns the worker numbers of this node. The index of a worker number is the number of its
-    /// lane.
+    /// Returns the worker numbers with which this minter mints.
     pub(in crate::minting) fn lanes(&self) -> &Lanes {
         &self.numbers
     }
 
     /// Returns the [`Moment`] of a request: the clock time `now` and, while the session is ahead of
-    /// its clock, also the session's own time, which advances at half speed.
+    /// the clock, also the session's own time. That time advances at half speed, so that the clock
+    /// can catch up.
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -231,8 +239,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Reserves the ids of a request for which no lane (worker number) has enough ids to send
-    /// immediately. `due` is the earliest instant at which a lane has enough ids.
+    /// Reserves the ids of a request that cannot be sent immediately, because no worker number has
+    /// enough free ids. `due` is the earliest instant at which one of them has enough.
     fn reserve_late(
         &self,
         due: UnixNanos,
@@ -248,8 +256,8 @@ impl SequencedMinter {
             return self.spread(request, moment, counters);
         }
         if due.since(moment.now) <= self.wait_max {
-            // Another thread may be faster and reserve the stamps of the chosen lane (worker
-            // number). In that case, choose a lane again, at most once for each lane.
+            // Another thread may be faster and reserve the free ids of the chosen worker number. In
+            // that case, choose a worker number again, at most once for each of them.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(
@@ -273,14 +281,15 @@ impl SequencedMinter {
         }
     }
 
-    /// Counts a request for which no lane (worker number) had enough ids to send immediately. The
-    /// request counts for every lane.
+    /// Counts a request for which no worker number had enough ids to send immediately. The counter
+    /// of each worker number goes up, because none had enough.
     pub(in crate::minting) fn count_late(&self, counters: &MintCounters) {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
 
-    /// Returns the reason why a request cannot be filled before `due`. If the reason is that every
-    /// sequence is used up, counts the request for every lane.
+    /// Returns the reason why a request cannot be filled before `due`: the format has not begun
+    /// yet, or all sequences are used up. In the second case, the request is added to the counters
+    /// of used-up sequences.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -358,14 +367,16 @@ impl SequencedMinter {
             .collect();
         let (mut shares, mut missing) = (Vec::with_capacity(sequencers.len()), request.count());
         let (mut due, mut refill) = (moment.now, false);
-        // The loop runs once, unless other threads take stamps between `check` and `take_until`.
+        // The loop runs once, unless other threads reserve some of the ids that were free at its
+        // start.
         while missing > 0 {
             let free: Vec<_> = sequencers
                 .iter()
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
-            // While a session is ahead of its clock, single stamps become free one after the other.
-            // Otherwise the clock frees all stamps of a tick at once.
+            // While a session is ahead of the clock, ids become free one after the other. Otherwise
+            // all ids of a tick (time unit) become free at once, when the clock has advanced far
+            // enough.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -391,7 +402,7 @@ impl SequencedMinter {
                 Ok(()) => None,
             };
             if let Some(shortage) = shortage {
-                // Stamps that this request reserved in an earlier round of the loop remain unused.
+                // Ids that this request reserved in an earlier round of the loop remain unused.
                 return Err(shortage);
             }
             for (lane, (sequencer, (_, end))) in parts() {
@@ -471,8 +482,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // `beyond` is after the last row that the request needs, because the lane with the lowest free
-    // stamp alone has `count` free stamps before row `beyond`.
+    // Row `beyond` is certainly too far: the lane (worker number) with the lowest free stamp has
+    // `count` free stamps before it. A row is a group of stamps that become free at the same time.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),
@@ -499,9 +510,9 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
     free.iter().map(end_of).collect()
 }
 
-/// Returns the greatest number of ids that one request can be granted. This is the number of stamps
-/// that `lanes` worker numbers together have in three periods: the current tick, the lead by which
-/// ids may be ahead of the clock, and the maximum wait.
+/// Returns the greatest number of ids that one request can be granted. These are the ids of `lanes`
+/// worker numbers in the current tick (time unit), in the ticks by which ids may be ahead of the
+/// clock, and in the ticks of the maximum wait.
 fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
     let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
     let lanes = u128::try_from(lanes).expect("lanes are few");

@@ -25,16 +25,18 @@ pub(crate) struct Sequencer {
     start: SessionStart,
     /// The first stamp (tick and sequence in one integer) that this sequencer may hand out.
     first: u64,
-    /// The first stamp (tick and sequence in one integer) after the end of the format. It is never
-    /// handed out.
+    /// The first stamp (tick and sequence in one integer) that is too late for the format. It is
+    /// never handed out.
     end: u64,
-    /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
+    /// The number of ticks (time units) by which ids may be ahead of the clock without a wait (the
+    /// lead).
     lead_ticks: u64,
-    /// The rule that determines the sequence number at which the first ids of each tick begin.
+    /// The rule for the sequence number at which the first ids of each tick begin. Without it,
+    /// every id that is minted alone would have sequence 0.
     spread: Spread,
-    /// The excluded ticks, or `None` if no tick is excluded. They are checked only when a run
-    /// reaches the ceiling (the first stamp that must not be handed out), so that the check costs
-    /// nothing if no tick is excluded.
+    /// The ticks that must be skipped, or `None` if there are none. They are checked only when a
+    /// reservation reaches the ceiling (the first stamp that must not be handed out), so that the
+    /// check costs nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -64,8 +66,8 @@ struct StampState {
     /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`,
     /// `loom_no_run_touches_an_excluded_tick`.
     ceiling: AtomicU64,
-    /// The stamp after which the horizon (the time up to which ids may be minted) should be raised
-    /// again. Ordering: Relaxed, because the value is only a hint.
+    /// The stamp (tick and sequence in one integer) after which more time for minting should be
+    /// reserved. Ordering: Relaxed, because the value is only a hint.
     refill: AtomicU64,
 }
 
@@ -82,26 +84,26 @@ pub(crate) struct Grant {
     pub refill: bool,
 }
 
-/// The reason why a run of stamps (tick and sequence in one integer) cannot be reserved. No stamp
-/// was reserved.
+/// The reason why no run of stamps (tick and sequence in one integer) was reserved for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// The sequence has no number left for any tick before `due`, and `due` is too far ahead to wait.
+    /// Too few ids are free before `due`, because the sequences (counters) of the earlier ticks are
+    /// used up. The wait until `due` would be too long.
     Sequence {
-        /// The clock time from which the ids of the run could be sent.
+        /// The clock time from which the requested ids could be sent.
         due: UnixNanos,
     },
-    /// The run is above the horizon (the time up to which ids may be minted). The horizon must
-    /// first be raised to `needed`.
+    /// The ids would be above the horizon (the time up to which ids may be minted). The horizon
+    /// must first be raised to `needed`.
     Horizon {
-        /// The lowest horizon with which the run can be reserved.
+        /// The lowest horizon with which the ids can be reserved.
         needed: UnixNanos,
     },
-    /// The run would end after the last stamp that the format can mint.
+    /// The ids would be later than the last id that the format can mint.
     Ended,
-    /// The format has not begun yet. It begins with its first whole tick after a floor (a time
-    /// below which no node mints) or after the setting `start_after`. This tick is later than the
-    /// start of the session.
+    /// The format cannot be minted yet. It begins with its first whole tick (time unit) after a
+    /// floor (a time below which no node mints) or after the setting `start_after`. That tick
+    /// begins after the start of the session (period of minting).
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -149,14 +151,14 @@ impl Sequencer {
         }
     }
 
-    /// Sets the spread, which determines the sequence number at which the first ids of each tick
-    /// begin.
+    /// Sets the rule for the sequence number at which the first ids of each tick begin.
     #[must_use]
     pub(crate) fn with_spread(self, spread: Spread) -> Sequencer {
         Sequencer { spread, ..self }
     }
 
-    /// Makes the first stamp of the sequencer come after `tick`, which is counted since the epoch.
+    /// Makes the sequencer hand out ids only in ticks (time units) after `tick`, which is counted
+    /// since the epoch.
     #[must_use]
     pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
         let first = self
@@ -167,7 +169,8 @@ impl Sequencer {
         Sequencer { first, ..self }
     }
 
-    /// Makes the sequencer skip `ticks`. These are ascending ranges of ticks since the epoch.
+    /// Makes the sequencer skip these ticks (time units). `ticks` are ascending ranges of tick
+    /// numbers since the epoch.
     #[must_use]
     pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
         let exclusion = Exclusion::new(ticks, &self.line, self.first);
@@ -182,7 +185,8 @@ impl Sequencer {
         self.exclusion.is_some()
     }
 
-    /// Returns the line that converts the stamps of this sequencer to ticks and instants.
+    /// Returns the object that converts between stamps (tick and sequence in one integer) and
+    /// instants.
     pub(crate) fn line(&self) -> &StampLine {
         &self.line
     }
@@ -214,8 +218,9 @@ impl Sequencer {
             let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
             let mut due = moment.now;
             if next < floor {
-                // The first run of a tick may skip a few stamps (see [`Spread`]), which then remain
-                // unused. Skip none if the run would have to wait because of the skipped stamps.
+                // The first request of a tick may leave a few sequence numbers unused, so that ids
+                // minted alone do not all have sequence 0 (see [`Spread`]). Use all numbers if the
+                // request would otherwise have to wait.
                 let spread = end.checked_add(self.spread.of_tick(tick));
                 end = spread
                     .filter(|spread| *spread <= free_until.min(self.end))
@@ -227,8 +232,9 @@ impl Sequencer {
                     return Err(Shortage::Sequence { due });
                 }
             }
-            // Acquire: pairs with the Release in raise_ceiling(). If a thread sees a ceiling, the
-            // horizon of that ceiling is on disk.
+            // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling (the
+            // first stamp that must not be handed out), the time below the ceiling is reserved on
+            // disk.
             if end > self.state.ceiling.load(Ordering::Acquire) {
                 return match &self.exclusion {
                     None => Err(Shortage::Horizon {
@@ -345,9 +351,9 @@ impl Sequencer {
         Err(Shortage::Ended)
     }
 
-    /// Returns the next stamp, or the first stamp of the current tick if that is later, because
-    /// stamps of earlier ticks are not reserved any more. Does not check excluded ticks, the
-    /// ceiling or the end of the format.
+    /// Returns the next stamp (tick and sequence in one integer), or the first one of the current
+    /// tick if that is later, because earlier ticks are not used any more. Does not check excluded
+    /// ticks, the reserved time or the end of the format.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
         self.state
             .next
@@ -355,14 +361,15 @@ impl Sequencer {
             .max(self.floor(moment))
     }
 
-    /// Returns the first stamp of the tick that contains the clock time of `moment`.
+    /// Returns the first stamp (tick and sequence in one integer) of the current tick, which
+    /// contains the clock time `moment.now`.
     fn floor(&self, moment: &Moment) -> u64 {
         let tick = self.line.tick_at(moment.now);
         tick.saturating_mul(self.line.per_tick())
     }
 
-    /// Returns the clock time from which the ids of a run of `count` stamps could be sent. If ticks
-    /// are excluded, the search for such a run stops at the first position whose wait exceeds
+    /// Returns the clock time from which `count` consecutive ids could be sent. If ticks are
+    /// excluded, the search for `count` ids between them stops as soon as the wait would exceed
     /// `wait_max`.
     pub(in crate::minting) fn due_for(
         &self,
@@ -380,7 +387,7 @@ impl Sequencer {
         }
     }
 
-    /// Checks that all stamps below `end` may be handed out.
+    /// Checks that all stamps (tick and sequence in one integer) below `end` may be handed out.
     ///
     /// # Errors
     /// Returns [`Shortage::Ended`] if `end` is after the last stamp of the format, or
@@ -389,8 +396,8 @@ impl Sequencer {
         if end > self.end {
             return Err(Shortage::Ended);
         }
-        // Acquire: pairs with the Release in raise_ceiling(). If a thread sees a ceiling, the
-        // horizon of that ceiling is on disk.
+        // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling (the
+        // first stamp that must not be handed out), the time below the ceiling is reserved on disk.
         if end > self.state.ceiling.load(Ordering::Acquire) {
             return Err(Shortage::Horizon {
                 needed: self.line.instant_covering(end),
@@ -426,26 +433,26 @@ impl Sequencer {
         }
     }
 
-    /// `true` if more time should be reserved soon, because little reserved time is left once the
-    /// stamps below `end` are handed out.
+    /// `true` if more time for minting should be reserved soon, because little of it is left once
+    /// the ids below `end` are handed out.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the instant of the first stamp if a floor (a time below which no node mints) or the
-    /// setting `start_after` makes this instant later than the start of the session. Otherwise
-    /// returns `None`.
+    /// Returns the time of the first id, if a floor (a time below which no node mints) or the
+    /// setting `start_after` makes it later than the start of the session. Otherwise returns
+    /// `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
         is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
     }
 
-    /// Allows minting up to `horizon`. When minting reaches the instant `refill`, the caller should
-    /// reserve more time.
+    /// Allows minting ids with times up to `horizon`. When minting reaches the instant `refill`,
+    /// the caller should reserve more time.
     ///
-    /// The horizon must be on disk. [`Session::raise`](crate::minting::Session::raise) guarantees
-    /// this.
+    /// The time up to `horizon` must be reserved on disk.
+    /// [`Session::raise`](crate::minting::Session::raise) guarantees this.
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
         self.state
@@ -470,20 +477,22 @@ impl Sequencer {
         assert!(ceiling >= before, "a horizon is never lowered");
     }
 
-    /// `true` if minting has reached the stamp from which more time should be reserved.
+    /// `true` if minting has reached the point from which more time should be reserved.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
-        // If `next` is still the first stamp, the sequencer has handed out no stamp. It is then not
-        // running low, even if the first stamp is above `refill`.
+        // If `next` has its first value, no id has been handed out. The sequencer is then not
+        // running low, even if its first id is later than `refill`, the point from which more time
+        // should be reserved.
         next != self.first && self.needs_refill(next)
     }
 
-    /// Returns an instant that is later than all stamps handed out so far, or the start of the
-    /// session if no stamp was handed out.
+    /// Returns an instant that is later than the times of all ids handed out so far, or the start
+    /// of the session (period of minting) if no id was handed out.
     pub(crate) fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
-            // Do not return the instant of the first stamp, which is years ahead if the epoch is in
-            // the future. The horizon would then be years ahead as well.
+            // Do not return the time of the first possible id, which is years ahead if the epoch is
+            // in the future. More time is reserved from the returned instant on, so the reservation
+            // on disk would then be years ahead as well.
             next if next == self.first => self.start.at,
             next => self.line.instant_covering(next),
         }
@@ -510,7 +519,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the clock time from which the ids of all stamps below `end` may be sent.
+    /// Returns the clock time from which the ids of all stamps (tick and sequence in one integer)
+    /// below `end` may be sent.
     pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self
@@ -537,24 +547,25 @@ impl Sequencer {
 pub(crate) struct CatchUp {
     start: UnixNanos,
     began_at: UnixNanos,
-    /// The clock time at which the session is no longer ahead of its clock.
+    /// The clock time at which the clock has caught up with the session's own time.
     caught_up_at: UnixNanos,
 }
 
-/// The clock time of one request, and the session's own time if the session is ahead of its clock.
-/// The clock is read only once for each request.
+/// The clock time of one request, and the time that the session (period of minting) has reached if
+/// that is ahead of the clock. The clock is read only once for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
     pub now: UnixNanos,
-    /// The session's own time, which advances at half the speed of the clock. `None` if the session
-    /// is not ahead of its clock.
+    /// The time that the session has reached, if it is ahead of the clock. It advances at half the
+    /// speed of the clock, so that the clock catches up. Otherwise `None`.
     pub catching_up: Option<UnixNanos>,
     catch_up: CatchUp,
 }
 
 impl CatchUp {
-    /// Creates the speed limit for a session that starts at `start` while the clock shows `now`.
+    /// Creates the limit of the speed at which the time in ids advances, for a session (period of
+    /// minting) that starts at `start` while the clock shows `now`.
     pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
         CatchUp {
             start,
@@ -563,8 +574,9 @@ impl CatchUp {
         }
     }
 
-    /// Returns the moment of the clock time `now`. While the session is ahead of its clock, the
-    /// moment also contains the session's own time, which advances at half speed.
+    /// Returns the times of a request: the clock time `now` and, while the session (period of
+    /// minting) is ahead of the clock, also the session's own time. That time advances at half
+    /// speed, so that the clock catches up.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
@@ -584,14 +596,15 @@ impl CatchUp {
 }
 
 impl Moment {
-    /// Returns the session's own time if the session is ahead of its clock, and otherwise the clock
-    /// time.
+    /// Returns the time that the session (period of minting) has reached if that is ahead of the
+    /// clock, and otherwise the clock time.
     pub(crate) fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
     }
 
-    /// Returns the clock time at which the session's own time reaches `instant`. The session must
-    /// be ahead of its clock, so its time advances at half speed.
+    /// Returns the clock time at which the time of the session (period of minting) reaches
+    /// `instant`. The session must be ahead of the clock, so its time advances at half the speed of
+    /// the clock.
     pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
         self.catch_up
             .began_at
@@ -612,10 +625,12 @@ impl Moment {
 /// volume 3, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// The multiplier of the hash, or zero if every tick begins at sequence 0.
+    /// The number by which a tick is multiplied to find its first sequence number, or zero if every
+    /// tick begins at sequence 0.
     factor: u64,
-    /// The number of bits by which the product is shifted right. For example, with 1024 possible
-    /// first sequences, it is 54, so that the top 10 bits remain.
+    /// The number of bits by which the product of tick and `factor` is shifted right. For example,
+    /// if ticks can begin at 1024 sequence numbers, the shift is 54, so that the top 10 bits
+    /// remain.
     shift: u32,
 }
 
@@ -629,7 +644,7 @@ impl Spread {
     /// 2^64 divided by the golden ratio, rounded to an odd number.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    /// Creates a spread in which each tick begins at one of its first `sequences` sequence numbers.
+    /// Creates a rule with which each tick begins at one of its first `sequences` sequence numbers.
     ///
     /// # Panics
     /// Panics if `sequences` is not a power of two.

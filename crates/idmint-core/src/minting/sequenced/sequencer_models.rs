@@ -40,8 +40,8 @@ fn loom_two_reservations_never_overlap() {
         let other = {
             let sequencer = Arc::clone(&sequencer);
             thread::spawn(move || {
-                // The clock of this thread is one tick ahead, so that the threads reserve stamps
-                // before and after the end of a tick at the same time.
+                // The clock of this thread is one tick (time unit) ahead. The two threads therefore
+                // reserve ids before and after the end of a tick at the same time.
                 let moment = CatchUp::new(START, START).at(START.after(TICK));
                 [
                     stamps(sequencer.reserve(3, &moment, TICK), 3),
@@ -127,8 +127,9 @@ fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
         "a stamp below a horizon raised by the other thread",
         |tally| {
             let sequencer = Arc::new(sequencer());
-            // Simulates the horizon on disk. The model writes this value before it raises the
-            // horizon, so a thread that gets a stamp must see the value.
+            // Stands for the horizon on disk, the time up to which ids may be minted. The writing
+            // thread stores the horizon here before it raises the horizon of the sequencer, so a
+            // thread that gets ids must see the stored value.
             let durable = Arc::new(AtomicU64::new(START.get()));
             let writer = {
                 let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
@@ -221,8 +222,8 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // The excluded tick has stamps 2 and 3. Stamps 0, 1, 4 and 5 are available within the
-            // wait.
+            // A tick has two stamps (numbers of ids). The second tick, with stamps 2 and 3, must be
+            // skipped. Stamps 0, 1, 4 and 5 are available if a request may wait for one tick.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);
@@ -230,8 +231,8 @@ fn loom_no_run_touches_an_excluded_tick() {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
-            // The other thread reserves two stamps, and this thread reserves one and then two. Both
-            // threads may want two stamps when only one is left before the excluded tick.
+            // The other thread reserves two ids, and this thread reserves one and then two. Both
+            // threads may want two ids when only one is left before the tick that must be skipped.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),

@@ -22,22 +22,22 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
-    /// The instant at which the line starts, which is never before the epoch. Relative tick 0
-    /// contains this instant.
+    /// The instant at which counting starts, which is never before the format's epoch. The tick
+    /// (time unit) that contains this instant has the relative number 0.
     base: UnixNanos,
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
     /// `1 / parts` nanoseconds (see [`Tick::parts`]).
     phase: u64,
-    /// The tick that contains `base`, counted since the epoch. It may exceed 64 bits, although only
-    /// ticks of at most 64 bits can be minted.
+    /// The number of the tick with the relative number 0, counted since the epoch. It may exceed 64
+    /// bits, although only ticks of at most 64 bits can be minted.
     base_tick: u128,
     tick: Tick,
     per_tick: u64,
 }
 
 impl StampLine {
-    /// Creates a line that begins with the tick that contains `start`, or with the epoch if `start`
-    /// is earlier than the epoch.
+    /// Creates a converter that counts from the tick that contains `start`, or from the epoch if
+    /// `start` is earlier than the epoch.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -70,13 +70,14 @@ impl StampLine {
         self.per_tick
     }
 
-    /// Returns the instant at which this line of stamps begins. No id with an earlier time can be
+    /// Returns the instant from which this converter counts. No id with an earlier time can be
     /// minted.
     pub(crate) fn base(&self) -> UnixNanos {
         self.base
     }
 
-    /// Returns the tick (counted since the epoch) and the sequence of a relative stamp.
+    /// Returns the tick and the sequence of a stamp (both in one integer). `stamp` is relative to
+    /// the start of this converter, and the tick is counted since the epoch.
     pub(crate) fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
@@ -86,8 +87,9 @@ impl StampLine {
         )
     }
 
-    /// Returns the relative stamp at which `tick` begins, or zero if `tick` is before the tick that
-    /// contains `base`. `tick` is counted since the epoch.
+    /// Returns the first stamp (tick and sequence in one integer) of `tick`, which is counted since
+    /// the epoch. The stamp is relative to the converter's first tick. Returns zero if `tick` is
+    /// earlier than that.
     pub(crate) fn stamp_of_tick(&self, tick: u128) -> u64 {
         bounded(
             tick.saturating_sub(self.base_tick)
@@ -95,8 +97,9 @@ impl StampLine {
         )
     }
 
-    /// Returns the first relative stamp of the first tick that begins at or after `instant`.
-    /// Returns zero if that tick is before the tick that contains `base`.
+    /// Returns the first stamp (tick and sequence in one integer) of the first tick that begins at
+    /// or after `instant`. The stamp is relative to the converter's first tick. Returns zero if the
+    /// found tick is earlier than that.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -122,28 +125,30 @@ impl StampLine {
     /// first stamp after a restart. Both use the same rounding, so the stamps before and after the
     /// restart never overlap, whatever the length of a tick is.
     pub(crate) fn first_stamp_at(&self, instant: UnixNanos) -> u64 {
-        // The product of 64 bits (nanoseconds), 20 bits (parts) and 32 bits (stamps) fits into 128
-        // bits.
+        // The product of nanoseconds (64 bits), parts of a nanosecond (20 bits) and sequence
+        // numbers in a tick (32 bits) fits into 128 bits.
         bounded(
             (self.scaled(instant) * u128::from(self.per_tick))
                 .div_ceil(u128::from(self.tick.nanos())),
         )
     }
 
-    /// Returns the first whole nanosecond at or after the beginning of the relative tick `tick`.
+    /// Returns the first whole nanosecond at or after the beginning of `tick`, which is counted
+    /// from the first tick of this converter.
     pub(crate) fn tick_start(&self, tick: u64) -> UnixNanos {
         let scaled = u128::from(tick).saturating_mul(u128::from(self.tick.nanos()));
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
-    /// Returns the lowest horizon that covers every stamp below `end`. This is the smallest instant
-    /// `h` with `first_stamp_at(h) >= end`.
+    /// Returns the lowest end of reserved time (horizon) with which every stamp (tick and sequence
+    /// in one integer) below `end` may be handed out. This is the smallest instant `h` with
+    /// `first_stamp_at(h) >= end`.
     pub(crate) fn instant_covering(&self, end: u64) -> UnixNanos {
         let Some(last) = end.checked_sub(1) else {
             return self.base;
         };
-        // Stamp `last` is below the horizon `h` if last x nanos < scaled(h) x per_tick. This
-        // comparison does not round.
+        // Stamp `last` is before an instant if last x (length of a tick) < (time since the first
+        // tick) x (stamps in a tick). This comparison does not round.
         let scaled =
             (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
@@ -156,8 +161,8 @@ impl StampLine {
         )
     }
 
-    /// Returns the time from the beginning of the line's first tick to `instant`, in units of `1 /
-    /// parts` nanoseconds (see [`Tick::parts`]).
+    /// Returns the time from the beginning of this converter's first tick to `instant`, in units of
+    /// `1 / parts` nanoseconds (see [`Tick::parts`]).
     #[inline]
     fn scaled(&self, instant: UnixNanos) -> u128 {
         let since_base = instant.get().saturating_sub(self.base.get());
@@ -177,15 +182,15 @@ impl StampLine {
     }
 }
 
-/// Converts a bound to 64 bits. A number that does not fit becomes `u64::MAX`, which no stamp ever
-/// reaches.
+/// Converts a bound to 64 bits. A number that does not fit becomes `u64::MAX`, which no stamp (tick
+/// and sequence in one integer) ever reaches.
 #[inline]
 fn bounded(number: u128) -> u64 {
     u64::try_from(number.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
 }
 
-/// Divides `number` and returns the quotient and the remainder. A 64-bit division nearly always
-/// suffices, and takes a third of the time of a 128-bit division.
+/// Divides `number` by `divisor`, and returns the quotient and the remainder. A 64-bit division
+/// nearly always suffices, and takes a third of the time of a 128-bit division.
 #[inline]
 fn divided(number: u128, divisor: u64) -> (u128, u128) {
     match u64::try_from(number) {
@@ -195,11 +200,11 @@ fn divided(number: u128, divisor: u64) -> (u128, u128) {
 }
 
 /// The amounts that one unit of each field adds to an id. With these amounts, two multiplications
-/// turn a stamp into an id.
+/// turn a tick and a sequence number into an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::minting) struct Shape {
-    /// The amount that all fields with a fixed value together add to every id. These fields are the
-    /// constants, the qualifier and the shard.
+    /// The amount that all fields with a fixed value together add to every id. These are the
+    /// constants, the type of the id (qualifier) and the shard (a number from the configuration).
     pub(in crate::minting) fixed: u128,
     pub(in crate::minting) worker_stride: u128,
     pub(in crate::minting) object_stride: u128,
@@ -217,8 +222,8 @@ pub(in crate::minting) struct Steps {
 }
 
 impl Shape {
-    /// Returns the amounts that the fields of a sequenced layout add to an id. `shard` is the value
-    /// of the shard field.
+    /// Returns the amount that one unit of each field adds to an id with this layout, which must
+    /// have a sequence field. `shard` is the value of the shard field.
     pub(in crate::minting) fn of(layout: &Layout, shard: u64) -> Shape {
         let stride = |kind| layout.field_of(kind).map_or(0, |field| field.stride);
         let constants: u128 = layout
@@ -243,12 +248,13 @@ impl Shape {
     }
 }
 
-/// Ids of one worker number with consecutive stamps (tick and sequence in one integer). No other
-/// run contains any of these stamps.
+/// A run: ids of one worker number with consecutive stamps (tick and sequence in one integer). No
+/// other run contains any of these stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(in crate::minting) steps: Steps,
-    /// The amount that the worker, the object and all fixed fields together add to each id.
+    /// The amount that the worker number, the object (such as the hash of a domain name) and all
+    /// fields with a fixed value together add to each id.
     pub(in crate::minting) base: u128,
     pub(in crate::minting) tick: u64,
     pub(in crate::minting) sequence: u64,
@@ -286,8 +292,8 @@ impl Run {
         })
     }
 
-    /// Returns the total length in bytes of the texts of all ids in the run, or `None` if the
-    /// length exceeds 64 bits.
+    /// Returns the total length in bytes of the texts of all these ids, or `None` if the length
+    /// exceeds 64 bits.
     pub(in crate::minting) fn text_len(
         mut self,
         len: impl Fn(u128) -> usize + Copy,
@@ -312,13 +318,14 @@ pub(in crate::minting) struct LaneRuns {
 }
 
 impl LaneRuns {
-    /// Creates a reader of these runs of ids, which must be ordered by worker number and then by
-    /// stamp.
+    /// Creates a reader of the ids in `runs`. The runs must be ordered by worker number and then by
+    /// stamp (tick and sequence in one integer).
     pub(in crate::minting) fn new(runs: Vec<Run>) -> LaneRuns {
         LaneRuns { runs }
     }
 
-    /// Returns the runs, each with only the ids that have not been read yet.
+    /// Returns the ids that have not been read yet, as runs of consecutive ids of one worker
+    /// number.
     pub(in crate::minting) fn left(&self) -> impl Iterator<Item = Run> {
         self.runs.iter().copied()
     }
@@ -327,8 +334,8 @@ impl LaneRuns {
     /// `limit` ids, which must be at least one. Returns `None` if no ids are left.
     pub(in crate::minting) fn take_progression(&mut self, limit: u64) -> Option<Progression> {
         let left = self.runs.iter_mut().filter(|run| run.count > 0);
-        // If several runs are in the same tick, `min_by_key` returns the first one, which has the
-        // lowest worker number.
+        // If several runs (ids of one worker number) continue in the same tick, `min_by_key`
+        // returns the first one, which has the lowest worker number.
         left.min_by_key(|run| run.tick)?.take_progression(limit)
     }
 }
@@ -350,8 +357,9 @@ mod tests {
         (1_600_000_000_000_000_000_u64..2_500_000_000_000_000_000).prop_map(UnixNanos::new)
     }
 
-    /// Converts a stamp, which counts from the beginning of its line, to one that counts from tick
-    /// 0. The result is wide enough to compare stamps of different lines.
+    /// Converts a stamp (tick and sequence in one integer), which counts from the start of its
+    /// converter, to one that counts from tick 0. The result is wide enough to compare stamps with
+    /// different starts.
     fn absolute(line: &StampLine, stamp: u64) -> u128 {
         let (tick, sequence) = line.tick_and_sequence(stamp);
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)
@@ -360,7 +368,7 @@ mod tests {
     #[test]
     fn half_a_second_is_half_of_the_stamps_of_a_second() {
         use std::time::Duration;
-        // A tick is a second and has 1296 stamps, as in the format `payment`.
+        // A tick is a second with 1296 sequence numbers, as in the format `payment`.
         let start = UnixNanos::from_seconds(1_800_000_000);
         let line = StampLine::new(
             "1s".parse().expect("a valid parameter"),
@@ -434,8 +442,8 @@ mod tests {
             let line = StampLine::new(tick, epoch, per_tick, start);
             let instant = UnixNanos::new(start.get() + later_ns);
             let stamp = absolute(&line, line.first_stamp_at(instant));
-            // Check that stamp / per_tick x T >= instant, and that the stamp before it is too
-            // early.
+            // Check that stamp x (length of a tick) / (stamps in a tick) is at least the time since
+            // the epoch, and that the stamp before is too early.
             let since_epoch = u128::from(instant.get()) - 1_420_070_400_000_000_000;
             let right = since_epoch * u128::from(tick.parts()) * u128::from(per_tick);
             prop_assert!(stamp * u128::from(tick.nanos()) >= right);
