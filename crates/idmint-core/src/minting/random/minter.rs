@@ -34,17 +34,18 @@ pub(crate) struct RandomMinter {
     /// The id in which the constant fields have their values and all other fields are 0.
     fixed: u128,
     time_stride: u128,
-    /// A mask of the bits of all random fields whose values fill a whole number of bits of an id,
-    /// such as 0 to 15.
+    /// A mask of the bits of an id that can be copied from random bits. These are the random fields
+    /// that accept every combination of their bits, such as 0 to 15.
     bits: u128,
     /// The random fields whose values do not fill a whole number of bits of an id, such as 0 to 9.
     /// Each item is the range of the values of a field, and its stride, which is the amount that
     /// one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
-    /// All random fields combined into one number, or `None` if each id is drawn independently.
+    /// All random fields combined into one number, so that the ids of a response can ascend. `None`
+    /// if ids need not ascend, so each random field is drawn by itself.
     space: Option<RandomSpace>,
-    /// The parts of ticks that were taken for responses, so that later responses get greater ids.
-    /// `None` if responses are not ordered.
+    /// The parts of ticks (time units) that earlier responses have used. Each response gets a later
+    /// part, so that its ids are greater. `None` if responses are not ordered.
     parts: Option<TickParts>,
 }
 
@@ -62,8 +63,8 @@ pub(crate) struct RandomIds {
 enum Drawing {
     /// Ids are drawn independently. The clock is read again after `until_clock_read` more ids.
     Single { base: u128, until_clock_read: usize },
-    /// Ids are drawn in ascending order. The response has `count` ids in total, whose random
-    /// numbers come from the range `numbers`.
+    /// Ids are generated in ascending order. The response has `count` ids in total. The random
+    /// fields of an id together hold a number of the range `numbers`.
     Ascending {
         base: u128,
         numbers: Span,
@@ -206,7 +207,7 @@ impl RandomMinter {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
                 // The batch was already granted, so it must be completed. If the format has ended
-                // in the meantime, the remaining ids keep the last tick.
+                // in the meantime, the remaining ids get the same time as the ids before.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }
@@ -338,9 +339,9 @@ mod tests {
                 .fields()
                 .iter()
                 .filter(|field| field.kind == FieldKind::Random);
-            // Ids of one response have the same timestamp. With `monotonic = "clock"`, `random_a`
-            // holds a part of the timestamp, which never changes within a response, so the test
-            // leaves this field out.
+            // Ids of one response have the same timestamp. With `monotonic = "clock"`, the field
+            // `random_a` is not random but the finer part of that timestamp. The test leaves this
+            // field out, because it is the same in all ids of a response.
             let fields = fields
                 .filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
             assert_eq!(
@@ -525,9 +526,9 @@ mod tests {
                     last = ids[ids.len() - 1];
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
-                // A tick has 4 096 parts, and each of the 20 000 responses takes one part. The
-                // responses therefore take nearly five ticks. Meanwhile the clock also advances
-                // into the last of these ticks.
+                // A tick is divided into 4 096 parts, and each of the 20 000 responses gets a part
+                // of its own. The responses therefore take nearly five ticks. Meanwhile the clock
+                // also advances into the last of these ticks.
                 let time = minter
                     .format
                     .split(last)
@@ -567,7 +568,8 @@ mod tests {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format.split(id).expect("an id");
-            // If the previous id already took this part of the tick, the id gets the next part.
+            // A tick of 1 ms has 4 096 parts of about 244 ns. At 244 and 245 ns, the previous id
+            // already took the current part, so the id gets the next one.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

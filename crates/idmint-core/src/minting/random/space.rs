@@ -23,7 +23,8 @@ struct Digit {
 }
 
 impl RandomSpace {
-    /// Combines the random fields of a layout. The layout must have at least one random field.
+    /// Treats the random fields of a layout as the digits of one number. The layout must have at
+    /// least one random field.
     pub(super) fn of(layout: &Layout) -> RandomSpace {
         let fields = layout.fields_of(FieldKind::Random);
         let digits: Vec<Digit> = fields.rev().map(Digit::of).collect();
@@ -38,8 +39,8 @@ impl RandomSpace {
         self.greatest
     }
 
-    /// Splits `number` into the values of the random fields. Returns the sum of the amounts that
-    /// these values add to an id.
+    /// Splits `number` into the values of the random fields. Returns the id in which these fields
+    /// have these values and all other fields are 0.
     #[inline]
     pub(super) fn share_of(&self, mut number: u128) -> u128 {
         let mut share = 0;

@@ -36,7 +36,8 @@ pub(super) struct TickPart {
 }
 
 impl TickParts {
-    /// Creates a record of tick parts in which no part is taken. Parts are counted from the tick
+    /// Creates a record of the parts of ticks that responses have taken, at first none. A part is
+    /// one of the equal fractions of a tick (time unit). Parts are counted from the tick
     /// `base_tick`.
     pub(super) fn from(base_tick: u128) -> TickParts {
         TickParts {

@@ -57,7 +57,8 @@ impl Words {
     /// is negligible.
     const BLOCK: usize = 256;
 
-    /// The words of a new thread. The first block is generated when the first word is needed.
+    /// The source of random words of a new thread. Its block of words counts as used up, so a new
+    /// block is generated when the first word is needed.
     const OF_THREAD: Words = Words {
         generator: None,
         block: [0; Words::BLOCK],
@@ -95,7 +96,7 @@ impl Words {
 
 impl fmt::Debug for Words {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Future ids will contain the unused words, so debug output must not show them.
+        // Future ids will contain the unused random words, so debug output must not show them.
         out.debug_struct("Words").finish_non_exhaustive()
     }
 }
