@@ -91,8 +91,8 @@ impl BatchRequest {
         })
     }
 
-    /// Sets the domain of the requested ids, as the hash of a name such as `example.com`. This has
-    /// no effect if the format has no domain field.
+    /// Sets the hash of a domain name, such as `example.com`, that the requested ids will contain.
+    /// This has no effect if the format has no domain field.
     #[must_use]
     pub fn for_domain(self, domain: DomainHash) -> BatchRequest {
         BatchRequest { domain, ..self }
@@ -148,9 +148,9 @@ impl Batch {
         Batch::new(run.count(), IdSource::Run(run))
     }
 
-    /// Creates a batch from runs of several lanes (worker numbers). A run contains ids with
-    /// consecutive stamps (tick and sequence in one integer). The runs must be ordered by worker
-    /// number.
+    /// Creates a batch with ids of several worker numbers. A run contains ids of one worker number
+    /// with consecutive stamps (tick and sequence in one integer). The runs must be ordered by
+    /// worker number.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         let count = runs.iter().map(Run::count).sum();
         Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
@@ -213,10 +213,11 @@ impl Batch {
         row
     }
 
-    /// Returns the next ids that have the same tick and worker number, as one row. Returns `None`
-    /// if no ids are left.
+    /// Returns the next ids that have the same tick and worker number, as an arithmetic
+    /// progression. Returns `None` if no ids are left.
     ///
-    /// Random ids and ids that were already computed are returned one at a time.
+    /// Random ids and ids that were already computed need not form a progression, so they are
+    /// returned one at a time.
     pub fn next_row(&mut self) -> Option<Progression> {
         let row = match &mut self.source {
             IdSource::Run(run) => run.take_progression(u64::MAX),
@@ -299,8 +300,8 @@ pub struct CountedFormat {
 }
 
 impl CountedFormat {
-    /// Creates counters that start at zero. `lanes` is the number of lanes (worker numbers), and
-    /// each lane has its own counter of exhausted sequences.
+    /// Creates counters that start at zero. `lanes` is the number of worker numbers. Each of them
+    /// has its own counter of requests for which it had too few free ids.
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat {
             format,

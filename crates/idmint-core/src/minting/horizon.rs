@@ -15,23 +15,23 @@ use crate::time::UnixNanos;
 pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
     pub(super) floor: Option<UnixNanos>,
-    /// The instant at which this process must stop minting even if the horizon is later. From then
-    /// on, other nodes may assume that this process has ended. `None` if the process does not lease
-    /// its slot (its place among all possible nodes).
+    /// The instant at which this process must stop minting, even if it has reserved time beyond
+    /// that. From then on, other nodes may assume that this process has ended. `None` if the
+    /// process does not lease its slot (its place among all possible nodes).
     pub(super) deadline: Option<UnixNanos>,
-    /// The clock time at which a session made the plan. The duration of the write is measured from
-    /// this time. `None` if no session made the plan.
+    /// The clock time at which `Session::plan_extension` made this plan. The duration of the write
+    /// is measured from this time. `None` if the plan was made in another way.
     pub(super) planned_at: Option<UnixNanos>,
 }
 
 impl HorizonPlan {
-    /// Returns the horizon, which is the first instant that the plan does not reserve.
+    /// Returns the horizon: the end (exclusive) of the time that this plan reserves for minting.
     pub fn horizon(&self) -> UnixNanos {
         self.horizon
     }
 
     /// Returns a plan for a process that leases its slot (its place among all possible nodes). The
-    /// process may mint up to the horizon or up to `deadline`, whichever is earlier.
+    /// process may mint ids with times up to `horizon` or up to `deadline`, whichever is earlier.
     pub fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
         HorizonPlan {
             horizon,
@@ -41,21 +41,22 @@ impl HorizonPlan {
         }
     }
 
-    /// Returns the horizon or the deadline, whichever is earlier. No id at or after the returned
-    /// instant may be minted.
+    /// Returns the end of the reserved time or the deadline of the lease, whichever is earlier. No
+    /// id at or after the returned instant may be minted.
     pub fn usable_until(&self) -> UnixNanos {
         self.deadline
             .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
-    /// Returns the floor of the node, or `None` if the node began without one. The floor is a time
-    /// below which no node mints. It must be stored together with the first horizon.
+    /// Returns the floor of the node (a time below which no node mints), or `None` if the node
+    /// began without one. When the node first reserves time on disk, the floor must be stored with
+    /// it.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
 
-    /// Returns a plan that has only a horizon and was not made by a session. Tests of stores use
-    /// this function.
+    /// Returns a plan to reserve time up to `horizon`, without a floor or a deadline. Tests of
+    /// stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -66,8 +67,8 @@ impl HorizonPlan {
         }
     }
 
-    /// Returns a plan for a node that begins at a floor (a time below which no node mints). The
-    /// plan was not made by a session. Tests of stores use this function.
+    /// Returns a plan to reserve time up to `horizon`, for a node that mints no ids for times below
+    /// `floor`. Tests of stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -97,8 +98,8 @@ impl HorizonPlan {
 pub struct Reservation {
     size: Duration,
     window: Duration,
-    /// The time that the last extension of the horizon took, from making its plan to the completed
-    /// write.
+    /// The time that the last extension of the reserved time took, from planning it to the
+    /// completed write.
     took: Duration,
 }
 
@@ -106,8 +107,8 @@ impl Reservation {
     /// The length of the first reservation of minting time after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservation for a new session. No extension of the horizon reserves more than
-    /// `window`.
+    /// Creates the reservation for a new session (the period in which a process has its worker
+    /// numbers). No extension reserves more time than `window`.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),
@@ -116,8 +117,8 @@ impl Reservation {
         }
     }
 
-    /// Returns how much reserved time should be left when the next extension of the horizon has
-    /// been written to disk.
+    /// Returns how much time for minting should still be reserved when the next extension has been
+    /// written to disk.
     pub fn size(&self) -> Duration {
         self.size
     }

@@ -1,5 +1,6 @@
-//! The mint creates the minters of all sequenced and random formats. It also starts the session in
-//! which sequenced formats are minted.
+//! Creates the minters of all formats. Also starts the session, the period in which a process has
+//! its worker numbers. Sequenced formats (ids from time, worker number and sequence) are minted
+//! only in a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,14 +83,15 @@ impl Mint {
         }
     }
 
-    /// Adds a sequenced format with permanent worker numbers, and returns its minter. The minter
-    /// mints no ids until [`Mint::begin`] starts a session.
+    /// Adds a sequenced format whose worker numbers stay the same until the process exits, and
+    /// returns its minter. The minter mints no ids until [`Mint::begin`] starts a session.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
 
-    /// Adds a sequenced format, and returns its minter. The worker numbers of the format come from
-    /// the slot (a place among all possible nodes) that each session leases.
+    /// Adds a sequenced format (ids from time, worker number and sequence), and returns the minter
+    /// of its ids. The worker numbers come from the slot (a place among all possible nodes) that
+    /// each session leases.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
         let holding = Holding::leased(lanes, self.sequenced.len());
         self.add(SequencedFormat::new(format, holding))
@@ -105,8 +107,8 @@ impl Mint {
         )
     }
 
-    /// Adds a random format, and returns its minter. The minter needs no session, but refuses
-    /// requests while the clock is clearly wrong.
+    /// Adds a random format, and returns the minter of its ids. The minter needs no worker number,
+    /// but refuses requests while the clock is clearly wrong.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
         let source = RandomMinter::new(Arc::clone(&format), Arc::clone(&self.clock), randomness);
         self.minter(format, 0, MinterKind::Random(Arc::new(source)))
@@ -141,7 +143,8 @@ impl Mint {
     /// slot is a place among all possible nodes.
     ///
     /// # Panics
-    /// Panics if the slot does not exist, or if the worker numbers of a format are permanent.
+    /// Panics if the slot does not exist, or if the worker numbers of a format stay the same until
+    /// the process exits ([`Mint::add_sequenced`]).
     pub fn prepare_in_slot(&self, start: SessionStart, slot: u32) -> Arc<Session> {
         self.prepare_with(start, Some(slot))
     }

@@ -59,8 +59,8 @@ pub enum Denied {
 }
 
 impl Minter {
-    /// `true` if the format is sequenced. Its ids are minted only during a session, while this node
-    /// has worker numbers.
+    /// `true` if the format is sequenced: its ids are made from time, worker number and sequence.
+    /// They are minted only while this node has worker numbers.
     pub fn is_sequenced(&self) -> bool {
         self.sequenced().is_some()
     }
@@ -82,7 +82,7 @@ impl Minter {
     }
 
     /// Returns the worker numbers of the format on this node. Returns `None` for a random format,
-    /// or while the node has no slot (place among all possible nodes).
+    /// or while this node of a fleet has no worker numbers.
     pub fn lanes(&self) -> Option<Lanes> {
         self.sequenced()?.lanes()
     }
@@ -107,9 +107,9 @@ impl Minter {
         BatchRequest::new(self.format(), count, of_type)
     }
 
-    /// Returns the maximum number of ids that one request can get, if the ids have the layout with
-    /// the index `variant`. Returns `None` for a random format, which has no limit, or if no
-    /// session is active.
+    /// Returns the maximum number of ids that one request can get. `variant` is the index of the
+    /// requested type of id in [`Format::variants`]. Returns `None` for a random format, which has
+    /// no limit, or if no session is active.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         self.sequenced()?
             .in_session(|minter| minter.count_max(variant))
@@ -140,8 +140,8 @@ impl Minter {
             .map(|sequenced| sequenced.excluded_ids(from))
     }
 
-    /// Excludes these ticks, which another generator has used, from every later session. See
-    /// [`Format::exclude`].
+    /// Makes every later session (period of minting) skip these ticks (time units), because another
+    /// generator has used them. See [`Format::exclude`].
     ///
     /// # Panics
     /// Panics if `exclude` was called before, or if the format is random.
@@ -151,8 +151,8 @@ impl Minter {
             .exclude(ticks);
     }
 
-    /// Refuses a request that waited too long in a queue. The counters count the request as if the
-    /// sequence of every lane (worker number) had been used up.
+    /// Refuses a request that waited too long in a queue. The metrics count the request as if no
+    /// worker number had enough free ids for it.
     pub fn refuse_late(&self, waited: Duration) -> Refusal {
         if let Some(sequenced) = self.sequenced() {
             sequenced.in_session(|minter| minter.count_late(&self.counted.counters));
@@ -163,8 +163,8 @@ impl Minter {
         }
     }
 
-    /// Reserves the ids of a request that this minter created. This usually takes one clock read
-    /// and one compare-exchange.
+    /// Reserves ids for a request, which must come from [`Minter::request`] of this minter. This
+    /// usually takes one clock read and one compare-exchange.
     ///
     /// # Errors
     /// Returns [`Denied`] with the reason if no id was reserved.
@@ -237,7 +237,8 @@ impl Minter {
         }
     }
 
-    /// Draws the random ids of a request. Random ids need no session, only a plausible clock.
+    /// Draws the ids of a request for a random format. These ids need no worker number, only a
+    /// plausible clock.
     fn draw(&self, minter: &Arc<RandomMinter>, request: &BatchRequest) -> Result<Granted, Denied> {
         if let Some(refusal) = self.state.wrong_clock() {
             return Err(Denied::Refused(refusal));

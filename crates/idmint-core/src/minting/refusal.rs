@@ -7,8 +7,8 @@ use crate::time::{UnixNanos, UnixTime, format_seconds};
 /// The reason why a valid request got no ids. No id was minted or lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The sequence of every lane (worker number) is used up, and the next free ids are due later
-    /// than the caller may wait.
+    /// All worker numbers of this node have used up their sequences (the counters within a tick),
+    /// and the next free ids are due later than the caller may wait.
     #[error(
         "`{format}` has no free ids for the next {} ms, because all its sequences are used up; retry then", .retry_after.as_millis()
     )]
@@ -56,9 +56,10 @@ pub enum Refusal {
          ms", .retry_after.as_millis()
     )]
     SlotAhead {
-        /// The instant from which ids of the slot may be minted again.
+        /// The time from which ids may be minted again, because earlier ids may have any time
+        /// before that.
         start: UnixNanos,
-        /// The time after which more time can be reserved for the slot.
+        /// The time to wait until the node can reserve more time for its ids.
         retry_after: Duration,
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the
@@ -95,7 +96,7 @@ pub enum Refusal {
          (chronyc tracking)", .behind.as_secs_f64()
     )]
     ClockBehindFleet {
-        /// The minimum time by which the clock is behind the median of the fleet.
+        /// A lower bound of the time by which the clock is behind the median of the fleet.
         behind: Duration,
     },
     /// The clock of this node is ahead of the clocks of the other nodes in the fleet, most of which
@@ -105,7 +106,7 @@ pub enum Refusal {
          (chronyc tracking)", .ahead.as_secs_f64()
     )]
     ClockAheadOfFleet {
-        /// The minimum time by which the clock is ahead of the median of the fleet.
+        /// A lower bound of the time by which the clock is ahead of the median of the fleet.
         ahead: Duration,
     },
     /// The clock shows a time before this program was built, which cannot be right.
@@ -178,8 +179,9 @@ pub enum SlotLack {
          time", .ahead.as_secs()
     )]
     AheadOfFounder {
-        /// The minimum time by which the clock of this node is ahead of the clock of another node
-        /// that could create the fleet.
+        /// A lower bound of the time by which the clock of this node is ahead of the clock of
+        /// another node that waits to create the fleet. The fleet would begin at the time of the
+        /// node that creates it.
         ahead: Duration,
     },
     /// The clock of this node has not reached the instant at which the fleet begins to mint.

@@ -29,8 +29,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session. It mints no ids until its horizon (the time up to which it may mint) is
-    /// raised above its start.
+    /// Creates a session, the period in which a process has its worker numbers. It mints no ids
+    /// until some time after its start is reserved ([`raise`](Self::raise)).
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
         let minter = |format: &Arc<SequencedFormat>| {
             (Arc::clone(format), Arc::new(format.minter(beginning)))
@@ -45,27 +45,29 @@ impl Session {
         }
     }
 
-    /// Makes the minters of this session the current minters of their formats.
+    /// Makes the minters of this session the ones that serve requests from now on.
     pub(super) fn hand_out(&self) {
         self.minters
             .iter()
             .for_each(|(format, minter)| format.begin(Arc::clone(minter)));
     }
 
-    /// Removes the minters of this session from their formats. A request in progress can still get
-    /// ids below the horizon, because that time stays reserved.
+    /// Removes the minters of this session, so that new requests do not reach them. A request in
+    /// progress can still get ids with times below the horizon, because the time up to the horizon
+    /// stays reserved on disk.
     pub(super) fn take_back(&self) {
         self.minters.iter().for_each(|(format, _)| format.end());
     }
 
-    /// `true` if the session began ahead of its clock, and is still ahead when the clock shows
-    /// `now`.
+    /// `true` if this period of minting began at a time ahead of the clock, and the clock has not
+    /// caught up when it shows `now`.
     pub fn is_ahead_of(&self, now: UnixNanos) -> bool {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the moment of the clock time `now`. While the session is ahead of its clock, the
-    /// moment also contains the session's own time, which advances at half speed.
+    /// Returns the times of a request: the clock time `now` and, while the session (period of
+    /// minting) is ahead of the clock, also the session's own time. That time advances at half
+    /// speed, so that the clock catches up.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -76,13 +78,13 @@ impl Session {
         self.start
     }
 
-    /// `true` if time is reserved for the session, that is, if its horizon is above its start. The
-    /// session can then mint.
+    /// `true` if ids can be minted, because some time after the start of the session (period of
+    /// minting) is reserved.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }
 
-    /// Returns the horizon: the first instant that the session must not use.
+    /// Returns the horizon: the end (exclusive) of the time that ids of this session may have.
     pub fn horizon(&self) -> UnixNanos {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
@@ -119,15 +121,15 @@ impl Session {
             .fold(self.start, UnixNanos::max)
     }
 
-    /// `true` if at least one sequencer has less than half of the last reservation left. The caller
-    /// should then extend the horizon.
+    /// `true` if less than half of the time that was reserved last is left for the ids of at least
+    /// one worker number. The caller should then reserve more time.
     pub fn is_running_low(&self) -> bool {
         self.sequencers().any(Sequencer::is_running_low)
     }
 
-    /// Allows all sequencers to mint up to a horizon that is on disk. If the plan has a deadline
-    /// before the horizon, they may mint only up to the deadline. `now` is the time at which the
-    /// write completed.
+    /// Allows minting up to the horizon (the time up to which ids may be minted) of a plan that was
+    /// written to disk. If the plan has an earlier deadline, minting is allowed only up to the
+    /// deadline. `now` is the time at which the write completed.
     pub fn raise(&self, horizon: &Durable<HorizonPlan>, now: UnixNanos) {
         let HorizonPlan { planned_at, .. } = *horizon.plan();
         let horizon = horizon.plan().usable_until();

@@ -1,5 +1,5 @@
-//! The instant at which a session may begin to mint, and the floor of the node, which is a time
-//! below which no node mints.
+//! The instant from which ids may be minted after a start, and the floor of the node, which is a
+//! time below which no node mints.
 
 use crate::time::UnixNanos;
 
@@ -21,8 +21,9 @@ pub struct SessionStart {
 }
 
 impl SessionStart {
-    /// Returns the start of a session at `instant`, without a floor (a time below which no node
-    /// mints). The caller must know that no stamp at or after `instant` was used before.
+    /// Returns a start at `instant`, without a floor (a time below which no node mints). The caller
+    /// must know that no stamp (tick and sequence in one integer) at or after `instant` was used
+    /// before.
     pub fn at(instant: UnixNanos) -> SessionStart {
         SessionStart {
             at: instant,
@@ -30,8 +31,8 @@ impl SessionStart {
         }
     }
 
-    /// Sets the floor of the node (a time below which no node mints), which was stored when the
-    /// node was first started. `None` if the node has no floor.
+    /// Sets the floor of the node, which is a time below which no node mints. The floor was stored
+    /// when the node was first started. `None` if the node has no floor.
     #[must_use]
     pub fn above_floor(self, floor: Option<UnixNanos>) -> SessionStart {
         SessionStart { floor, ..self }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::refusal::Refusal;
 use super::session::Session;
 
-/// The active session, or the reason why sequenced formats cannot mint now.
+/// The active session, or the reason why ids with time, worker number and sequence cannot be minted
+/// now.
 #[derive(Debug)]
 pub(super) struct SessionState {
     state: Mutex<CurrentSession>,
@@ -61,8 +62,8 @@ impl SessionState {
         self.is_clock_wrong.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the active session, if any. A request in progress may still use the stamps that it has
-    /// reserved. Later requests are refused with `reason`.
+    /// Ends the active session (period of minting), if any. A request in progress may still use the
+    /// ids that it has reserved. Later requests are refused with `reason`.
     pub(super) fn end(&self, reason: Refusal) {
         let mut state = self.locked();
         self.set_reason(&mut state, reason);
@@ -83,8 +84,8 @@ impl SessionState {
             .ok_or_else(|| state.waiting_for.clone())
     }
 
-    /// Returns the reason why sequenced ids cannot be minted now. While a session is active, this is
-    /// still the last reason before the session began.
+    /// Returns the reason why sequenced ids cannot be minted now. While a session (period of
+    /// minting) is active, the result is outdated: it is the last reason before the session began.
     pub(super) fn reason(&self) -> Refusal {
         self.locked().waiting_for.clone()
     }
