@@ -186,8 +186,8 @@ impl Clock {
         Duration::from_nanos(self.source.boot_nanos().saturating_sub(self.made_at_nanos))
     }
 
-    /// Sets the estimate to the wall clock, even if the wall clock is earlier. Only a process that
-    /// has not minted yet may call this function.
+    /// Sets the clock's estimate of the true time to the wall clock, even if the wall clock is
+    /// earlier. Only a process that has not minted yet may call this function.
     pub fn anchor_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
         *watched = Watched::read(&self.source);
@@ -218,22 +218,22 @@ impl Clock {
             .store(saturating_nanos(ahead), Ordering::Relaxed);
     }
 
-    /// Records the time by which the estimate is behind the other clocks in the fleet. Replaces the
-    /// result of the last comparison.
+    /// Records that this clock's estimate of the true time is behind the other clocks in the fleet
+    /// by the time `behind`. Replaces the result of the last comparison.
     pub fn refute_as_behind(&self, behind: Duration) {
         self.refuted_nanos
             .store(-saturating_nanos(behind), Ordering::Relaxed);
     }
 
-    /// Returns the time by which the estimate is ahead of the other clocks in the fleet, or `None`
-    /// if the fleet does not contradict the estimate.
+    /// Returns the time by which this clock is ahead of the other clocks in the fleet, or `None` if
+    /// the last comparison with them did not show a lead.
     pub fn ahead_of_fleet(&self) -> Option<Duration> {
         let ahead = u64::try_from(self.refuted_nanos.load(Ordering::Relaxed)).ok()?;
         (ahead > 0).then(|| Duration::from_nanos(ahead))
     }
 
-    /// Returns the time by which the estimate is behind the other clocks in the fleet, or `None` if
-    /// the fleet does not prove that.
+    /// Returns the time by which this clock is behind the other clocks in the fleet, or `None` if
+    /// the last comparison with them did not show a lag.
     pub fn behind_fleet(&self) -> Option<Duration> {
         let ahead = self.refuted_nanos.load(Ordering::Relaxed);
         (ahead < 0).then(|| Duration::from_nanos(ahead.unsigned_abs()))
@@ -277,8 +277,8 @@ impl Clock {
             .map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
-    /// `true` if the estimate is earlier than the build of this program. This means that the
-    /// estimate started from a wall clock that was never set.
+    /// `true` if the clock's estimate of the true time is earlier than the build of this program.
+    /// This means that the estimate started from a wall clock that was never set.
     pub fn estimates_before_build(&self) -> bool {
         !self.stands && self.now() < built_at()
     }

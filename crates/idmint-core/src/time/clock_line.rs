@@ -30,8 +30,8 @@ pub(super) struct ClockLine {
 }
 
 impl ClockLine {
-    /// Creates a line, without a correction, on which the estimate is `base_nanos` when
-    /// `boot_nanos` have passed since boot.
+    /// Creates a line on which the estimated time is `base_nanos` when `boot_nanos` have passed
+    /// since boot. The line has no correction towards the wall clock yet.
     pub(super) fn starting(boot_nanos: u64, base_nanos: u64) -> ClockLine {
         ClockLine {
             version: AtomicU64::new(0),
@@ -62,8 +62,8 @@ impl ClockLine {
         }
     }
 
-    /// Replaces the line. `point` returns three values for the new line: the time since boot, the
-    /// estimate at that time, and the correction.
+    /// Replaces the line from which the time is computed. `point` returns three values for the new
+    /// line: the time since boot, the estimated time then, and the correction.
     pub(super) fn redraw(&self, point: impl FnOnce() -> (u64, u64, i64)) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
@@ -76,9 +76,9 @@ impl ClockLine {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Replaces the correction, the time that is gradually added to the estimate from now on. The
-    /// current estimate stays the same. `correction` receives the current estimate and the time
-    /// since boot, and returns the new correction.
+    /// Replaces the correction, which is gradually added to the estimate of the true time from now
+    /// on. The current estimate stays the same. `correction` receives the current estimate and the
+    /// time since boot, and returns the new correction.
     pub(super) fn redraw_from(
         &self,
         correction: impl FnOnce(u64, u64) -> i64,
@@ -86,15 +86,16 @@ impl ClockLine {
     ) {
         self.redraw(|| {
             // Read the boot time only now that the version is odd. A reader that combines the old
-            // line with a later boot time then sees that the version has changed, and reads again.
+            // values with a later boot time then sees that the version has changed, and reads
+            // again.
             let boot_nanos = boot_now();
             let base_nanos = self.estimate_at(boot_nanos);
             (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))
         });
     }
 
-    /// Raises the estimate to the result of `base`, or keeps the estimate if it is already higher.
-    /// `base` receives the time since boot.
+    /// Raises the estimate of the true time to the result of `base`, or keeps the estimate if it is
+    /// already higher. `base` receives the time since boot.
     pub(super) fn lift(&self, base: impl FnOnce(u64) -> u64, boot_now: impl FnOnce() -> u64) {
         self.redraw(|| {
             let boot_nanos = boot_now();
@@ -106,7 +107,8 @@ impl ClockLine {
         });
     }
 
-    /// Returns the estimate of the current line when `boot_nanos` have passed since boot.
+    /// Returns the estimated time when `boot_nanos` have passed since boot, computed from the
+    /// stored values.
     fn estimate_at(&self, boot_nanos: u64) -> u64 {
         let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
         let base = self.base_nanos.load(Ordering::Relaxed);

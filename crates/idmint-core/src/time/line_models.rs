@@ -17,11 +17,12 @@ use crate::time::models::explore;
 
 /// The boot time that the first read returns, in nanoseconds.
 const FIRST_LOOK: u64 = 1000;
-/// The time for which a thread is suspended between the first and the second read of the boot time.
-/// All later reads follow immediately.
+/// The second read of the boot time returns slightly more than this, as if a thread had been
+/// suspended after the first read. All later reads follow immediately.
 const SLEEP: u64 = 100_000;
 
-/// A [`ClockLine`] that begins at the origin, and a boot time that the model advances.
+/// A [`ClockLine`] that shows 0 when the boot time is 0, and a boot time that advances with each
+/// read.
 struct Watch {
     line: ClockLine,
     looks: AtomicU64,
@@ -64,8 +65,8 @@ fn loom_a_reading_is_of_one_line() {
                 (shown, looks.get())
             })
         };
-        // If the reader mixed values of this line and the previous one, the result would differ
-        // from both.
+        // If the reader mixed values of the old line and the new one, the time that it computes
+        // would differ from the times on both lines.
         watch.line.redraw(|| (500, 70_000, 30));
         let (shown, attempts) = reader.join().expect("the model does not panic");
         tally.count(usize::from(shown == 70_530 && attempts == 1));
@@ -75,8 +76,8 @@ fn loom_a_reading_is_of_one_line() {
 #[test]
 fn loom_the_estimate_never_goes_back_while_it_is_redrawn() {
     explore("the line was redrawn during a reading", |tally| {
-        // The estimate advances faster than the boot time on the old line, and slower on the new
-        // line.
+        // At first, the estimated time advances faster than the boot time. After the line is
+        // replaced, the estimated time advances slower.
         let watch = Watch::new(i64::MAX);
         let reader = {
             let watch = Arc::clone(&watch);

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts how often the situation of interest occurred, over all iterations of a model.
+/// Counts how often the situation that a loom model tests occurred, over all iterations of the
+/// model.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     iterations: Arc<AtomicUsize>,
@@ -21,8 +22,8 @@ impl Tally {
     }
 }
 
-/// Runs a model. Asserts that it has several interleavings, and that the situation `subject` occurs
-/// in at least one of them.
+/// Runs a loom model. Asserts that it has several interleavings, and that the tested situation
+/// occurs in at least one of them. `subject` describes this situation.
 pub(crate) fn explore(subject: &str, model: impl Fn(&Tally) + Send + Sync + 'static) {
     let tally = Tally::default();
     let counted = tally.clone();

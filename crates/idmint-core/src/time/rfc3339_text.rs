@@ -249,9 +249,9 @@ mod tests {
         );
     }
 
-    /// The test cycles through a thousand times of day. For each day, it tests nine fraction digits
-    /// and one other number of digits. In 9 000 days, each time of day is thus tested with each
-    /// number of digits.
+    /// Each day is tested at one of a thousand times of day, with nine fraction digits and with one
+    /// of nine other numbers of digits. In 9 000 days, each time of day meets each number of
+    /// digits, because 1 000 and 9 have no common divisor.
     #[test]
     fn every_day_of_ten_thousand_years_is_written_as_jiff_writes_it() {
         let nanos_per_day = 86_400 * NANOS_PER_SECOND;

@@ -64,14 +64,15 @@ impl Source {
     }
 }
 
-/// The two clocks of a simulated machine, which advance only on request. Tests use them, and so do
-/// test instances of the service.
+/// The time since boot and the wall clock of a simulated machine. Both change only on request.
+/// Tests use them, and so do test instances of the service.
 #[derive(Debug)]
 pub(super) struct ManualTime {
     /// The time since boot. Written and read by any thread. Ordering: `SeqCst`, which is the
     /// easiest to reason about. Its cost does not matter in tests.
     boot_nanos: AtomicU64,
-    /// The wall clock in nanoseconds since 1970, with the same ordering as `boot_nanos`.
+    /// The wall clock in nanoseconds since 1970. The memory ordering is `SeqCst`, as for
+    /// `boot_nanos`.
     wall_nanos: AtomicU64,
 }
 
