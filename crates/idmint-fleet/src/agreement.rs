@@ -15,16 +15,17 @@ use idmint_storage::{SlotRange, SlotShare};
 pub(super) struct OwnLayout {
     /// The fleet's slots, according to this node's configuration.
     pub(super) share: SlotShare,
-    /// The formats in this node's configuration. Only formats of which a node mints ids are added
-    /// to the fleet's agreement.
+    /// The formats in this node's configuration. Formats that the node does not mint are not added
+    /// to the fleet's agreement (its stored settings).
     pub(super) formats: Vec<KeptFormat>,
 }
 
 /// The parts of the fleet's agreement that this node relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The store revision that last wrote the fleet's agreement. Every transaction that writes a
-    /// slot compares this revision, so the transaction fails if the agreement has changed.
+    /// The store revision that last wrote the fleet's agreement (its stored settings). Every
+    /// transaction that writes a slot (the place of a node in the fleet) compares this revision, so
+    /// it fails if the agreement has changed.
     pub(super) revision: Revision,
     /// The fleet's current name, a random number. The fleet gets a new name whenever an operator
     /// fences it, which is necessary after a restore of the store.
@@ -33,14 +34,15 @@ pub(super) struct Agreed {
     pub(super) origin: Nonce,
     /// The number of fences so far.
     pub(super) fences: u32,
-    /// The floor: no id is minted in any slot for a time before this instant.
+    /// The floor: no node of the fleet mints an id for a time before this instant.
     pub(super) floor: UnixNanos,
-    /// The instant up to which single nodes had minted ids before the fleet adopted them (took over
-    /// their records). A fence (an operator's command after a restore) sets the floor at or above
-    /// this instant. `None` if no adoption has set this bound.
+    /// The instant up to which single nodes had minted ids before the fleet took over their records
+    /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
+    /// above this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the last fence (an operator's command after a restore) found that records are
-    /// missing. Until the next fence, nodes neither read nor write records.
+    /// `true` if the operator's last command after a restore (a fence) found that records are
+    /// missing. Until the next fence, nodes neither read nor write records, because new records
+    /// could take the positions of the missing ones.
     pub(super) lacks_records: bool,
 }
 
@@ -64,7 +66,8 @@ impl Agreed {
     }
 }
 
-/// The result of comparing this node's slots and formats with the stored agreement.
+/// The result of comparing this node's slots and formats with the fleet's agreement (its stored
+/// settings).
 #[derive(Debug)]
 pub(super) enum Agreement {
     /// The fleet's agreement includes everything that this node mints.
@@ -147,7 +150,7 @@ impl OwnLayout {
     }
 }
 
-/// Compares the configured slots with the slots of the fleet.
+/// Compares the configured slots (the places for nodes in the fleet) with the stored ones.
 ///
 /// # Errors
 /// Returns [`FormatsError`] if the configured slots differ from the fleet's slots.
@@ -209,7 +212,8 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// Compares the layout with the stored agreement, and commits the transaction if one is needed.
+    /// Compares the layout with the fleet's stored settings, and commits the transaction if one is
+    /// needed.
     fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
         let found = store
             .read(&[Range::one(keys().meta())])

@@ -56,7 +56,8 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns the records of one node whose coordinator is in memory and empty.
+/// Returns the record store of one node. Its coordinator (the store that the nodes of a fleet
+/// share) is in memory and empty.
 pub(crate) fn memory_fleet_records() -> FleetRecords {
     fleet_records(Arc::new(MemoryCoordinator::default()))
 }

@@ -1,6 +1,6 @@
-//! Tests that a node's records detect a coordinator that was restored from a backup. The tests also
-//! show that harmless events, such as a concurrent renewal of a slot, are not mistaken for a
-//! restore.
+//! Tests that a node notices a restored backup when it reads or writes records. The backup is of
+//! the coordinator, the store that the nodes share. The tests also show that harmless events, such
+//! as a concurrent renewal of a slot, are not mistaken for a restore.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt;
@@ -89,8 +89,8 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node with a ledger (a chain of events) and a renewed slot, together with its knowledge of the
-/// fleet.
+/// A node with a ledger (a chain of events), which has just renewed its slot (its place in the
+/// fleet), together with its knowledge of the fleet.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,
@@ -190,8 +190,9 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
         "a read tells no old head"
     );
     assert_eq!((bench.known.meta(), bench.known.doubts()), (None, 1));
-    // Writes by other processes raise the store's revision above the highest revision that the node
-    // knows. The node still refuses all work.
+    // Writes by other processes raise the revision of the restored store above the highest revision
+    // that the node knows, so the revision no longer shows the restore. The node still refuses all
+    // work, because it noticed the restore before.
     bench.store.write_nine_times();
     assert!(bench.head().is_err());
     assert_refused(&bench.write(&bench.next(3)));
@@ -211,8 +212,8 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     let backup = bench.store.memory.copy();
     bench.store.write_nine_times();
     let records = Arc::clone(&bench.records);
-    // The restore below changes no key that the write compares, so the coordinator commits the
-    // write. Only the low revision in the response shows the restore.
+    // The restore below changes no key that is a condition of the transaction, so the coordinator
+    // commits the write. Only the low revision in the response shows the restore.
     let (store, next) = (Arc::clone(&bench.store), bench.next(2));
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));
@@ -277,7 +278,8 @@ fn answers_that_overtake_each_other_are_no_loss() {
 #[test]
 fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
     let mut bench = Bench::new();
-    // The renewal was sent and committed, but this node has no response yet.
+    // This node has renewed its slot (its place in the fleet). The renewal was sent and committed,
+    // but this node has no response yet.
     let own = OwnKey {
         key: HORIZON.to_owned(),
         revision: Revision(1),
@@ -315,8 +317,9 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node has taken the slot, so the write is refused. The increased count `doubts` makes
-    // the thread that renews the slot check the coordinator.
+    // Another node has taken the slot, so the write is refused. The node counts this as one more
+    // doubt, which makes the thread that renews the slot check whether the coordinator has lost
+    // data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

@@ -14,7 +14,8 @@ pub struct Member {
 /// The state that a member reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {
-    /// The id of the member's cluster, or 0 if the member reports none.
+    /// The id of the cluster that the member (a server of the coordinator) belongs to, or 0 if the
+    /// member reports none.
     pub cluster: u64,
     /// The version of the software that the member runs.
     pub version: String,
@@ -25,7 +26,8 @@ pub struct MemberState {
     pub size: u64,
     /// The bytes of the database that are in use, if reported.
     pub size_in_use: Option<u64>,
-    /// The size in bytes at which the member stops accepting writes, if reported.
+    /// The size of the database in bytes at which the server stops accepting writes, if the server
+    /// reports it.
     pub quota: Option<u64>,
     /// The problems that the member reports.
     pub problems: Vec<String>,
@@ -50,8 +52,8 @@ impl Space {
         }
     }
 
-    /// `true` if at most a quarter of the quota is left. New records are then refused, so that
-    /// nodes can still write what they need to mint ids.
+    /// `true` if at most a quarter of the space that the server may use is left. New records are
+    /// then refused, so that nodes can still write what they need to mint ids.
     pub fn is_scarce(&self) -> bool {
         self.used >= self.quota - self.quota / 4
     }

@@ -172,7 +172,7 @@ pub enum Outcome {
     /// ranges `then_read`.
     Committed(Snapshot),
     /// A comparison of the transaction failed, so no write was done. The snapshot has the entries
-    /// in the ranges `otherwise`.
+    /// in the ranges that the transaction lists in `otherwise`.
     Refused(Snapshot),
 }
 

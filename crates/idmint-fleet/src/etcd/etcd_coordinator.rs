@@ -147,7 +147,7 @@ impl Coordinator for EtcdCoordinator {
             // response to that request arrives.
             match leases.keep_alive(lease.0).await {
                 Ok(_) => Ok(true),
-                // If the lease does not exist, the library turns that response into an error.
+                // The library turns etcd's response that the lease does not exist into an error.
                 Err(Error::LeaseKeepAliveError(why)) if why == "lease not found" => Ok(false),
                 Err(error) => Err(error),
             }

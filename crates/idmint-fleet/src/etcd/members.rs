@@ -18,8 +18,8 @@ use idmint_storage::{FailureKind, StoreError};
 /// The timeout of a request, including attempts at several members.
 const REQUEST_MAX: Duration = Duration::from_secs(1);
 
-/// The timeout of one attempt, if the request may safely be repeated at another member. It is half
-/// of [`REQUEST_MAX`], so that there is time for a second attempt.
+/// The timeout of one attempt, if the request may safely be repeated at another server of the etcd
+/// cluster. It is half of [`REQUEST_MAX`], so that there is time for a second attempt.
 const REPEATABLE_MAX: Duration = Duration::from_millis(500);
 
 /// The timeout for opening a connection.
@@ -46,13 +46,13 @@ struct Member {
     client: Mutex<Option<Client>>,
 }
 
-/// The rule for repeating a request at another member if no response arrived.
+/// The rule for repeating a request at another server of the etcd cluster if no response arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// The request may be repeated, because doing it twice has the same effect as doing it once.
     Harmless,
-    /// The request must not be repeated here. The caller learns that the request may have been
-    /// done, and decides what to do.
+    /// `Members` must not repeat the request. The caller learns that the request may have been
+    /// done, and decides whether to repeat it.
     Callers,
 }
 
@@ -106,8 +106,8 @@ impl Members {
             let error = match self.ask_one(place, &request, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ CoordinatorError::Full(_)) => return Err(error),
-                // The password or certificate may have changed. Close the connection, because only
-                // a new one reads them again.
+                // The password or certificate may have changed. Close the connection, because they
+                // are read again only when a new connection is opened.
                 Err(error @ (CoordinatorError::Refused(_) | CoordinatorError::Denied(_))) => {
                     self.forget_connection(place);
                     return Err(error);
@@ -177,8 +177,9 @@ impl Members {
         }
     }
 
-    /// Returns the connection to a member, and opens it on first use. A new connection reads the
-    /// password and the certificates again, because they may have been renewed.
+    /// Returns the connection to a server of the etcd cluster, and opens it on first use. A new
+    /// connection reads the password and the certificates again, because they may have been
+    /// renewed.
     async fn client(&self, place: usize) -> Result<Client, CoordinatorError> {
         let member = &self.members[place];
         if let Some(client) = member
@@ -208,8 +209,8 @@ impl Members {
     fn avoid(&self, place: usize) {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();
-        // The exchange fails if another request has already chosen a new preferred member. That
-        // failure needs no handling.
+        // The exchange fails if another request has already changed the index of the member that is
+        // tried first. That failure needs no handling.
         let _ = self
             .preferred
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
