@@ -174,8 +174,8 @@ impl InProcess {
     }
 
     fn by(clock: Clock, mut format: Format, worker: u32) -> Result<InProcess, InProcessError> {
-        // Mint with one worker number even if the format asks for several. Only the requested
-        // worker number is reserved for this object within the process.
+        // Mint with one worker number even if the format asks for several, because only the
+        // requested worker number is reserved for this object within the process.
         format.lanes = None;
         let tick = check(&format)?;
         let lanes = lanes(&format, worker)?;
@@ -259,8 +259,8 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        // `drop` has exclusive access, so no thread can mint another id. The end of the time that
-        // this object has used for ids is therefore final.
+        // `drop` has exclusive access, so no thread can mint another id. The end of the times of
+        // this object's ids is therefore final.
         self.claim.minted_below = self.session.reached();
     }
 }

@@ -52,8 +52,7 @@ named! {
         NotSingleNumber = "not_single_number",
         /// The domain name is not ASCII.
         BadDomain = "bad_domain",
-        /// The code word in the id (the bits that stand for its type), or the type name in the
-        /// request, stands for no type of id.
+        /// No type of id in the format has the requested name or alias.
         UnassignedQualifier = "unassigned_qualifier",
         /// The UUID version, the UUID variant or another constant field of the id has a wrong
         /// value.

@@ -91,8 +91,8 @@ impl BatchRequest {
         })
     }
 
-    /// Sets the hash of a domain name, such as `example.com`, that the requested ids will contain.
-    /// This has no effect if the format has no domain field.
+    /// Sets the domain that the requested ids will contain, as the hash of a name such as
+    /// `example.com`. The domain has no effect if the format has no domain field.
     #[must_use]
     pub fn for_domain(self, domain: DomainHash) -> BatchRequest {
         BatchRequest { domain, ..self }
@@ -150,7 +150,7 @@ impl Batch {
 
     /// Creates a batch with ids of several worker numbers. A run contains ids of one worker number
     /// with consecutive stamps (tick and sequence in one integer). The runs must be ordered by
-    /// worker number.
+    /// worker number, and then by stamp.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         let count = runs.iter().map(Run::count).sum();
         Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
@@ -301,7 +301,8 @@ pub struct CountedFormat {
 
 impl CountedFormat {
     /// Creates counters that start at zero. `lanes` is the number of worker numbers. Each of them
-    /// has its own counter of requests for which it had too few free ids.
+    /// has its own counter of requests that waited or were refused for lack of free ids, see
+    /// [`MintCounters::exhausted`].
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat {
             format,

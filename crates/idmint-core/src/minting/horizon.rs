@@ -16,8 +16,8 @@ pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
     pub(super) floor: Option<UnixNanos>,
     /// The instant at which this process must stop minting, even if it has reserved time beyond
-    /// that. From then on, other nodes may assume that this process has ended. `None` if the
-    /// process does not lease its slot (its place among all possible nodes).
+    /// this deadline. From the deadline on, other nodes may assume that this process has ended.
+    /// `None` if the process does not lease its slot (its place among all possible nodes).
     pub(super) deadline: Option<UnixNanos>,
     /// The clock time at which `Session::plan_extension` made this plan. The duration of the write
     /// is measured from this time. `None` if the plan was made in another way.
@@ -49,8 +49,8 @@ impl HorizonPlan {
     }
 
     /// Returns the floor of the node (a time below which no node mints), or `None` if the node
-    /// began without one. When the node first reserves time on disk, the floor must be stored with
-    /// it.
+    /// began without one. The floor must be stored together with the first horizon (the end of the
+    /// time that the node reserves on disk).
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
@@ -108,7 +108,7 @@ impl Reservation {
     pub const FIRST: Duration = Duration::from_millis(100);
 
     /// Creates the reservation for a new session (the period in which a process has its worker
-    /// numbers). No extension reserves more time than `window`.
+    /// numbers). The reservation never computes an extension of more than `window`.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),

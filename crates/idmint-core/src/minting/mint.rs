@@ -1,6 +1,6 @@
-//! Creates the minters of all formats. Also starts the session, the period in which a process has
-//! its worker numbers. Sequenced formats (ids from time, worker number and sequence) are minted
-//! only in a session.
+//! Creates the minters of all sequenced and random formats. Also starts the session, the period in
+//! which a process has its worker numbers. Sequenced formats (ids from time, worker number and
+//! sequence) are minted only in a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,8 +107,8 @@ impl Mint {
         )
     }
 
-    /// Adds a random format, and returns the minter of its ids. The minter needs no worker number,
-    /// but refuses requests while the clock is clearly wrong.
+    /// Adds a random format, and returns the minter of its ids. The minter needs no session and no
+    /// worker number, but refuses requests while the clock is clearly wrong.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
         let source = RandomMinter::new(Arc::clone(&format), Arc::clone(&self.clock), randomness);
         self.minter(format, 0, MinterKind::Random(Arc::new(source)))

@@ -60,7 +60,7 @@ pub enum Denied {
 
 impl Minter {
     /// `true` if the format is sequenced: its ids are made from time, worker number and sequence.
-    /// They are minted only while this node has worker numbers.
+    /// They are minted only during a session, a period in which this node has worker numbers.
     pub fn is_sequenced(&self) -> bool {
         self.sequenced().is_some()
     }
@@ -237,8 +237,8 @@ impl Minter {
         }
     }
 
-    /// Draws the ids of a request for a random format. These ids need no worker number, only a
-    /// plausible clock.
+    /// Reserves the ids of a request for a random format, which are drawn later. Random ids need no
+    /// session and no worker number, only a plausible clock.
     fn draw(&self, minter: &Arc<RandomMinter>, request: &BatchRequest) -> Result<Granted, Denied> {
         if let Some(refusal) = self.state.wrong_clock() {
             return Err(Denied::Refused(refusal));

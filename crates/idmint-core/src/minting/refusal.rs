@@ -56,10 +56,10 @@ pub enum Refusal {
          ms", .retry_after.as_millis()
     )]
     SlotAhead {
-        /// The time from which ids may be minted again, because earlier ids may have any time
-        /// before that.
+        /// The time from which ids of the slot may be minted again. Earlier ids of the slot may
+        /// have any time before `start`.
         start: UnixNanos,
-        /// The time to wait until the node can reserve more time for its ids.
+        /// The time to wait until the node can reserve more time for ids of the slot.
         retry_after: Duration,
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the

@@ -30,7 +30,8 @@ pub struct Session {
 
 impl Session {
     /// Creates a session, the period in which a process has its worker numbers. It mints no ids
-    /// until some time after its start is reserved ([`raise`](Self::raise)).
+    /// until [`raise`](Self::raise) sets a horizon (the time up to which it may mint) after its
+    /// start.
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
         let minter = |format: &Arc<SequencedFormat>| {
             (Arc::clone(format), Arc::new(format.minter(beginning)))
@@ -59,7 +60,7 @@ impl Session {
         self.minters.iter().for_each(|(format, _)| format.end());
     }
 
-    /// `true` if this period of minting began at a time ahead of the clock, and the clock has not
+    /// `true` if this session (period of minting) began ahead of the clock, and the clock has not
     /// caught up when it shows `now`.
     pub fn is_ahead_of(&self, now: UnixNanos) -> bool {
         self.at(now).catching_up.is_some()
@@ -78,8 +79,8 @@ impl Session {
         self.start
     }
 
-    /// `true` if ids can be minted, because some time after the start of the session (period of
-    /// minting) is reserved.
+    /// `true` if ids can be minted, because the horizon (the time up to which ids may be minted) is
+    /// after the start of the session.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }

@@ -62,8 +62,8 @@ impl SessionState {
         self.is_clock_wrong.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the active session (period of minting), if any. A request in progress may still use the
-    /// ids that it has reserved. Later requests are refused with `reason`.
+    /// Ends the active session (period of minting), if any. A request in progress can still get ids
+    /// for which time is reserved. Later requests are refused with `reason`.
     pub(super) fn end(&self, reason: Refusal) {
         let mut state = self.locked();
         self.set_reason(&mut state, reason);

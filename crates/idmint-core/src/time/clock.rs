@@ -226,14 +226,14 @@ impl Clock {
     }
 
     /// Returns the time by which this clock is ahead of the other clocks in the fleet, or `None` if
-    /// the last comparison with them did not show a lead.
+    /// the last comparison with them did not show that it is ahead.
     pub fn ahead_of_fleet(&self) -> Option<Duration> {
         let ahead = u64::try_from(self.refuted_nanos.load(Ordering::Relaxed)).ok()?;
         (ahead > 0).then(|| Duration::from_nanos(ahead))
     }
 
     /// Returns the time by which this clock is behind the other clocks in the fleet, or `None` if
-    /// the last comparison with them did not show a lag.
+    /// the last comparison with them did not show that it is behind.
     pub fn behind_fleet(&self) -> Option<Duration> {
         let ahead = self.refuted_nanos.load(Ordering::Relaxed);
         (ahead < 0).then(|| Duration::from_nanos(ahead.unsigned_abs()))

@@ -17,8 +17,8 @@ use crate::time::models::explore;
 
 /// The boot time that the first read returns, in nanoseconds.
 const FIRST_LOOK: u64 = 1000;
-/// The second read of the boot time returns slightly more than this, as if a thread had been
-/// suspended after the first read. All later reads follow immediately.
+/// The second read of the boot time returns slightly more than this many nanoseconds, as if a
+/// thread had been suspended after the first read. All later reads follow immediately.
 const SLEEP: u64 = 100_000;
 
 /// A [`ClockLine`] that shows 0 when the boot time is 0, and a boot time that advances with each
@@ -77,7 +77,7 @@ fn loom_a_reading_is_of_one_line() {
 fn loom_the_estimate_never_goes_back_while_it_is_redrawn() {
     explore("the line was redrawn during a reading", |tally| {
         // At first, the estimated time advances faster than the boot time. After the line is
-        // replaced, the estimated time advances slower.
+        // replaced, the estimated time advances more slowly than the boot time.
         let watch = Watch::new(i64::MAX);
         let reader = {
             let watch = Arc::clone(&watch);

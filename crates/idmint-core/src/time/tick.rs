@@ -57,8 +57,8 @@ impl Tick {
     /// Returns the number of whole ticks from `epoch` to `at`, rounded down. The result is negative
     /// if `at` is before `epoch`.
     ///
-    /// The result is exact for every instant that an id of at most 128 bits can contain, because
-    /// the length of a tick is a fraction with a denominator of at most 2^20.
+    /// The result is exact for every instant that an id of at most 128 bits can contain, even if
+    /// the denominator of the tick's length (`parts`) has its maximum, 2^20.
     pub fn count(self, epoch: UnixTime, at: UnixTime) -> i128 {
         let scaled = (at.nanos() - epoch.nanos()) * i128::from(self.parts);
         // Use a 64-bit division if possible, because it is much faster.

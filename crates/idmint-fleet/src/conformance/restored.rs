@@ -89,8 +89,8 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node with a ledger (a chain of events), which has just renewed its slot (its place in the
-/// fleet), together with its knowledge of the fleet.
+/// A node that has renewed its slot (its place in the fleet) and written a ledger (a chain of
+/// events), together with its knowledge of the fleet.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,
@@ -212,8 +212,8 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     let backup = bench.store.memory.copy();
     bench.store.write_nine_times();
     let records = Arc::clone(&bench.records);
-    // The restore below changes no key that is a condition of the transaction, so the coordinator
-    // commits the write. Only the low revision in the response shows the restore.
+    // The restore below changes no key that the conditions of the transaction check, so the
+    // coordinator commits the write. Only the low revision in the response shows the restore.
     let (store, next) = (Arc::clone(&bench.store), bench.next(2));
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));

@@ -108,7 +108,7 @@ impl Format {
 
     /// Returns the form in which a column stores ids as texts in the encoding `kept`. The form
     /// includes the format's prefixes only if `kept` is the canonical encoding, because texts in
-    /// other encodings have no prefix.
+    /// other encodings never have these prefixes.
     fn text_in_column<'a>(&'a self, kept: &'a Encoding) -> Stored<'a> {
         if self.prefixes.is_empty() || kept.name() != self.canonical().name() {
             Stored::Text(kept)
@@ -272,8 +272,9 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // New texts in this encoding go to random places in the index. Ids that are stored in
-        // another encoding may sort by time, so the note names the encoding.
+        // If ids begin with their time but are stored as texts, only the encoding of the texts
+        // scatters new ids over the index. Ids in another encoding may sort by time, so the note
+        // names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

@@ -14,7 +14,7 @@ pub struct IdRange {
     /// whichever is later.
     pub from: UnixTime,
     /// The end of the span, exclusive: the requested end, or the end of the last tick that the time
-    /// field can hold, whichever is earlier.
+    /// fields can hold, whichever is earlier.
     pub to: UnixTime,
     /// The smallest id of the first tick in the span.
     pub least: u128,
@@ -111,8 +111,8 @@ impl Format {
         }
         let (from, to) = (from.max(first), end.map_or(to, |end| to.min(end)));
         // The last tick that begins before `instant` contains the nanosecond before `instant`,
-        // because a tick begins at its first whole nanosecond. Ticks are numbered from 0, so their
-        // count is one more than the number of that tick.
+        // because a tick begins at its first whole nanosecond. Ticks are numbered from 0, so the
+        // number of ticks that begin before `instant` is one more than the number of that tick.
         let begun_before =
             |instant: UnixTime| tick.count(first, UnixTime::from_nanos(instant.nanos() - 1)) + 1;
         let (begin, after) = (begun_before(from), begun_before(to));
@@ -130,7 +130,7 @@ impl Format {
         let (least, greatest) = least.zip(greatest).expect("a format has a layout");
         if least > greatest {
             // The format has several time fields, which cannot express every tick number. No id can
-            // have one of the ticks in the span, so the span is reported as too short.
+            // have any of the ticks in the span, so the span is reported as too short.
             return Err(RangeError::WithinOneTick { tick });
         }
         Ok(IdRange {
@@ -141,9 +141,9 @@ impl Format {
         })
     }
 
-    /// Returns one id with the time `ticks` for each layout of the format. `set` writes this tick
-    /// number into the time fields, or the nearest possible one before or after it. Constant fields
-    /// keep their value, and `free` returns the value of each other field.
+    /// Returns one id for each layout of the format. `set` writes the tick number `ticks` into the
+    /// time fields, or the nearest possible tick number before or after it. Constant fields keep
+    /// their value, and `free` returns the value of each other field.
     fn ids_of_tick(
         &self,
         ticks: u128,
@@ -198,7 +198,7 @@ mod tests {
              { name = 'time', kind = 'time', cardinality = 6 }",
         );
         // The tick number is 10 x the first field + the second field, which is at most 5. Ids can
-        // therefore have the tick numbers 0 to 5 and 10 to 15, but not 6 to 9.
+        // therefore have the tick numbers 0 to 5, 10 to 15 and so on, but not 6 to 9.
         let found = |from: u32, to: u32| {
             let instant = |second| format!("2020-01-01T00:00:{second:02}Z");
             range(&format, &instant(from), &instant(to))

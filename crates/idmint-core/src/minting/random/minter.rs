@@ -34,15 +34,15 @@ pub(crate) struct RandomMinter {
     /// The id in which the constant fields have their values and all other fields are 0.
     fixed: u128,
     time_stride: u128,
-    /// A mask of the bits of an id that can be copied from random bits. These are the random fields
-    /// that accept every combination of their bits, such as 0 to 15.
+    /// A mask of the bits of an id that can be copied from random bits. These are the bits of the
+    /// random fields whose values fill a whole number of bits of an id, such as 0 to 15.
     bits: u128,
     /// The random fields whose values do not fill a whole number of bits of an id, such as 0 to 9.
     /// Each item is the range of the values of a field, and its stride, which is the amount that
     /// one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
     /// All random fields combined into one number, so that the ids of a response can ascend. `None`
-    /// if ids need not ascend, so each random field is drawn by itself.
+    /// if ids need not ascend, and each id is drawn independently.
     space: Option<RandomSpace>,
     /// The parts of ticks (time units) that earlier responses have used. Each response gets a later
     /// part, so that its ids are greater. `None` if responses are not ordered.
@@ -207,7 +207,7 @@ impl RandomMinter {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
                 // The batch was already granted, so it must be completed. If the format has ended
-                // in the meantime, the remaining ids get the same time as the ids before.
+                // in the meantime, the remaining ids get the same time as the previous ids.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }

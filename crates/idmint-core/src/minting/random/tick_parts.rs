@@ -36,8 +36,8 @@ pub(super) struct TickPart {
 }
 
 impl TickParts {
-    /// Creates a record of the parts of ticks that responses have taken, at first none. A part is
-    /// one of the equal fractions of a tick (time unit). Parts are counted from the tick
+    /// Creates an empty record of the parts of ticks that responses have taken. Each tick (time
+    /// unit) has [`Monotonic::PARTS_OF_TICK`] equal parts. Parts are counted from the tick
     /// `base_tick`.
     pub(super) fn from(base_tick: u128) -> TickParts {
         TickParts {

@@ -92,8 +92,8 @@ impl ExcludedIds {
     /// Creates a reader for a list of ids, of which no line has been read yet.
     ///
     /// `workers` are the worker numbers with which this node may mint, or `None` for any worker
-    /// number. The reader ignores ids with ticks (time units) before `from`, so every session
-    /// (period of minting) must begin at or after `from`.
+    /// number. Ticks (time units) before `from` are not collected, so every session (period of
+    /// minting) must begin at or after `from`.
     pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
         // If the epoch is after `from`, the tick of `from` is negative. Use 0 in this case, so that
         // the ticks of all ids are collected.
@@ -182,9 +182,9 @@ impl ExcludedIds {
     /// Skips a line that is not an id in any encoding.
     ///
     /// # Errors
-    /// Returns [`ExclusionError::NoId`] if ids of the format can contain all letters of the line.
-    /// The line may then be a damaged id. If it were skipped, the service could mint a duplicate of
-    /// the intact id.
+    /// Returns [`ExclusionError::NoId`] if no encoding can read the line, although ids of the
+    /// format can contain all of its letters. The line may then be a damaged id. If it were
+    /// skipped, the service could mint a duplicate of the intact id.
     fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         let format = &self.format;
         let is_outside =
@@ -265,7 +265,7 @@ pub struct ExcludedTicks {
 }
 
 impl ExcludedTicks {
-    /// Returns the number of ids in the list of ids that another generator minted.
+    /// Returns the number of lines that were read as ids of another generator.
     pub fn ids(&self) -> u64 {
         self.ids
     }

@@ -176,8 +176,8 @@ impl SequencedFormat {
     }
 
     /// Returns the current minter if the node leases its worker numbers from the fleet. Returns
-    /// `None` while the node has no lease, or if it keeps its worker numbers until the process
-    /// exits.
+    /// `None` while no session (period of minting) is active, or if the node keeps its worker
+    /// numbers until the process exits.
     #[inline]
     pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
         match &self.holding {

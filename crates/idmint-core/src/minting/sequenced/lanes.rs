@@ -21,7 +21,8 @@ pub struct LaneRule {
 /// The requested number of lanes (worker numbers) of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// Use at most this many worker numbers (lanes). A node uses fewer if the format has too few.
+    /// At most this number of lanes (worker numbers). A node has fewer if the format has too few
+    /// worker numbers.
     UpTo(u32),
     /// Exactly this number of lanes. If the format has too few worker numbers, the process does not
     /// start.
@@ -145,9 +146,9 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several worker numbers. The node must have several,
-    /// and each id must contain time, worker number and sequence in this order. Otherwise the ids
-    /// of the batch would not ascend.
+    /// `true` if one batch may contain ids of several worker numbers. This requires that the node
+    /// has several. Each id must also contain time, worker number and sequence in this order,
+    /// because the ids of the batch would not ascend otherwise.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }

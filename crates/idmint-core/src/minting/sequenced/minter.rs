@@ -239,8 +239,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Reserves the ids of a request that cannot be sent immediately, because no worker number has
-    /// enough free ids. `due` is the earliest instant at which one of them has enough.
+    /// Reserves the ids of a request if no worker number has enough ids to send immediately. `due`
+    /// is the earliest instant at which one worker number has enough.
     fn reserve_late(
         &self,
         due: UnixNanos,
@@ -257,7 +257,7 @@ impl SequencedMinter {
         }
         if due.since(moment.now) <= self.wait_max {
             // Another thread may be faster and reserve the free ids of the chosen worker number. In
-            // that case, choose a worker number again, at most once for each of them.
+            // that case, choose again, at most once for each worker number of this node.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(
@@ -288,8 +288,8 @@ impl SequencedMinter {
     }
 
     /// Returns the reason why a request cannot be filled before `due`: the format has not begun
-    /// yet, or all sequences are used up. In the second case, the request is added to the counters
-    /// of used-up sequences.
+    /// yet, or all sequences are used up. In the second case, also counts the request for every
+    /// worker number.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -482,8 +482,9 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // Row `beyond` is certainly too far: the lane (worker number) with the lowest free stamp has
-    // `count` free stamps before it. A row is a group of stamps that become free at the same time.
+    // A row is a group of stamps that become free at the same time. Row `beyond` is after the last
+    // row that the request needs, because the lane (worker number) with the lowest free stamp alone
+    // has `count` free stamps before row `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -434,14 +434,14 @@ impl Sequencer {
     }
 
     /// `true` if more time for minting should be reserved soon, because little of it is left once
-    /// the ids below `end` are handed out.
+    /// the stamps (tick and sequence in one integer) below `end` are handed out.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of the first id, if a floor (a time below which no node mints) or the
-    /// setting `start_after` makes it later than the start of the session. Otherwise returns
+    /// Returns the time of the first possible id, if a floor (a time below which no node mints) or
+    /// the setting `start_after` makes it later than the start of the session. Otherwise returns
     /// `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
@@ -480,9 +480,9 @@ impl Sequencer {
     /// `true` if minting has reached the point from which more time should be reserved.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
-        // If `next` has its first value, no id has been handed out. The sequencer is then not
-        // running low, even if its first id is later than `refill`, the point from which more time
-        // should be reserved.
+        // If `next` still has its initial value, no id has been handed out. The sequencer is then
+        // not running low, even if its first id is later than `refill`, the point from which more
+        // time should be reserved.
         next != self.first && self.needs_refill(next)
     }
 
@@ -551,14 +551,15 @@ pub(crate) struct CatchUp {
     caught_up_at: UnixNanos,
 }
 
-/// The clock time of one request, and the time that the session (period of minting) has reached if
-/// that is ahead of the clock. The clock is read only once for each request.
+/// The clock time of one request, and the session's own time if that is ahead of the clock. The
+/// session's own time starts at the start of the session (period of minting). The clock is read
+/// only once for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
     pub now: UnixNanos,
-    /// The time that the session has reached, if it is ahead of the clock. It advances at half the
-    /// speed of the clock, so that the clock catches up. Otherwise `None`.
+    /// The session's own time, or `None` if it is not ahead of the clock. The session's own time
+    /// advances at half the speed of the clock, so that the clock catches up.
     pub catching_up: Option<UnixNanos>,
     catch_up: CatchUp,
 }
@@ -596,15 +597,15 @@ impl CatchUp {
 }
 
 impl Moment {
-    /// Returns the time that the session (period of minting) has reached if that is ahead of the
-    /// clock, and otherwise the clock time.
+    /// Returns the own time of the session (period of minting) if that is ahead of the clock, and
+    /// otherwise the clock time.
     pub(crate) fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
     }
 
-    /// Returns the clock time at which the time of the session (period of minting) reaches
-    /// `instant`. The session must be ahead of the clock, so its time advances at half the speed of
-    /// the clock.
+    /// Returns the clock time at which the session's own time reaches `instant`. The session
+    /// (period of minting) must be ahead of the clock, so its own time advances at half the speed
+    /// of the clock.
     pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
         self.catch_up
             .began_at

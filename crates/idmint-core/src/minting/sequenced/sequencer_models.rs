@@ -222,8 +222,9 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // A tick has two stamps (numbers of ids). The second tick, with stamps 2 and 3, must be
-            // skipped. Stamps 0, 1, 4 and 5 are available if a request may wait for one tick.
+            // Each tick has two stamps (tick and sequence in one integer). The second tick, with
+            // stamps 2 and 3, must be skipped. Stamps 0, 1, 4 and 5 are available if a request may
+            // wait for one tick.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);

@@ -70,14 +70,14 @@ impl StampLine {
         self.per_tick
     }
 
-    /// Returns the instant from which this converter counts. No id with an earlier time can be
-    /// minted.
+    /// Returns the instant at which this converter starts. No stamp (tick and sequence in one
+    /// integer) before this instant is handed out.
     pub(crate) fn base(&self) -> UnixNanos {
         self.base
     }
 
     /// Returns the tick and the sequence of a stamp (both in one integer). `stamp` is relative to
-    /// the start of this converter, and the tick is counted since the epoch.
+    /// the converter's first tick, and the returned tick is counted since the epoch.
     pub(crate) fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
@@ -134,7 +134,8 @@ impl StampLine {
     }
 
     /// Returns the first whole nanosecond at or after the beginning of `tick`, which is counted
-    /// from the first tick of this converter.
+    /// from the first tick of this converter. Returns `base` for tick 0, which contains `base` and
+    /// may begin earlier.
     pub(crate) fn tick_start(&self, tick: u64) -> UnixNanos {
         let scaled = u128::from(tick).saturating_mul(u128::from(self.tick.nanos()));
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
@@ -147,8 +148,8 @@ impl StampLine {
         let Some(last) = end.checked_sub(1) else {
             return self.base;
         };
-        // Stamp `last` is before an instant if last x (length of a tick) < (time since the first
-        // tick) x (stamps in a tick). This comparison does not round.
+        // Stamp `last` is before an instant if last x (length of a tick) < (time since the
+        // beginning of the first tick) x (stamps in a tick). This comparison does not round.
         let scaled =
             (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
@@ -222,8 +223,8 @@ pub(in crate::minting) struct Steps {
 }
 
 impl Shape {
-    /// Returns the amount that one unit of each field adds to an id with this layout, which must
-    /// have a sequence field. `shard` is the value of the shard field.
+    /// Returns the amounts that one unit of each field adds to an id with this layout. The layout
+    /// must have a sequence field. `shard` is the value of the shard field.
     pub(in crate::minting) fn of(layout: &Layout, shard: u64) -> Shape {
         let stride = |kind| layout.field_of(kind).map_or(0, |field| field.stride);
         let constants: u128 = layout
@@ -442,8 +443,8 @@ mod tests {
             let line = StampLine::new(tick, epoch, per_tick, start);
             let instant = UnixNanos::new(start.get() + later_ns);
             let stamp = absolute(&line, line.first_stamp_at(instant));
-            // Check that stamp x (length of a tick) / (stamps in a tick) is at least the time since
-            // the epoch, and that the stamp before is too early.
+            // Check that stamp x (length of a tick) / (stamps in a tick) is at least the time from
+            // the epoch to `instant`, and that the stamp before is too early.
             let since_epoch = u128::from(instant.get()) - 1_420_070_400_000_000_000;
             let right = since_epoch * u128::from(tick.parts()) * u128::from(per_tick);
             prop_assert!(stamp * u128::from(tick.nanos()) >= right);
