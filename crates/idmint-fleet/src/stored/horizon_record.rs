@@ -17,13 +17,13 @@ pub(crate) struct HorizonRecord {
         deserialize_with = "value::skip_version"
     )]
     version: (),
-    /// The horizon of the slot: no node has minted ids in the slot for this instant or a later one.
-    /// A whole number of milliseconds.
+    /// The horizon of the slot, which is a node's place in the fleet: no node has minted ids in the
+    /// slot for this instant or a later one. A whole number of milliseconds.
     #[serde(rename = "h_ms", with = "millis")]
     pub(crate) horizon: UnixNanos,
     /// The nonce of the process that wrote the horizon.
     pub(crate) instance: Nonce,
-    /// The nonce of the request that wrote the horizon. A node that got no response to a request
+    /// The nonce of the request that wrote this record. A node that got no response to the request
     /// recognizes its own write by this nonce.
     pub(crate) attempt: Nonce,
     /// The writer's clock reading, rounded up to whole milliseconds.

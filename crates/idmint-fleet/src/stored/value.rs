@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of all stored values. The one exception is the agreement of a fleet whose last fence
-/// stopped all series of numbers.
+/// The version of all stored values but one: if all series of numbers were stopped after a restore,
+/// the fleet's shared settings have version 2. Programs that are too old to obey that stop then
+/// refuse to read them.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.
