@@ -86,8 +86,8 @@ impl CallerNote {
         self.0.permit.get().map(|permit| permit.shown_by.as_str())
     }
 
-    /// Records how many requests the caller may still send, for the rate limit headers of the
-    /// response. `left` is `None` if the caller has used up its rate limit.
+    /// Stores the rate limit headers of the response, which tell the caller how many requests it
+    /// may still send. `left` is `None` if the caller has used up its rate limit.
     pub(super) fn fill_rate(&self, rate: &Rate, left: Option<Left>) {
         let (requests, seconds) = left.map_or((0, 1), |left| {
             (
@@ -189,7 +189,7 @@ impl AuditedRequest {
     }
 
     /// Reports the request and its response to the auditor, if the request is audited.
-    /// `is_answered` is `true` if the caller is still connected.
+    /// `is_answered` is `false` if the caller disconnected before the work was completed.
     pub fn tell<B>(&self, note: &CallerNote, answer: &Response<B>, is_answered: bool) {
         let refuses_access = matches!(
             answer.status(),

@@ -77,8 +77,9 @@ impl ClientCertificates {
         .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
         .only_check_end_entity_revocation()
         .allow_unknown_revocation_status()
-        // Allow callers without a certificate, because the routes for health and documents are open
-        // to everybody. The guard requires a certificate for all other routes.
+        // Allow connections without a client certificate, because everybody may use the routes for
+        // health and documentation. On all other routes, the `Guard` requires a certificate or a
+        // token later.
         .allow_unauthenticated()
         .build()?;
         let permit = |name: &String, scopes: &BTreeSet<Scope>| {
@@ -112,8 +113,8 @@ impl ClientCertificates {
         self.permits.len()
     }
 
-    /// Returns the permit of this certificate. It is the union of the permits of those names in the
-    /// certificate that `http.tls.client_scopes` lists.
+    /// Returns the permit of the caller with this certificate. It has the scopes that
+    /// `http.tls.client_scopes` grants to the names in the certificate.
     ///
     /// # Errors
     /// Returns 401 `unauthorized` if the certificate is no longer valid, and 403 `forbidden` if

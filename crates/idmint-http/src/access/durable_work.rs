@@ -41,8 +41,9 @@ struct DetachedWork {
 }
 
 impl<B: Send + 'static> DurableWork<B> {
-    /// Wraps the work of a request whose head is `parts`. Call this once the whole request has
-    /// arrived, because the work must not depend on the caller's connection.
+    /// Wraps the work of a request whose head is `parts`, so that the work goes on even if the
+    /// caller disconnects. Call this only after the whole request has arrived, because the work
+    /// must not need the connection any more.
     pub(crate) fn of(
         parts: &Parts,
         requests: &Arc<WorkLimits>,
@@ -131,8 +132,9 @@ mod tests {
 
     type Outcome = Result<Response<()>, Problem>;
 
-    /// Work that completes with the value sent to `end`. The scene records the status of each audit
-    /// entry, and whether the caller was still connected.
+    /// The parts of a test. `work` completes with the value that the test sends to `end`. `told`
+    /// lists the audit entries: the request id, the status, and `true` if the caller was still
+    /// connected.
     struct Scene {
         load: Load,
         work: DurableWork<()>,

@@ -35,7 +35,7 @@ pub struct Guard {
     certificates: Option<ArcSwap<ClientCertificates>>,
     /// `None` if callers have no rate limit.
     rate: Option<Rate>,
-    /// The names of the chained formats, whose ids belong to ledger events.
+    /// The names of the formats whose ids belong to events in a ledger (a chain of events).
     event_formats: Vec<String>,
     clock: Arc<Clock>,
 }
@@ -43,7 +43,7 @@ pub struct Guard {
 impl Guard {
     /// Returns a guard. If `tokens` or `certificates` are given, callers must present one of them.
     /// If `rate` is given, it limits the requests of each caller. `event_formats` are the names of
-    /// the service's chained formats, whose ids belong to ledger events.
+    /// the formats whose ids belong to events in a ledger (a chain of events).
     pub fn new(
         tokens: Option<Tokens>,
         certificates: Option<ClientCertificates>,
@@ -60,7 +60,7 @@ impl Guard {
         }
     }
 
-    /// Returns the number of accepted tokens, or `None` if tokens are not accepted.
+    /// Returns the number of accepted bearer tokens, or `None` if tokens are not accepted.
     pub fn tokens(&self) -> Option<usize> {
         self.tokens.as_ref().map(|tokens| tokens.load().count())
     }
@@ -93,9 +93,9 @@ impl Guard {
         }
     }
 
-    /// Returns a warning for each token or certificate that has a scope but is refused some
-    /// requests of the scope. An example is a token with the scope `metrics` that is limited to
-    /// some formats. The warning lists the refused requests.
+    /// Returns a warning for each token or certificate that has a scope but may not send some of
+    /// the requests that need this scope. An example is a token with the scope `metrics` that is
+    /// limited to some formats. The warning lists the refused requests.
     pub fn refusals(&self) -> Vec<String> {
         let tokens = self
             .tokens
@@ -152,7 +152,7 @@ impl Guard {
         let permit = permit?;
         self.check(&permit, need, template, request)?;
         // Attach the permit to the request if the handler must check it, or if the request has a
-        // body. While the service waits for the body, the permit identifies the sender.
+        // body. While the service waits for the body, it takes the sender's name from the permit.
         let is_asked_later =
             matches!(need, Need::Series | Need::ResumedSeries) || permit.is_asked_later();
         if is_asked_later || !request.body().is_end_stream() {

@@ -46,8 +46,8 @@ impl Permit {
         Permit::unconfined(shown_by, scopes, Arc::default())
     }
 
-    /// Returns the union of the permits of two names in one certificate. Requests count towards the
-    /// rate limit of the first name, `self`.
+    /// Returns a permit with the scopes of both permits, which belong to two names in one
+    /// certificate. Requests count towards the rate limit of the first name, `self`.
     pub(super) fn joined_with(&self, other: &Permit) -> Permit {
         let scopes = self.scopes.union(&other.scopes).copied().collect();
         let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
@@ -76,9 +76,9 @@ impl Permit {
         self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
-    /// `true` if the guard alone cannot check the permit, so that the handler must. This is the
-    /// case if the permit is restricted to some formats, ledgers or series, or has the scope
-    /// `ledger` without the scope `import`.
+    /// `true` if the handler of a request must check the permit too, and not only the guard in
+    /// front of it. This is the case if the permit is restricted to some formats, ledgers or
+    /// series, or has the scope `ledger` without the scope `import`.
     pub(super) fn is_asked_later(&self) -> bool {
         self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
     }
@@ -94,7 +94,8 @@ impl Permit {
         self.formats.as_ref()
     }
 
-    /// `true` if the format of this current or former name is permitted.
+    /// `true` if the format with this name is permitted. The name may be a former name of the
+    /// format.
     pub(crate) fn has_format(&self, name: &str) -> bool {
         self.formats
             .as_ref()

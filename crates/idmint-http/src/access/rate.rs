@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use crate::answer::{Problem, Slug};
 use idmint_service::network_of;
 
-/// The maximum number of addresses with their own rate. They take about 3 MiB of memory. All
-/// further addresses share one rate.
+/// The maximum number of addresses whose requests are counted separately. They take about 3 MiB of
+/// memory. All further addresses share one rate limit.
 const PEERS_MAX: usize = 65_536;
 
 /// The window of the rate limit. After a second without requests, a caller may send a whole
 /// second's requests at once.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The rate limit of every caller, and the part of the limit that each caller without a token or
-/// certificate has used.
+/// The rate limit, which applies to each caller separately, and the part of it that each caller
+/// without a token or certificate has used.
 #[derive(Debug)]
 pub struct Rate {
     per_second: NonZeroU32,
@@ -45,10 +45,10 @@ struct Peers {
 /// would move the time to more than one window after now.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
-    /// The time at which the caller may send a whole window of requests again, in nanoseconds since
-    /// `Rate::began`. Written by: `take`, by compare-exchange. Read by: `take`, `Peers::forget`.
-    /// Ordering: `Relaxed`, because the number is the whole state. Tested by:
-    /// `a_caller_has_its_rate_and_no_more_whenever_it_comes`.
+    /// The time at which the caller may again send the requests of a whole window (one second) at
+    /// once, in nanoseconds since `Rate::began`. Written by: `take`, by compare-exchange. Read by:
+    /// `take`, `Peers::forget`. Ordering: `Relaxed`, because the number is the whole state. Tested
+    /// by: `a_caller_has_its_rate_and_no_more_whenever_it_comes`.
     full_at: AtomicU64,
 }
 
@@ -97,8 +97,8 @@ impl Peers {
     /// Returns the allowance of the callers from this address.
     fn of(&mut self, peer: IpAddr, now: Duration) -> &Allowance {
         let is_new = !self.allowances.contains_key(&peer);
-        // Scan the table at most once per window. If every new address caused a scan, an attacker
-        // could slow the service down.
+        // Scan the table at most once per window of the rate limit, which is one second. If every
+        // new address caused a scan, an attacker could slow the service down.
         if is_new && self.allowances.len() >= PEERS_MAX && now >= self.forgot + WINDOW {
             self.forgot = now;
             self.allowances

@@ -18,9 +18,9 @@ pub enum Scope {
     Decode,
     /// Reading the metrics.
     Metrics,
-    /// Together with the scope `ledger`: importing events into a ledger in use. The service refuses
-    /// appends of other callers to that ledger until the import ends. Together with the scope
-    /// `number`: setting the next number of a series.
+    /// Importing events into a ledger in use, for callers that also have the scope `ledger`. The
+    /// service refuses appends of other callers to that ledger until the import ends. Setting the
+    /// next number of a series, for callers that also have the scope `number`.
     Import,
     /// Taking, voiding and reading the numbers of series, and closing series.
     Number,
@@ -77,34 +77,35 @@ impl FromStr for Scope {
 pub(crate) enum Need {
     /// No permission.
     Nothing,
-    /// The scope in the value. The caller may be restricted to some formats, ledgers or series.
+    /// The scope that this variant contains. Callers that are restricted to some formats, ledgers
+    /// or series are admitted too.
     Scope(Scope),
-    /// The scope in the value. The caller must not be restricted to some formats, ledgers or
-    /// series, because the response covers all formats, ledgers and series.
+    /// The scope that this variant contains. Callers that are restricted to some formats, ledgers
+    /// or series are refused, because the response covers all formats, ledgers and series.
     Everything(Scope),
     /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
     /// format, whose ids belong to ledger events, and `mint` for any other.
     MintFormat,
-    /// The scope in the value, and permission for the format in the path.
+    /// The scope that this variant contains, and permission for the format that the path names.
     Format(Scope),
-    /// The scope `ledger`, and permission for at least one chained format. The ids of chained
-    /// formats belong to ledger events.
+    /// The scope `ledger`, and permission for at least one format whose ids belong to events in a
+    /// ledger (a chain of events).
     Ledgers,
     /// The permission [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
     /// The permission [`Need::Ledgers`], for a caller that is not restricted to some ledgers. It is
     /// needed where no existing ledger could be checked, for example to create a ledger.
     AnyLedger,
-    /// Permission to read conjunctions (close approaches of two objects): the scope `ledger`, for a
-    /// caller that is not restricted to some ledgers, because conjunctions belong to no ledger. The
-    /// handler checks the permission for the format.
+    /// Permission to read conjunctions (close approaches of two objects). The caller needs the
+    /// scope `ledger` and must not be restricted to some ledgers, because conjunctions are not part
+    /// of a ledger. The handler also checks that the caller may use the format.
     Conjunctions,
-    /// The scope `number`, and permission for the series in the path. The handler gets the caller's
-    /// permit.
+    /// The scope `number`, and permission for the series of numbers that the path names. The
+    /// caller's permit is passed to the handler.
     Series,
-    /// The scopes `number` and `import`, and permission for the series in the path. The path `*`
-    /// stands for all series, and needs a caller that is not restricted to some formats, ledgers or
-    /// series.
+    /// The scopes `number` and `import`, and permission for the series of numbers that the path
+    /// names. If the path has `*`, which stands for all series, the caller must not be restricted
+    /// to some formats, ledgers or series.
     ResumedSeries,
     /// Any valid token or certificate. Unknown routes need this, so that strangers do not learn
     /// which routes exist.
