@@ -86,8 +86,8 @@ pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-coun
 pub(crate) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// The media types of a mint response. The last one, rows, is offered only for sequenced formats,
-/// whose ids form runs with equal spacing.
+/// The media types of a mint response. The last one writes each run of equally spaced ids as one
+/// row. It is offered only for sequenced formats, whose ids form such runs.
 pub(super) const MINT_MEDIA_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
@@ -151,8 +151,8 @@ pub struct AnswerBody(Content);
 enum Content {
     /// Ids that are sent in one frame of the body.
     Ids {
-        /// The ids. Ids take at least one byte, so an empty text means that the frame has been
-        /// sent.
+        /// The encoded ids. They take at least one byte, so if the text is empty, the frame with
+        /// the ids has already been sent.
         text: Bytes,
         /// The memory that is reserved for the ids, or `None` for only a few ids.
         reserved: Option<Box<MemoryReservation>>,
@@ -163,7 +163,7 @@ enum Content {
         /// The memory reserved for the first chunk.
         reserved: Option<Box<MemoryReservation>>,
     },
-    /// Any other body: without ids, or with ids among other JSON members.
+    /// A body without ids, or with ids among other JSON members.
     Other(Body),
 }
 
@@ -171,14 +171,14 @@ enum Content {
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
-    /// The permit for long work, with which callers share the cores fairly. `None` if writing the
-    /// response is short work.
+    /// The permit for long work, which lets callers share the cores fairly. `None` if writing the
+    /// response is short work, which needs no permit.
     pub(crate) pass: Option<BulkPass>,
 }
 
 impl AnswerBody {
-    /// Returns the body of a mint response. `admitted` is the memory and the permit that were
-    /// reserved for many ids, or `None` for a few ids.
+    /// Returns the body of a mint response. `admitted` is the memory reserved for a long response,
+    /// and the permit for long work. It is `None` for a short response, which needs neither.
     pub(crate) fn of_ids(
         encoder: IdEncoder,
         format: &Arc<Format>,
@@ -191,8 +191,8 @@ impl AnswerBody {
         Self(encode_ids(encoder, format, ids, reserved, pass.flatten()))
     }
 
-    /// `true` if the body consists of ids. In that case the [head](minted) of the response is
-    /// complete except for the request id.
+    /// `true` if the body consists of ids. In that case the [status and headers](minted) of the
+    /// response are complete except for the request id.
     pub(crate) fn is_of_ids(&self) -> bool {
         !matches!(self.0, Content::Other(_))
     }
@@ -304,7 +304,7 @@ pub(crate) struct IdEncoder {
     form: Form,
     head: Head,
     tail: &'static str,
-    /// The prefix of each id, for ids that are written as text.
+    /// The text before each id, such as a type. `None` if ids have no prefix.
     prefix: Option<Prefix>,
 }
 
@@ -336,8 +336,8 @@ enum Form {
     Rows { rows_max: usize },
 }
 
-/// The bytes between two ids, as an array of constant length. The compiler can store such an array
-/// without a function call, unlike a slice.
+/// The bytes that separate two ids, such as a line end, as an array of constant length. The
+/// compiler can store such an array without a function call, unlike a slice.
 #[derive(Debug, Clone, Copy)]
 enum Separator {
     One([u8; 1]),
@@ -394,7 +394,8 @@ impl IdEncoder {
     }
 
     /// Returns an encoder that writes `count` ids as rows, each of which stands for a run of
-    /// equally spaced ids. The node mints the format with `lanes` worker numbers at once.
+    /// equally spaced ids. `lanes` is the number of worker numbers with which the node mints the
+    /// format.
     pub(crate) fn of_rows(
         format: &Format,
         lanes: usize,
@@ -440,8 +441,8 @@ impl IdEncoder {
         }
     }
 
-    /// Returns the length of the body without the bytes before the first id, in bytes. Returns
-    /// `None` if the length depends on ids that are not minted yet.
+    /// Returns the length of the body from the first id to the end, in bytes. Returns `None` if the
+    /// length depends on ids that are not minted yet.
     fn len_after_head(&self, format: &Format, ids: &Batch) -> Option<u64> {
         let count = ids.count();
         let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
@@ -501,7 +502,7 @@ impl IdEncoder {
     }
 
     /// Writes ids to `out` until `out` is `len_max` bytes long or all ids are written. Returns
-    /// `true` if all ids are written, including the bytes after the last id.
+    /// `true` if all ids and the closing bytes of the body are written.
     fn write(&self, format: &Format, ids: &mut Batch, out: &mut Vec<u8>, len_max: usize) -> bool {
         if ids.count() <= FEW_IDS as u64 {
             self.write_blocks::<FEW_IDS>(format, ids, out, len_max)
@@ -580,8 +581,8 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
 }
 
 /// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
-/// they are encoded chunk by chunk while the response is sent. Each chunk then counts as long work
-/// if the request has the permit `pass`.
+/// they are encoded chunk by chunk while the response is sent. If `pass`, a permit for long work,
+/// is given, each chunk then counts as long work.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,
@@ -639,8 +640,9 @@ impl Pieces for IdPieces {
         self.pass.as_mut()
     }
 
-    // If long requests outnumber the cores, write the chunks on another thread. On the connection's
-    // thread, they would delay requests for a single id by milliseconds.
+    // If the node has more long requests than cores, write the chunks of this response on another
+    // thread. On the connection's thread, they would delay requests for a single id by
+    // milliseconds.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
         aside.map_or(PieceThread::OfConnection, |bulk| {

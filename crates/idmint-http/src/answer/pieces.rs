@@ -31,11 +31,13 @@ pub(crate) trait Pieces: Send + Unpin + 'static {
 
 /// The thread on which a chunk is written.
 pub(crate) enum PieceThread {
-    /// The thread of the connection. Other tasks on the thread wait until the chunk is written.
+    /// The chunk is written on the thread of its connection. Other tasks on the thread wait until
+    /// the chunk is written.
     OfConnection,
-    /// The thread of the connection. The task yields to other tasks after each chunk.
+    /// The chunk is written on the thread of its connection. The task of the connection yields to
+    /// other tasks after each chunk of the response.
     OfConnectionInTurn,
-    /// Another thread, as soon as a core is free for long work of this peer.
+    /// The chunk is written on another thread, as soon as this peer gets a core for its long work.
     Aside(PeerBulk),
 }
 

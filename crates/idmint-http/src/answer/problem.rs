@@ -61,8 +61,8 @@ struct Members {
 }
 
 impl Problem {
-    /// Returns a problem of this kind. `detail` names the offending value and the bound that it
-    /// broke.
+    /// Returns a problem (an error response) of the kind `slug`. `detail` names the offending value
+    /// and the bound that it broke.
     ///
     /// A detail longer than 400 characters is cut, because parts of it come from the caller.
     pub fn new(slug: Slug, detail: impl Into<String>) -> Self {
@@ -135,7 +135,8 @@ impl Problem {
         self
     }
 
-    /// Adds a further member, such as `head`, the id of the last event in a ledger.
+    /// Adds a further JSON member to the body, such as `head`, the id of the last event in a
+    /// ledger.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.more.push((name, value.into()));
@@ -184,8 +185,8 @@ impl Problem {
         if let Some((name, value)) = header_named_by(self.0.slug, &self.0.accepts) {
             headers.insert(name, value);
         }
-        // Keep the problem, because `name_instance` later writes the body again, with the request
-        // id. This function does not know the id.
+        // Keep the problem in the response, because `name_instance` later writes the body again.
+        // The new body contains the request id, which this function does not know.
         response.extensions_mut().insert(self);
         response
     }
@@ -197,7 +198,8 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Writes the request id into the response if it is a problem. Leaves other responses unchanged.
+/// Writes the request id into the response if it is a problem, which is an error response of the
+/// API. Leaves other responses unchanged.
 ///
 /// Returns the problem, or `None` if the response is not a problem.
 pub(crate) fn name_instance(

@@ -1,9 +1,10 @@
 //! The catalog of problems, which are the error responses of the API. Each problem has a status, a
-//! cause, a safe action and a dangerous action.
+//! cause, a safe remedy, and a tempting remedy that does harm.
 
 /// The texts and the status that all problems of one kind share.
 ///
-/// `GET /problems/{name}` and the table in `docs/ERRORS.md` are generated from these pages.
+/// `GET /problems/{name}` and the table in `docs/ERRORS.md` are generated from the values of this
+/// type.
 #[derive(Debug)]
 pub struct Page {
     /// The last part of the problem's `type`.

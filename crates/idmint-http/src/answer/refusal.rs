@@ -244,8 +244,8 @@ fn unknown_ledger(ledger: LedgerId) -> Problem {
         .example("GET /ledgers")
 }
 
-/// Returns the name of the problem for `refusal`, such as `clock-behind`. The readiness probe
-/// reports this name as the reason.
+/// Returns the name of the error response for `refusal`, such as `clock-behind`. The readiness
+/// probe reports this name as the reason.
 pub(crate) fn slug_of(refusal: impl Into<Problem>) -> &'static str {
     refusal.into().slug().as_str()
 }

@@ -1,9 +1,10 @@
-//! Ids as rows. A row stands for many equally spaced ids and takes only a few bytes.
+//! Writes minted ids as rows of numbers. A row stands for many equally spaced ids and takes only a
+//! few bytes.
 
 use idmint_core::id::{FieldKind, Format, Progression};
 
-/// The maximum length of a row with its comma, in bytes: two numbers of 128 bits and a count of
-/// eight digits.
+/// The maximum length of a row of ids with its comma, in bytes. A row has two numbers of 128 bits
+/// and a count of eight digits.
 pub(super) const ROW_LEN_MAX: usize = 120;
 
 /// Returns the maximum number of rows that `count` ids of a format take. The ids of one worker
