@@ -1,5 +1,5 @@
-//! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` for a chained format: appends events
-//! to a ledger, and mints one id for each event.
+//! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` for a format whose ids belong to
+//! events: appends events to a ledger (a chain of events), and mints one id for each event.
 
 use std::sync::Arc;
 
@@ -175,8 +175,8 @@ fn read_request(
     })
 }
 
-/// Returns the JSON response to an append. Unlike other media types, JSON contains the position of
-/// each event in its ledger.
+/// Returns the JSON response to a request that appended events. Unlike other media types, JSON
+/// contains the position of each event in its ledger.
 fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
     let text_of = |id: EventId| format.encodings[encoding].to_text(id.value());
     let details: Vec<EventDetail> = links
@@ -193,8 +193,9 @@ fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
     json_bytes(&answer)
 }
 
-/// Returns an example request that works for a caller with this permit, whether or not the service
-/// has a ledger. Repeating the request appends only one event.
+/// Returns an example request that works for a caller with this permit. If there is no ledger that
+/// the caller may append to, the example lists ledgers or creates one instead. Repeating the
+/// request appends only one event.
 pub(crate) fn example(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let among = permit.and_then(Permit::ledgers);
     let Some(ledger) = service.any_ledger(among) else {

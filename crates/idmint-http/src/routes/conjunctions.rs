@@ -111,7 +111,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     bulk.work_aside(read).await
 }
 
-/// Returns one conjunction.
+/// Returns one conjunction (close approach of two objects).
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request is invalid or the conjunction cannot be read.
@@ -128,7 +128,8 @@ pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -
     Ok(json(&info(&format, &found)))
 }
 
-/// Returns an example request that works for a caller who may read conjunctions of this format.
+/// Returns an example request that lists conjunctions (close approaches of two objects) of this
+/// format. The request works for a caller who may read them.
 fn list_example(format: &Format) -> String {
     match format.name.as_str() {
         FORMAT => format!("GET /conjunctions?limit={LIMIT}"),
@@ -136,7 +137,8 @@ fn list_example(format: &Format) -> String {
     }
 }
 
-/// Returns the requested format and its minter. The caller must be permitted to read the format.
+/// Returns the requested format, and the minter, which makes ids of the format. The caller must be
+/// permitted to use the format.
 fn grouped_format(
     service: &Service,
     query: &Query<'_>,
@@ -146,8 +148,8 @@ fn grouped_format(
     Ok((Arc::clone(&served.counted().format), minter))
 }
 
-/// Returns the requested format and its minter. The caller must be permitted to mint or read the
-/// format.
+/// Returns the requested format, and the minter, which makes ids of the format. The caller must be
+/// permitted to use the format. The format's ids must be ids of conjunctions.
 fn grouped(
     service: &Service,
     query: &Query<'_>,

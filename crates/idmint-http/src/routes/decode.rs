@@ -31,7 +31,8 @@ const READING_LEN: usize = 12 * 1024;
 /// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
 /// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    // The example lists the formats, because the caller's text may not be an id at all.
+    // The example request in an error response lists the formats, because the caller's text may not
+    // be an id of any format.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
@@ -191,8 +192,8 @@ impl From<FieldsError> for Problem {
     }
 }
 
-/// Returns an example request that works. If the format's ids contain a time, the request sets the
-/// time of the format's example id.
+/// Returns an example request that encodes an id of this format and works. If the format's ids
+/// contain a time, the request has the time of the format's example id in its parameter `time`.
 fn encoding_that_works(format: &Format) -> String {
     let time = format
         .split(format.example())

@@ -25,8 +25,8 @@ use idmint_wire::{Style, ruler};
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
 /// The maximum length, in bytes, of a body that may count as short work. A body with a greater
-/// declared length is long work whatever its content. Before such a body is read, it needs a
-/// permit, with which callers share the cores fairly.
+/// declared length is long work whatever its content. The request needs a permit for long work
+/// before such a body is read, so that callers share the cores fairly.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =
@@ -47,20 +47,21 @@ const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
 /// The estimated maximum length of a brief result without its text, in bytes.
 const BRIEF_LEN: usize = 1024;
-/// The estimated maximum length of a full result for each format, without the text, in bytes.
+/// The estimated maximum length of a result with `detail=full` for each format, without the text,
+/// in bytes.
 const FULL_LEN_BY_FORMAT: usize = 1024;
 /// The estimated maximum number of bytes that a result takes for each byte of its text. One
 /// character can take six bytes when escaped, and a full result repeats the text several times.
 const TEXT_BYTE_LEN: usize = 24;
 
 /// The length of a chunk of the response, in bytes. A chunk may be slightly longer, because the
-/// result of a text is not split.
+/// result of decoding one text is not split between chunks.
 const PIECE_LEN: usize = 64 * 1024;
 
 /// The maximum number of texts in one chunk. It limits a chunk whose results are very short.
 const PIECE_TEXTS_MAX: usize = 1024;
 
-/// The time after which writing a chunk ends, so that the long work of other peers can run.
+/// The time after which writing a chunk ends, so that the long requests of other callers can go on.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The maximum time for a request that was estimated as short work. If the first texts show that
@@ -242,7 +243,8 @@ impl Form {
         }
     }
 
-    /// Returns the text after the last result. `written` is the number of results.
+    /// Returns the closing bytes of the response. `written` is the number of results. `is_column`
+    /// is `true` if the response also has a verdict on all texts.
     fn tail(self, written: u64, is_column: bool) -> &'static str {
         match (self.media, written, is_column) {
             (MediaType::Json, 0, false) => "[]\n",
@@ -314,7 +316,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of a filter, with the caller's permit from the request's `extensions`.
+    /// Returns an owned copy of a filter. Its permitted formats are replaced with those of the
+    /// caller's permit, which `extensions` contains.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
@@ -343,8 +346,8 @@ struct Draft {
     form: Form,
     /// The verdict on all texts, if the caller asked for one.
     column: Option<JudgedColumn>,
-    /// The time of the request. It determines which times in ids are plausible, and is the same for
-    /// all texts.
+    /// The time of the request, by which times in ids are found plausible or not. It is the same
+    /// for all texts that the request decodes.
     now: UnixNanos,
     written: u64,
     /// `true` if the first bytes of the response have been written.
@@ -409,8 +412,9 @@ impl Draft {
         })
     }
 
-    /// Returns a chunk that ends when `is_late` returns `true`, or when the chunk is full. `is_late`
-    /// is called after each text, with the number of texts in the chunk.
+    /// Returns the next chunk of the response, and `true` if it is the last one. The chunk ends
+    /// when `is_late` returns `true`, or when the chunk is full. `is_late` is called after each
+    /// text, with the number of texts in the chunk.
     fn piece_until(&mut self, mut is_late: impl FnMut(usize) -> bool) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
@@ -434,8 +438,8 @@ impl Draft {
                 .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
             let is_full = is_late(number) || out.len() >= PIECE_LEN;
-            // Do not end the chunk after the last text, because only the closing bytes of the
-            // response are missing.
+            // Do not end the chunk after the last text. Otherwise the next chunk would contain only
+            // the closing bytes of the response.
             if is_full && self.input.clone().next().is_some() {
                 break;
             }
@@ -445,8 +449,8 @@ impl Draft {
 }
 
 impl Answers {
-    /// Returns the response. Short work is done now. If the first texts show that the work is long,
-    /// the rest is admitted as long work.
+    /// Returns the body of the response. Short work is done now. If the time of the first
+    /// texts shows that all texts are long work, the rest needs a permit.
     ///
     /// # Errors
     /// Returns 503 `overloaded` if the service has too much long work.
@@ -494,8 +498,8 @@ impl Pieces for Answers {
         }
     }
 
-    // The full result of one text takes a few KiB, so the last result in a chunk cannot double the
-    // chunk's length.
+    // A chunk ends once it is `PIECE_LEN` bytes long. Its last result takes only a few KiB, even
+    // with `detail=full`, so the chunk is not twice as long.
     const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {

@@ -57,8 +57,8 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>, uri: Uri) -> Answ
     Ok(response)
 }
 
-/// Returns `true` if the query asks for the readiness of records. All other parameters are ignored,
-/// because some load balancers add their own.
+/// Returns `true` if the query asks whether this node can store records, such as ledger events. All
+/// parameters but `for` are ignored, because some load balancers add their own.
 fn is_for_records(query: &str) -> Result<bool, Problem> {
     let mut values = query
         .split('&')

@@ -61,8 +61,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate).await?;
     let now = service.clock().now();
-    // Work that has a permit is long, and runs on other threads. Keep the permit, `pass`, until the
-    // format is determined.
+    // Long work has a permit (`pass`) and runs on other threads. Keep the permit until the format
+    // is determined, because the request counts as long work until the permit is dropped.
     let aside = pass.is_some().then_some(&bulk);
     let input = work_on(aside, move || DecodeInput::read(body, media_of_body)).await?;
     let service = Arc::clone(service);
@@ -115,9 +115,9 @@ impl Inspection {
         }
     }
 
-    /// Reads all lines and returns the verdict. If the work is long, `aside` is the handle that
-    /// runs the peer's long work on other threads, and the lines are read there in batches. For
-    /// short work, `aside` is `None`.
+    /// Reads all lines and returns the verdict on their format. If the work is long, `aside` is a
+    /// handle with which the lines are read in batches on other threads. For short work, `aside` is
+    /// `None`.
     pub(super) async fn judge(mut self, aside: Option<&PeerBulk>) -> JudgedColumn {
         let Some(bulk) = aside else {
             while self.read_lines() {}

@@ -64,8 +64,8 @@ pub(crate) async fn route(State(service): State<Arc<Service>>, request: Request)
 /// Mints the requested number of ids, all of them or none.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504,
-/// reports and events may have been stored nevertheless.
+/// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, the
+/// reports or events in the request may have been stored nevertheless.
 #[inline]
 pub(crate) fn mint(service: &Arc<Service>, request: Request) -> MaybeReady<Answer<AnswerBody>> {
     let served = match format_in(service, request.uri()) {
@@ -223,8 +223,9 @@ fn mint_many(
             Ok(reserved) => reserved,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
-        // Let the requests that have already arrived run first. Short requests among them are then
-        // served, and long requests are refused if the service has too much work.
+        // Let the requests that have already arrived begin before this one mints. Short requests
+        // among them are then served, and long requests among them are refused if the service has
+        // too much work.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {
@@ -271,8 +272,8 @@ fn mint_few(
         })
 }
 
-/// Returns the problem for a refused mint. If the request asked for too many ids, the example asks
-/// for the maximum count.
+/// Returns the error response to a refused mint request. If the request asked for too many ids, the
+/// example request in the response asks for the maximum count.
 fn refuse_to_mint(
     service: &Service,
     served: &ServedFormat,
@@ -285,8 +286,8 @@ fn refuse_to_mint(
     refuse(service, served, ServiceError::from(refusal).into(), most)
 }
 
-/// Counts a refused mint request, and returns `problem`. The example in the problem mints `count`
-/// ids of a format that can be minted.
+/// Counts a refused mint request, and returns `problem` with an example request. The example mints
+/// `count` ids of a format that can be minted.
 fn refuse(
     service: &Service,
     served: &ServedFormat,
@@ -307,7 +308,7 @@ struct MintQuery {
     /// The index of the encoding among the encodings of the format.
     encoding: usize,
     /// The value of the member `label` of a JSON response: `development` for ids with the
-    /// development domain.
+    /// development domain, which stands in for the hash of a domain name.
     label: Option<&'static str>,
     /// The prefix of each id.
     prefix: Option<Prefix>,
@@ -453,7 +454,8 @@ fn example(
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
 }
 
-/// Returns the request to the minter, and the member `label` of the response.
+/// Returns the request to the minter, and the value of the member `label` of the response, which
+/// marks ids without a real domain.
 fn batch_request(
     service: &Service,
     minter: &Minter,

@@ -40,8 +40,8 @@ pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// The estimated length of a number's text in a response, in bytes. The text of a number has at most
-/// about 150 bytes.
+/// The estimated length of a number's text in a response, in bytes, with a margin. The text of a
+/// number has at most about 150 bytes.
 const NUMBER_TEXT_LEN: usize = 160;
 
 /// The default number of listed numbers.
@@ -171,8 +171,8 @@ async fn give_block(
     DurableWork::of(parts, &service.load().requests, give).await
 }
 
-/// Returns the form in which new numbers of a series are written as text, or `None` for a series of
-/// blocks, whose numbers have no text.
+/// Returns the form in which new numbers of a series are written as text. Returns `None` for a
+/// series that issues blocks of numbers, because such numbers have no text.
 fn form_of_new(rules: &NumberRules, series: &SeriesName) -> Option<NumberForm> {
     (rules.kind(series) == NumberKind::Gapless).then(|| rules.form(series))
 }
@@ -495,7 +495,8 @@ fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }
 
-/// Returns the last number of a record: the end of a block, or the only number.
+/// Returns the last number of a record. A record has a block of consecutive numbers or a single
+/// number.
 fn last_of(rules: &NumberRules, listed: &NumberRecord) -> u64 {
     match is_range(rules, listed) {
         true => listed.given.last,

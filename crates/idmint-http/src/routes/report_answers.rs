@@ -1,5 +1,5 @@
-//! Responses to conjunction reports: their JSON details with warnings, and estimates of a
-//! response's length.
+//! Responses to conjunction reports, which are messages about close approaches. Adds warnings to
+//! the JSON details of each report, and estimates the length of a response.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use idmint_records::conjunction::{Grouped, ReportsError};
 use idmint_service::{GroupedReports, NEAR_MAX};
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
-/// The estimated length of the details of an accepted report, without its ids, in bytes.
+/// The estimated length of the JSON details that a response has for an accepted report, without
+/// ids, in bytes.
 const DETAIL_LEN: usize = 128;
 /// The estimated length of the details of a refused report, without the reason, in bytes.
 const REFUSED_LEN: usize = 400;
@@ -39,9 +40,9 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     ))
 }
 
-/// Returns the estimated length of the details of an accepted report. It counts three ids: up to
-/// two in the details, and one in the list of all ids. If the service stores conjunctions
-/// (`are_stored`), the details can also list [`NEAR_MAX`] near conjunctions.
+/// Returns the estimated length of the JSON details of an accepted report. It counts three ids: up
+/// to two in the details, and one in the list of all ids. If the service stores conjunctions
+/// (`are_stored`), the details can also list [`NEAR_MAX`] other conjunctions that are near in time.
 pub(super) fn detail_len(format: &Format, encoding: usize, are_stored: bool) -> usize {
     let id_len = format.encodings[encoding].len_max();
     let near_max = if are_stored { NEAR_MAX } else { 0 };
@@ -53,7 +54,8 @@ pub(super) fn refused_len(error: &ReportsError) -> usize {
     REFUSED_LEN + 2 * error.to_string().len()
 }
 
-/// Returns the total length of the warnings about reports that were not read exactly as written.
+/// Returns the total length of the warnings about reports that were read differently from how they
+/// were written, such as a message of an unknown version.
 pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
     warnings
         .values()
@@ -61,7 +63,8 @@ pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
         .sum()
 }
 
-/// Adds the first warning as a header to a response whose body contains no details of reports.
+/// Adds the first warning about a report as a header, for a response whose body contains no details
+/// of reports.
 pub(super) fn warned(
     mut answer: Response<AnswerBody>,
     warnings: &BTreeMap<usize, String>,
@@ -79,7 +82,8 @@ pub(super) fn warned(
     answer
 }
 
-/// Adds each warning to the details of the report at the same position.
+/// Adds each warning to the details of its report. A warning and its report have the same position
+/// in the request.
 pub(super) fn with_warnings(
     details: impl Iterator<Item = (usize, ReportDetail)>,
     mut warnings: BTreeMap<usize, String>,

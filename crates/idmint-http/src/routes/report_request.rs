@@ -67,8 +67,9 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // A response with messages has the id of each conjunction written into its message. If a
-        // message already contains an id, it must be the same one.
+        // With the parameter `return`, the response contains the messages of the request, each with
+        // the id of its conjunction. If a message already contains an id, that id and the id that
+        // the message gets must agree.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,
@@ -97,7 +98,8 @@ impl ReportOrder {
     }
 }
 
-/// Checks that the parameter `return` fits the media type of the body.
+/// Checks that the parameter `return`, which asks for messages with their ids, fits the media type
+/// of the body.
 fn check_return(query: &Query<'_>, body: MediaType) -> Result<(), Problem> {
     let only = match body {
         MediaType::Csv => "csv",
@@ -139,15 +141,15 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// The memory reserved for parsed reports, in percent of the body's length. Parsed reports may take
-/// more. With a higher value, however, the reservation for the longest body might exceed the share
-/// of one peer.
+/// more. With a higher value, however, the reservation for the longest body might exceed the memory
+/// that one peer may reserve.
 const PARSE_PERCENT: usize = 70;
 
 /// The estimated time per byte, in nanoseconds, to read, group and answer reports.
 const NANOS_FOR_A_BYTE: u64 = 25;
 
-/// The additional estimated time per report in a short body, in nanoseconds. It is needed because
-/// the response to a short body may be long.
+/// The additional estimated time per report in a short body, in nanoseconds. For a short body, the
+/// estimate by bytes alone may be too low, because its response may be long.
 const NANOS_FOR_A_REPORT: u64 = 2_500;
 
 /// The length, in bytes, above which only one body is processed at a time, because such a body
@@ -163,18 +165,19 @@ pub(super) struct ReportBody {
     pub(super) permits: Permits,
 }
 
-/// The permits for a body of reports. They are held until the work is done.
+/// The permits for work on a body of reports: a turn for a large body, and a permit for long work.
+/// They are held until the work is done.
 pub(super) struct Permits {
     _turn: Option<Place>,
     bulk: Option<BulkPass>,
 }
 
 impl ReportBody {
-    /// Admits and reads the body of a request.
+    /// Reads the body of a request, and gets the permits for the work on it.
     ///
     /// # Errors
-    /// Returns a [`Problem`] if the body is too long, arrives too slowly or has another media type,
-    /// or if the service is overloaded.
+    /// Returns a [`Problem`] if the body is too long, arrives too slowly or has a media type that
+    /// is not supported, or if the service is overloaded.
     pub(super) async fn read(
         service: &Service,
         parts: &Parts,
@@ -219,7 +222,8 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the handle that runs long work on another thread, or `None` if the work is short.
+    /// Returns the handle that runs the work on the body on another thread, or `None` if the work
+    /// is short.
     pub(super) fn aside(&self) -> Option<PeerBulk> {
         self.bulk.as_ref().map(|pass| pass.peer().clone())
     }

@@ -36,7 +36,8 @@ use idmint_wire::ReportRequest;
 /// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
-/// The query parameters of a request that names the format in the query.
+/// The query parameters of a request for ids of reports that names the format in the query, as in
+/// `POST /conjunctions?format=…`.
 pub(crate) const ALL_PARAMETERS: [&str; 8] = [
     "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
 ];
@@ -164,8 +165,8 @@ struct Grouping {
     order: ReportOrder,
     /// The handle that runs long work on another thread, or `None` if the work is short.
     aside: Option<PeerBulk>,
-    /// The maximum difference in time at which an analysis (a report with an `event_id`) still
-    /// joins the conjunction that its `event_id` names.
+    /// The maximum time between an analysis (a report with an `event_id`) and the conjunction that
+    /// its `event_id` names, at which the analysis still joins that conjunction.
     analysis_reach: Duration,
 }
 
@@ -175,7 +176,7 @@ struct AllOrNone {
     sent_reports: Vec<SentReport>,
     externals: Vec<(usize, ExternalId)>,
     warnings: Warnings,
-    /// The estimated length of the details of all reports in a response, in bytes.
+    /// The estimated length of the JSON details of all these reports in the response, in bytes.
     details_len: usize,
 }
 
@@ -264,7 +265,8 @@ impl Grouping {
         work_on(self.aside.as_ref(), look).await
     }
 
-    /// Groups all reports and writes the response. If grouping fails, no report gets an id.
+    /// Groups all reports into conjunctions (close approaches), and writes the response. If
+    /// grouping fails, no report gets an id.
     ///
     /// # Errors
     /// Returns a [`Problem`] if grouping fails. After 503 or 504, some conjunctions may have been

@@ -23,8 +23,8 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}/verify";
 /// The accepted media types. In each of them, the body has one event per line.
 const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::OctetStream];
 
-/// The maximum number of bytes that are checked before the task yields. A longer line is checked on
-/// another thread.
+/// The maximum number of bytes of events that are verified before the task yields. A longer line is
+/// verified on another thread.
 const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// An example request that works for a caller who may read this ledger.
