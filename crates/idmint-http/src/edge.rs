@@ -86,8 +86,8 @@ pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTabl
 }
 
 impl<H> Edge<H> {
-    /// Returns the edge around `handler`, with this host policy. `admission` is called for every
-    /// request that the host policy admits.
+    /// Returns `handler` wrapped in the checks of the [`Edge`], with this host policy. `admission`
+    /// is called for every request that the host policy admits.
     fn around(
         handler: H,
         metrics: Arc<HttpMetrics>,
@@ -169,8 +169,8 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
         if admitted.is_ok() && has_body {
             request = with_late_body(request, bodies, metrics);
         }
-        // The future is written in place, because it is large and each move of it costs as much as
-        // reading a header.
+        // Write the future directly into this variable and do not return it from the closure. It is
+        // large, and each move of it costs as much as reading a header.
         let mut answering = None;
         let begun = admitted.and_then(|()| {
             catch_panic(&request_id, traceparent.as_ref(), || {

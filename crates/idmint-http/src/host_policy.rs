@@ -53,8 +53,8 @@ pub struct HostPolicy {
 }
 
 impl HostPolicy {
-    /// Returns the policy for a service with these configured hosts and origins. `machine` is the
-    /// name of its machine.
+    /// Returns the host policy of a service with these configured hosts and origins. `machine` is
+    /// the name of the machine on which the service runs.
     pub fn new(machine: Option<HostName>, hosts: &[HostRule], origins: &[CorsOrigin]) -> Self {
         let name_of = |rule: &HostRule| match rule {
             HostRule::Name(name) => Some(name.clone()),
@@ -398,8 +398,8 @@ impl<'a> Origin<'a> {
         })
     }
 
-    /// `true` if the page comes from the host to which the request goes. The scheme is not
-    /// compared, because a proxy may terminate TLS.
+    /// `true` if the web page that sends the request comes from the host to which the request goes.
+    /// The scheme is not compared, because a proxy may terminate TLS.
     fn is_at(&self, authority: &Authority<'_>) -> bool {
         self.authority.is(authority, self.default_port)
     }

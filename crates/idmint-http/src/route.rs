@@ -106,7 +106,8 @@ impl Route {
 #[derive(Clone)]
 pub struct RouteTable {
     by_path: matchit::Router<usize>,
-    /// The operations of each path. The first entry is for paths that are not in the table.
+    /// The operations of each path. `by_path` contains indices of this list. Index 0 has the
+    /// operations for paths that are not in the table.
     paths: Vec<Operations>,
 }
 
@@ -233,7 +234,7 @@ pub(crate) async fn not_found(request: Request) -> Problem {
         .example("GET /openapi.yaml")
 }
 
-/// Returns the problem for a method that the path does not have. The router adds the header
+/// Returns the error response for a method that the path does not have. The router adds the header
 /// `Allow`.
 pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     let (method, path) = (request.method(), request.uri().path());

@@ -48,8 +48,8 @@ impl PageFile {
     }
 }
 
-/// Returns the text without indentation and without lines that are only a comment. Browsers then
-/// download an eighth less. Line numbers do not change.
+/// Returns the text without indentation, and with an empty line in place of each line that is only
+/// a comment. Browsers then download an eighth less. Line numbers do not change.
 fn without_comments(text: &str) -> String {
     let is_comment =
         |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
@@ -89,7 +89,8 @@ const JS_PUNCTUATION: [(&str, &str); 12] = [
     (" }", "}"),
 ];
 
-/// Replaces each first string of `punctuation` in the text with its second string.
+/// Removes optional spaces from the text. The first string of each pair in `punctuation` is
+/// replaced with the second, which has fewer spaces.
 fn without_spaces(text: &str, punctuation: &[(&str, &str)]) -> String {
     let mut shorter = text.to_owned();
     for (long, short) in punctuation {
@@ -98,7 +99,7 @@ fn without_spaces(text: &str, punctuation: &[(&str, &str)]) -> String {
     shorter
 }
 
-/// All files of the page. The first one is the HTML of the page itself.
+/// All files of the service's web page. The first one is the HTML of the page itself.
 static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
     let files = [
         ("", include_str!("page.html")),
@@ -276,8 +277,8 @@ mod tests {
         for file in FILES.iter().filter(|file| file.name.ends_with(".js")) {
             let source = std::fs::read_to_string(folder.join(file.name)).expect("a script");
             let source = without_comments(&source);
-            // Skip lines with an odd number of quotes, because one of these quotes is part of a
-            // text.
+            // Skip lines with an odd number of quotation marks. One of these marks is a character
+            // of a string and does not delimit the string.
             let lines = source
                 .lines()
                 .filter(|line| line.matches('"').count() % 2 == 0);

@@ -14,9 +14,9 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
-/// The estimated length, in bytes, up to which no memory is reserved for a response. The connection
-/// layer reserves memory only above twice this length. The difference is a margin, because an
-/// estimate may be too low.
+/// The estimated length of a response, in bytes, up to which no memory is reserved before the
+/// response is made. The connection layer, which sends the response, reserves memory only above
+/// twice this length. The margin is needed because an estimate may be too low.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
@@ -66,8 +66,9 @@ pub(crate) async fn read_reserved_body(
     read_within(body, len_max, timeout, Some((owner, parse_percent))).await
 }
 
-/// Reads a body. `paying` is the owner of the budget from which memory is reserved, with the
-/// percentage to add for parsing. If `paying` is `None`, no memory is reserved.
+/// Reads a body. `paying` is the owner of the budget from which memory is reserved, and the
+/// additional memory for the parsed body, in percent of the body's length. If `paying` is `None`,
+/// no memory is reserved.
 async fn read_within(
     body: Body,
     len_max: usize,
@@ -186,15 +187,16 @@ pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwne
     })
 }
 
-/// Returns the handle that admits and runs the long work of a request. The work counts towards the
-/// share of its sender: the request's token, else the name in its certificate, else its address.
+/// Returns a handle with which a request gets permits for long work and runs the work. The work
+/// counts towards the share of its sender: the request's token, else the name in its certificate,
+/// else its address.
 pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     let sender = sender(permit_of(extensions), extensions.get());
     service.load().requests.bulk_of(sender)
 }
 
-/// Runs a part of a request's work. Long work runs on another thread through the handle `aside`. If
-/// `aside` is `None`, the work is short and runs at once.
+/// Runs a part of a request's work. If `aside`, the handle for long work, is given, the part runs
+/// on another thread. Without it, the work is short and runs at once.
 pub(crate) async fn work_on<T: Send + 'static>(
     aside: Option<&PeerBulk>,
     work: impl FnOnce() -> T + Send + 'static,

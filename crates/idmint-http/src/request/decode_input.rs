@@ -23,8 +23,8 @@ pub(crate) struct DecodeInput {
 
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// JSON strings, in an array or one per line. The bytes between two strings contain no
-    /// quotation marks.
+    /// JSON strings, in an array or one per line. Between two strings there is no quotation mark,
+    /// so the next quotation mark begins the next string.
     Quoted,
     /// One text per line.
     Lines,

@@ -37,9 +37,9 @@ impl Query<'_> {
             .map(|(name, value)| (*name, value.as_ref()))
     }
 
-    /// Restores the plus sign in these parameters, which contain times such as
-    /// `2026-01-01T00:00:00+01:00`. Some programs turn the plus sign into a space before they
-    /// encode the time.
+    /// Restores the plus sign in the values of these parameters, which are times such as
+    /// `2026-01-01T00:00:00+01:00`. Some programs first replace the plus sign with a space, and
+    /// then encode the time.
     pub(crate) fn with_times(mut self, names: &[&str]) -> Self {
         let times = self.pairs.iter_mut();
         for (_, value) in times.filter(|(name, _)| names.contains(name)) {

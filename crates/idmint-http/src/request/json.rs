@@ -56,8 +56,8 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
         if inner.classify() != Category::Data {
             return unacceptable(&inner);
         }
-        // A duplicate key also causes a data error. Return it as malformed JSON, and not as a value
-        // of the wrong type.
+        // serde_json gives a duplicate key the same error category, `Data`, as a value of the wrong
+        // type. Return a duplicate key as malformed JSON instead.
         if let Err(malformed) = check_form(body) {
             return malformed;
         }
@@ -81,7 +81,8 @@ pub(crate) struct ListReader<'a> {
 }
 
 impl<'a> ListReader<'a> {
-    /// Creates a reader for the list `body`, whose form was checked by [`strict_json`].
+    /// Creates a reader for the values of a JSON list. `body` is the text of the list, whose form
+    /// was checked by [`strict_json`].
     pub(crate) fn new(body: &'a [u8]) -> ListReader<'a> {
         ListReader {
             body,
@@ -94,7 +95,8 @@ impl<'a> ListReader<'a> {
     /// values must be passed in the order of the list.
     ///
     /// # Errors
-    /// Returns the detail of the problem that [`strict_json`] would return for the whole list.
+    /// Returns the `detail` text of the error response that [`strict_json`] would return for the
+    /// whole list.
     pub(crate) fn read<T: Deserialize<'a>>(
         &mut self,
         index: usize,

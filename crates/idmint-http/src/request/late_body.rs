@@ -20,7 +20,8 @@ use idmint_service::{PendingBodies, PendingBody, Sender};
 pub(crate) struct LateBody<S> {
     body: Body,
     bodies: Arc<PendingBodies>,
-    /// Returns the sender of the request. It is called only if the service must wait for the body.
+    /// A function that returns the sender of the request. The function is called only if the
+    /// service must wait for the body.
     sender: S,
     in_flight: IntGauge,
     wait: Option<Wait>,

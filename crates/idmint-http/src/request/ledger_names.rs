@@ -30,8 +30,8 @@ pub(crate) fn event_id(name: &str, text: &str) -> Result<EventId, Problem> {
     })
 }
 
-/// Parses the parameter `after`, the id of an event of this ledger. The requested list, or the
-/// chain in the body, continues after that event.
+/// Parses the parameter `after`, the id of an event of this ledger. The events that the request
+/// asks for, or contains in its body, continue after that event.
 ///
 /// # Errors
 /// Returns 422 `invalid-parameter` if the text is not an event id, or the event belongs to another

@@ -57,7 +57,8 @@ pub(crate) fn read_reports(
     Ok(Reports::read_messages(form, body, rule)?)
 }
 
-/// Returns an upper bound for the number of reports in a body, without parsing them.
+/// Returns an upper bound for the number of reports (messages about close approaches) in a body,
+/// without parsing them.
 pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     // In UTF-16, every second byte of ASCII text is 0. These bytes are removed, so that the ASCII
     // marks counted below are found in UTF-16 as well.
@@ -104,7 +105,8 @@ fn values_of_list(json: &[u8]) -> usize {
     values
 }
 
-/// A JSON form of a report as a single object, such as `{"tca": …, "primary": …, "secondary": …}`.
+/// A JSON form of a report about a close approach as a single object, such as
+/// `{"tca": …, "primary": …, "secondary": …}`.
 trait PlainForm<'a>: Deserialize<'a> {
     fn written(&self) -> WrittenReport<'_>;
 }
