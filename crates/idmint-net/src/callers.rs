@@ -47,8 +47,8 @@ impl Callers {
         &self.load
     }
 
-    /// Returns the owner of the memory budget for a request, or `None` if the request uses the
-    /// budget of the connection's peer. A health probe uses a separate budget. A request through a
+    /// Returns the owner of the budget from which memory for a request is reserved, or `None` if
+    /// this is the connection's peer. A health probe uses a separate budget. A request through a
     /// trusted proxy uses the budget of the client that the proxy reports.
     pub(super) fn other_owner(
         &self,

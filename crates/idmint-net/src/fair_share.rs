@@ -31,7 +31,7 @@ use idmint_service::network_of;
 /// polled once.
 const TURNS: usize = 8;
 
-/// The scheduler of all peers of one listener. Clones share its state.
+/// The scheduler that shares the processor among all peers of one listener. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FairShare(Arc<Shared>);
 
@@ -47,7 +47,7 @@ struct Shared {
     peer_count: Arc<AtomicUsize>,
     /// The peers that have tasks waiting for a turn.
     waiting: Mutex<Vec<Arc<Peer>>>,
-    /// Notified when a peer is added to `waiting`, so that the next round begins.
+    /// Notified when a peer is added to `waiting`, so that the next scheduling round begins.
     is_wanted: Notify,
 }
 
@@ -151,17 +151,18 @@ impl Peer {
         }
     }
 
-    /// `true` if a task may run in this round. Uses up one of the peer's turns, unless the peer
-    /// needs no turns. A peer needs none if it is the only peer or has at most `TURNS` tasks.
+    /// `true` if a task of this peer may be polled in this scheduling round. Uses up one of the
+    /// turns that the peer has in the round. A peer needs no turns if it is the only peer or has at
+    /// most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1
             || self.turns_left.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// Starts the next round for this peer, which gets `TURNS` new turns. Waiting tasks get these
-    /// turns first, in order. Tasks that come later in the round get the rest. Returns `true` if
-    /// tasks still wait.
+    /// Starts the next scheduling round for this peer, which gets `TURNS` new turns. Each turn lets
+    /// one task be polled once. Waiting tasks get the turns first, in order, and tasks that come
+    /// later in the round get the rest. Returns `true` if tasks still wait.
     fn begin_round(&self) -> bool {
         let mut queue = lock(&self.queue);
         let granted = queue.seats.len().min(TURNS);
@@ -213,8 +214,8 @@ pub(super) struct PeerShare {
 }
 
 impl PeerShare {
-    /// Wraps a future as a task of this peer. The task is polled only when the peer has a turn for
-    /// it.
+    /// Wraps a future as a task of this peer. The task is polled only when the fair scheduler lets
+    /// the peer run it.
     pub(super) fn take<F: Future>(&self, future: F) -> InShare<F> {
         self.peer.tasks.fetch_add(1, Ordering::Relaxed);
         InShare {
@@ -228,7 +229,8 @@ impl PeerShare {
     }
 }
 
-/// The scheduling state of one task: its peer, and its place in the peer's queue if it has to wait.
+/// The scheduling state of one task: its peer (a network address), and its place in the peer's
+/// queue if it has to wait.
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,
@@ -281,7 +283,7 @@ impl Drop for TurnTaker {
 }
 
 pin_project! {
-    /// A future that is polled only when its peer has a turn for it.
+    /// A future that is polled only when the fair scheduler lets its peer run it.
     #[derive(Debug)]
     pub(super) struct InShare<F> {
         #[pin]
@@ -337,8 +339,8 @@ mod tests {
         }
     }
 
-    /// Runs the tasks that `spawn_all` spawns until all of them have ended, and returns the
-    /// recorded polls.
+    /// Runs the tasks that `spawn_all` spawns until all of them have ended, and returns the list of
+    /// polls that the tasks recorded.
     async fn told_by(
         spawn_all: impl FnOnce(&FairShare, &Rc<RefCell<Vec<(u8, usize)>>>),
     ) -> Vec<(u8, usize)> {

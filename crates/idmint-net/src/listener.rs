@@ -103,7 +103,8 @@ struct Door<H: Handler> {
     turns: FairShare,
     draining: CancellationToken,
     tasks: JoinSet<()>,
-    /// The task that starts each round of the fair scheduler. It ends when the `Door` is dropped.
+    /// The task that starts one round after another of the scheduler, which shares the processor
+    /// among peers. It ends when the `Door` is dropped.
     _rounds: JoinSet<()>,
 }
 
@@ -187,7 +188,7 @@ impl<H: Handler> Door<H> {
                     context,
                 };
                 // Each kind of connection has its own future type, so that a plain connection does
-                // not bear the cost of TLS or an observer.
+                // not bear the cost of TLS or of an observer of its requests.
                 match security {
                     Security::Tls(tls, observer) => {
                         let serving = connection.run_tls(Arc::clone(tls), Arc::clone(observer));

@@ -19,8 +19,8 @@ use idmint_service::{Shed, network_of};
 /// no further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
-/// The maximum number of longest-idle connections that a scan of the table remembers. With them, a
-/// full table is not scanned again for every new connection.
+/// The maximum number of connections that a scan of the table remembers, namely those that have
+/// been idle longest. A full table is then not scanned again for every new connection.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a
@@ -87,7 +87,8 @@ impl Row {
 }
 
 impl OpenConnections {
-    /// Returns an empty table that reports the number of open connections through this gauge.
+    /// Returns an empty table of connections, which reports the number of open connections through
+    /// this gauge.
     pub fn shown_by(open: IntGauge) -> Self {
         Self(Arc::new(Mutex::new(Table::shown_by(open))))
     }
@@ -190,8 +191,8 @@ impl Table {
     }
 
     /// Removes connections from `idle_longest`, starting with the one that has been idle longest.
-    /// Returns the first connection that has been idle ever since the scan, or `None` if no such
-    /// connection is left.
+    /// Returns the first connection that has been idle ever since the scan that filled this list,
+    /// or `None` if no such connection is left.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

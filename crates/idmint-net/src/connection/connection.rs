@@ -180,7 +180,8 @@ impl Context {
         }
     }
 
-    /// Serves HTTP/1 until the connection ends, or is idle and releases its buffers.
+    /// Serves HTTP/1. Returns when the connection ends, or when it is idle and its buffers can be
+    /// released.
     async fn run_http1_awake<H: Handler, S: Socket>(
         &self,
         handler: TrackedHandler<H>,
@@ -222,9 +223,9 @@ impl Context {
         }
     }
 
-    /// Waits for `first`, the step before the first or next request: a TLS handshake, the protocol
-    /// detection, or the first bytes of a request. Returns `None` if `first` is not done by
-    /// `head_deadline`, or if the connection must end.
+    /// Waits for `first`, which must be done before a request can be handled: a TLS handshake, the
+    /// protocol detection, or the first bytes of a request. Returns `None` if `first` is not done
+    /// by `head_deadline`, or if the connection must end.
     async fn before_request<T>(
         &self,
         head_deadline: Instant,
@@ -261,8 +262,9 @@ impl Context {
 
 impl<H: Handler, S: Socket> Connection<H, S> {
     /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
-    // The HTTP/2 future is boxed here, and `run_http1` boxes the future that reads and answers
-    // requests. An idle HTTP/1 connection therefore holds the memory of neither future.
+    // The HTTP/2 future is boxed here. `run_http1` boxes the future that reads and answers HTTP/1
+    // requests, and drops it while the connection is idle. An idle HTTP/1 connection therefore
+    // holds the memory of neither future.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
         match protocol {
             Protocol::Http1 => self.run_http1(first, head_deadline).await,
@@ -320,8 +322,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             );
             match Box::pin(awake).await {
                 Http1Ending::Resting(rest) => unread = rest,
-                // After a failure hyper no longer serves the connection, but earlier responses may
-                // not be sent yet. Send them from the outbox, then close.
+                // After a failure hyper no longer serves the connection, but the outbox may still
+                // hold earlier responses. Send them, then close.
                 Http1Ending::Ended(Ending::Failed) => return close(outbox, b"").await,
                 Http1Ending::Ended(_) => return,
             }
@@ -404,7 +406,8 @@ async fn close<S: Socket>(outbox: Arc<Outbox<S>>, last_words: &'static [u8]) {
 
 /// An HTTP connection of either version.
 trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
-    /// The time that a draining connection waits for a request in transit before `wind_down`.
+    /// The time that a draining connection waits before [`wind_down`](Self::wind_down), so that a
+    /// request that the caller has just sent can still arrive.
     const WIND_DOWN_WAIT: Duration;
 
     /// Finishes the requests in progress and accepts no new ones.
@@ -433,7 +436,8 @@ impl<H: Handler, S: Socket> HttpConnection
 impl<H: Handler, S: Socket> HttpConnection
     for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
 {
-    // In HTTP/2, the service tells the caller which request is the last one, so no wait is needed.
+    // In HTTP/2, the service tells the caller which request is the last one that it accepts. It
+    // need not wait for a request that may be on its way.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
     fn wind_down(self: Pin<&mut Self>) {
@@ -505,8 +509,8 @@ impl Context {
             }
         });
         loop {
-            // The connection is polled first, so a request that has arrived by now is answered even
-            // while draining.
+            // Poll the connection before the signal to drain, so that a request that has arrived by
+            // now is answered even while draining.
             let event = poll_fn(|context| {
                 if let Poll::Ready(ended) = Pin::new(&mut http).poll(context) {
                     let Err(error) = ended else {
@@ -531,8 +535,8 @@ impl Context {
                 Event::TimedOut(State::Idle) if http.can_rest() => return Ending::Resting,
                 Event::TimedOut(State::Idle) if timeouts.await_idle_timeout() => {}
                 Event::TimedOut(State::Idle) => {
-                    // Close in an orderly way, so that a caller that is about to send a request
-                    // knows that this request was not read.
+                    // Close in an orderly way. If the caller is about to send a request, it then
+                    // knows that the service has not read this request.
                     Pin::new(&mut *http).wind_down();
                     let _ = timeout(GOODBYE_MAX, http).await;
                     return Ending::Closed;

@@ -81,9 +81,9 @@ where
 /// The functions that the connection layer calls to refuse requests and to recognize health probes.
 #[derive(Debug)]
 pub struct Dispatch<B> {
-    /// Makes the response to a refused request. The arguments are headers, the reason for the
-    /// refusal, and `true` for a test service. The headers are those of the request, or of the
-    /// response that the refusal replaces.
+    /// Makes the response to a refused request. The first argument is the headers of the request,
+    /// or of the response that the refusal replaces. The second is the reason for the refusal. The
+    /// third is `true` for a test service.
     pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
     /// Returns `true` if a request with this URI is a health probe. Memory for probes is reserved
     /// from a separate budget.
@@ -218,11 +218,11 @@ pin_project! {
         is_http1: bool,
         is_head: bool,
         is_test: bool,
-        // Counts the request as in flight. `None` once the head of the response is ready, because
-        // the response body then holds the guard and keeps counting.
+        // The guard that counts the request as in flight. `None` once the head of the response is
+        // ready, because the response body then holds the guard.
         guard: Option<RequestGuard>,
-        // The owner of the memory budget for the request, or `None` if the request uses the budget
-        // of the connection's peer.
+        // The owner of the budget from which memory for the request is reserved, or `None` if this
+        // is the connection's peer.
         other: Option<BudgetOwner>,
         reserved: Reserved,
     }

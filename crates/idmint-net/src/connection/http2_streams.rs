@@ -78,8 +78,8 @@ impl StreamProgress {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until the response has begun, and the library h2 has then taken no further chunk of it
-    /// for the idle timeout.
+    /// Completes once the response has stalled: it has begun, but the library h2 has taken no
+    /// further chunk of it for the idle timeout.
     async fn stalled(self) {
         let (mut seen, mut looks) = (0, 0);
         while looks < LOOKS {

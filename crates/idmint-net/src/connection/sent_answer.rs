@@ -30,8 +30,8 @@ type Reserving = Pin<Box<dyn Future<Output = Option<MemoryReservation>> + Send>>
 pub(crate) struct SentAnswer<B> {
     body: B,
     request: RequestGuard,
-    /// The owner of the memory budget for long chunks, or `None` if all chunks are short.
-    /// `reserved` is the memory for the next chunk.
+    /// The owner of the budget from which memory for long chunks is reserved, or `None` if all
+    /// chunks are short. `reserved` is the memory for the next chunk.
     owner: Option<BudgetOwner>,
     reserved: Option<MemoryReservation>,
     paying: Option<Reserving>,
@@ -58,9 +58,9 @@ pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
 }
 
 impl<B: ResponseBody> SentAnswer<B> {
-    /// Wraps a response body for sending. `reserved` is the memory for the first chunk, with the
-    /// owner of the budget for later chunks. If `reserved` is `None`, no memory is reserved for any
-    /// chunk, so all chunks must be short.
+    /// Wraps a response body for sending. `reserved` is the memory for the first chunk, and the
+    /// owner of the budget from which memory for later chunks is reserved. If `reserved` is `None`,
+    /// no memory is reserved for any chunk, so all chunks must be short.
     pub(super) fn new(
         body: B,
         request: RequestGuard,
@@ -85,8 +85,9 @@ impl<B: ResponseBody> SentAnswer<B> {
         progress: StreamProgress,
         reservation: MemoryReservation,
     ) -> Self {
-        // Count the head of the response as a chunk. Otherwise a caller that does not even take the
-        // head would not be noticed, because a stream can stall only after its first chunk.
+        // Count the head of the response as the first chunk, because a stream counts as stalled
+        // only after a chunk. Otherwise a caller that does not even take the head would not be
+        // noticed.
         progress.record();
         let stream = Stream {
             progress,

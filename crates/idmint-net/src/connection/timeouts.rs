@@ -41,16 +41,17 @@ impl Timeouts {
         }
     }
 
-    /// Makes [`poll_expired`](Self::poll_expired) resolve early for an idle connection, so that the
-    /// connection can release its buffers. It then resolves once the connection was idle for
-    /// `rest_after`, or as soon as the connection becomes idle if memory is scarce.
+    /// Makes [`poll_expired`](Self::poll_expired) resolve for an idle connection before the idle
+    /// timeout, so that the connection can release its buffers. It resolves when the connection has
+    /// been idle for `rest_after`. If memory is scarce, it resolves as soon as the connection is
+    /// idle.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }
 
-    /// Returns `true` if [`poll_expired`](Self::poll_expired) resolved before the idle timeout, and
-    /// `false` if the idle timeout has expired. Moves the deadline to the end of the idle timeout.
-    /// Call this when `poll_expired` has resolved for an idle connection.
+    /// Moves the deadline of an idle connection to the end of the idle timeout. Returns `true` if
+    /// the previous deadline was before that end, and `false` if the idle timeout has expired. Call
+    /// this when [`poll_expired`](Self::poll_expired) has resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
@@ -91,8 +92,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // The state `Handling` has no timeout. The timer still fires, to check whether the
-                // handler was dropped on another thread.
+                // In the state `Handling`, this deadline does not end the connection. The timer
+                // only checks whether the handler was dropped on another thread.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

@@ -79,16 +79,17 @@ pub(crate) struct Activity {
     /// Written by: `begin_request`, `RequestBody`. Read by: `leaves_body_unread`.
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
-    /// The number of bytes read since the last complete head, without the body of its request.
-    /// These bytes belong to the next head.
+    /// The number of bytes read after the head of the last request, without the body of that
+    /// request. These bytes belong to the next head.
     /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
     /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
-    /// The number of bytes written since the last step of progress.
+    /// The number of bytes written since the last recorded progress. Every [`PROGRESS_LEN`] bytes
+    /// count as progress.
     /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
-    /// The time at which the connection became idle, in milliseconds since this clock was first
-    /// used in the process.
+    /// The time at which the connection became idle, in milliseconds since a start that is the same
+    /// for all connections of the process.
     /// Written by: `record_idle`. Read by: `idle_since`.
     /// Tested by: `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     idle_since: AtomicU64,
@@ -223,8 +224,8 @@ impl Activity {
     }
 }
 
-/// A request whose response is not complete. Dropping the guard records that the response is
-/// complete.
+/// The guard of a request whose response is not complete. Dropping the guard records that the
+/// response is complete.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     activity: Arc<Activity>,
@@ -253,8 +254,8 @@ impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.begin_answer();
         // The head of the next request may already have been read together with this request. Such
-        // a head counts as not begun until more bytes of it arrive. At worst, the idle timeout
-        // applies to it instead of the head timeout.
+        // a head counts as begun only once more bytes of it arrive. Until then, the idle timeout
+        // applies instead of the head timeout.
         self.activity.has_begun_head.store(false, Ordering::Relaxed);
         self.activity
             .requests_in_flight
@@ -272,9 +273,9 @@ pub(crate) struct RequestBody<B> {
 
 impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
-        // In HTTP/2, the unread rest of a body is discarded with its stream. If `has_unread_body`
-        // stayed set, the connection could time out while its other streams wait for their
-        // handlers. In HTTP/1, the rest still precedes the next request, so the flag stays set.
+        // In HTTP/2, the unread rest of a body is discarded with its stream, so clear the flag.
+        // Otherwise the connection could time out while its other streams wait for their handlers.
+        // In HTTP/1, the rest still precedes the next request, so the flag stays set.
         if !self.is_http1 {
             self.activity
                 .has_unread_body

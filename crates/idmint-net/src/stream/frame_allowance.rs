@@ -17,16 +17,17 @@ use idmint_service::{Shed, ShedCounts};
 /// send. It is also the maximum of the allowance.
 const FULL: usize = 1_000;
 
-/// The number of frames that each request adds to the allowance. A caller may need them for window
-/// updates, for the stream and for each frame of the response, and for a cancellation.
+/// The number of further frames without a request that a caller may send for each of its requests.
+/// A caller may need them for window updates, for the stream and for each frame of the response,
+/// and for a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// After this many bytes were sent to a caller, the caller may send one more frame without a
-/// request, such as a window update.
+/// After this many bytes were sent to a caller, it may send one more frame that carries no request,
+/// such as a window update.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// After this many DATA bytes were received from a caller, the caller may send one more frame
-/// without a request, even if the stream of these bytes was reset.
+/// After this many DATA bytes were received from a caller, it may send one more frame that carries
+/// no request, even if the stream of these bytes was reset.
 const DATA_FOR_ONE: usize = 64;
 
 /// The flag of a padded DATA frame.
@@ -47,11 +48,11 @@ const CONTINUATION: u8 = 9;
 /// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// The number of sent bytes that are not yet enough for one more frame of the allowance. Below
+    /// The number of sent bytes that have not yet been exchanged for a further frame. Below
     /// [`BYTES_FOR_ONE`].
     sent: usize,
-    /// The number of received DATA bytes that are not yet enough for one more frame of the
-    /// allowance. Below [`DATA_FOR_ONE`].
+    /// The number of received DATA bytes that have not yet been exchanged for a further frame.
+    /// Below [`DATA_FOR_ONE`].
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,
@@ -113,8 +114,8 @@ impl FrameAllowance {
                 self.spend()?;
                 self.refill(data / DATA_FOR_ONE);
             }
-            // Frames of unknown types use up the allowance, too, because they must be read and
-            // ignored (RFC 9113 section 5.5).
+            // Frames of unknown types count as frames without a request, too, because they must be
+            // read and ignored (RFC 9113 section 5.5).
             _ => self.spend()?,
         }
         Ok(())
@@ -128,8 +129,8 @@ impl FrameAllowance {
         Ok(())
     }
 
-    /// Refills the allowance after `len` bytes were sent, because the caller acknowledges them with
-    /// window updates.
+    /// Lets the caller send further frames without a request after `len` bytes were sent to it,
+    /// because the caller acknowledges these bytes with window updates.
     pub(super) fn refill_for_bytes(&mut self, len: usize) {
         let sent = self.sent + len;
         self.refill(sent / BYTES_FOR_ONE);

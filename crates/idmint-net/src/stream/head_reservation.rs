@@ -5,7 +5,8 @@ use std::io;
 
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The maximum length of a head that the connection's own reservation covers, in bytes.
+/// The maximum length of a request head that the memory reservation of the connection already
+/// covers, in bytes.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
 /// The size of the buffer for the longest allowed head, in bytes.

@@ -19,18 +19,19 @@ use super::activity::Activity;
 use super::tls_wire::Socket;
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The maximum number of bytes that are read at once from an idle connection, which has no buffers.
+/// The maximum number of bytes that are read at once from an idle connection, which has released
+/// its buffers.
 const FIRST_LEN: usize = 64;
 /// The maximum length of a write that is copied into the buffer, in bytes.
 const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The maximum number of bytes that are buffered before they are sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// The additional memory, in bytes, that a connection needs while its caller does not read the
-/// responses. It holds the bytes buffered here, short responses in hyper, and the requests that
-/// follow them.
+/// responses. It holds the bytes buffered here, short responses in hyper, and the next requests,
+/// which wait behind those responses.
 const UNREAD_LEN: usize = 32 * 1024;
-/// If a write is longer than this, in bytes, its memory was already reserved together with its
-/// response.
+/// A write that is longer than this, in bytes, is part of a long response, for which memory was
+/// already reserved.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
 /// limit, the kernel would accept megabytes for a caller that does not read, while other tasks of
@@ -52,8 +53,8 @@ struct Contents<S> {
     buffered: Vec<u8>,
     /// The number of bytes at the start of `buffered` that are already sent.
     sent: usize,
-    /// The number of bytes of long responses that may still be written before the connection is
-    /// polled again. At most [`LEN_AT_ONCE_MAX`].
+    /// The number of bytes that may still be written in long writes before the connection is polled
+    /// again. At most [`LEN_AT_ONCE_MAX`].
     left_at_once: usize,
     /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
     /// bytes are buffered.
@@ -61,7 +62,8 @@ struct Contents<S> {
     /// The memory reservation for the bytes that the connection holds while the socket accepts no
     /// more data.
     unread: Option<MemoryReservation>,
-    /// `true` if no memory could be reserved for `unread`, so that the connection must end.
+    /// `true` if the memory reservation `unread` could not be made, so that the connection must
+    /// end.
     is_given_up: bool,
     /// `true` if the last write could not complete, so hyper still holds unwritten bytes.
     is_stalled: bool,
@@ -158,8 +160,8 @@ impl<S: Socket> Contents<S> {
             self.unread = owner.reserve_now(UNREAD_LEN).ok();
             self.is_given_up = self.unread.is_none();
             if self.is_given_up {
-                // The caller of this method may be a flush, whose errors are ignored. The task is
-                // woken, so that its next read or write returns this error.
+                // If a flush called this method, the error is ignored. Wake the task, so that its
+                // next read or write returns the error.
                 context.waker().wake_by_ref();
             }
             self.check()?;
@@ -298,7 +300,7 @@ impl<S: Socket> AsyncWrite for CoalescingStream<S> {
 
 pin_project! {
     /// A connection over a [`CoalescingStream`]. Whenever the connection has no other work, the
-    /// bytes in its outbox are sent.
+    /// bytes in its write buffer, the outbox, are sent.
     pub(crate) struct FlushWhenPending<C, S> {
         #[pin]
         pub(crate) connection: C,

@@ -1,5 +1,5 @@
-//! The byte stream of a connection. The stream records its bytes for the connection's timeouts, and
-//! closes in such a way that the caller can still read the last response.
+//! The byte stream of a connection. The stream records what is read and written, for the
+//! connection's timeouts. It closes in such a way that the caller can still read the last response.
 
 use std::io;
 use std::pin::Pin;
@@ -38,10 +38,11 @@ pub(crate) struct TrackedStream<S> {
 pub(crate) enum Tracking {
     /// No tracking.
     Nothing,
-    /// HTTP/2: counts frames that carry no request. Bytes are not recorded, because in HTTP/2 they
-    /// are no sign of progress.
+    /// HTTP/2: counts frames that carry no request, such as PING. Bytes are not recorded, because
+    /// in HTTP/2 they are no sign of progress.
     Frames(FrameAllowance),
-    /// HTTP/1: records the bytes that are read and written, and reserves memory for a long head.
+    /// HTTP/1: records the bytes that are read and written, and reserves more memory for a long
+    /// request head.
     Bytes(Arc<Activity>, HeadPayment),
 }
 
