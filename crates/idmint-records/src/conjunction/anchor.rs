@@ -37,9 +37,9 @@ pub struct Anchor {
     /// The time of closest approach in the first report. The id of the conjunction is made from
     /// this time and the two objects.
     pub tca: Tca,
-    /// A number that is greater than the rank of every older anchor of the same objects within two
-    /// seconds. A report within one second of two anchors joins the older one, which has the lower
-    /// rank.
+    /// A number that is greater than the rank of every older anchor (first report) of the same
+    /// objects within two seconds. If a report is within one second of two anchors, it joins the
+    /// older one, which has the lower rank.
     pub rank: u32,
 }
 
@@ -56,14 +56,14 @@ pub struct AnchorPlan {
     pub pair: Pair,
     /// The anchor to store, with its time and rank.
     pub anchor: Anchor,
-    /// The ranges of times in which the two objects must have no other anchor when the plan is
-    /// written.
+    /// The ranges of times in which the two objects must have no other anchor (first report of a
+    /// conjunction). Otherwise this plan is no longer valid.
     pub free: Vec<RangeInclusive<Tca>>,
 }
 
 impl AnchorPlan {
-    /// Creates the plan to store `anchor`, the first report of a conjunction. The plan requires
-    /// that the two objects have no other anchor within one second of the report.
+    /// Creates the plan to store `anchor` as the first report of a new conjunction. The plan is
+    /// valid only while the two objects have no other anchor within one second of the report.
     pub fn of_report(format: &str, pair: Pair, anchor: Anchor) -> AnchorPlan {
         AnchorPlan {
             format: format.to_owned(),
@@ -85,13 +85,14 @@ impl Pair {
     }
 }
 
-/// The maximum distance, in microseconds, between two anchors (first reports) of the same objects
-/// that may belong to one conjunction. The reported time of one conjunction can drift that far.
+/// The maximum time, in microseconds, between two anchors (first reports) of the same objects that
+/// may belong to one conjunction. The reported time of one conjunction can drift that far.
 const NEAR_MICROS: i64 = 60_000_000;
 
 impl Tca {
-    /// Returns the range from one minute before to one minute after this time, which is an anchor's
-    /// time. Other anchors of the same objects in this range may belong to the same conjunction.
+    /// Returns the range from one minute before to one minute after this time, which is the time in
+    /// the first report of a conjunction. Other first reports of the same objects in this range may
+    /// belong to the same conjunction.
     pub fn vicinity(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(NEAR_MICROS))..=Tca(self.0.saturating_add(NEAR_MICROS))
     }
@@ -115,20 +116,20 @@ impl Tca {
             .expect("an instant before the year 290 000"))
     }
 
-    /// Returns the time from `anchor`, the time in a first report, to this time, in microseconds.
-    /// The result is negative if this time is earlier.
+    /// Returns the time from `anchor`, the time in the first report of a conjunction, to this time,
+    /// in microseconds. The result is negative if this time is earlier.
     pub fn since(self, anchor: Tca) -> i64 {
         self.0 - anchor.0
     }
 
-    /// Returns `true` if a report at this time is near enough to join the conjunction whose first
-    /// report is at the time `anchor`.
+    /// Returns `true` if a report at this time is near enough to join the conjunction (close
+    /// approach) whose first report is at the time `anchor`.
     pub(super) fn is_within_reach_of(self, anchor: Tca) -> bool {
         self.reach().contains(&anchor)
     }
 
     /// Returns the range from one second before to one second after this time. A report at this
-    /// time can join a conjunction whose anchor (first report) is in this range.
+    /// time can join a conjunction (close approach) whose first report is in this range.
     pub fn reach(self) -> RangeInclusive<Tca> {
         self.within(REACH_MICROS.unsigned_abs())
     }
@@ -140,8 +141,8 @@ impl Tca {
 
     /// Returns the times from two seconds before to two seconds after this time.
     ///
-    /// [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. Two anchors that are
-    /// up to two seconds apart can both be within one second of the same report.
+    /// [`Anchor::find`] and [`Anchor::create`] need all anchors (first reports) in this range. Two
+    /// anchors that are up to two seconds apart can both be within one second of the same report.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }
@@ -175,7 +176,7 @@ impl Anchor {
         within_reach.min_by_key(|anchor| anchor.rank).copied()
     }
 
-    /// Creates the anchor of a new conjunction at the time `tca`.
+    /// Creates the anchor, the first report of a new conjunction, at the time `tca`.
     ///
     /// `neighbours` must contain all anchors of the same two objects within two seconds of `tca`.
     pub fn create(tca: Tca, neighbours: &[Anchor]) -> Anchor {

@@ -1,4 +1,5 @@
-//! Groups reports into conjunctions. Each report joins an existing conjunction or begins a new one.
+//! Groups reports by conjunction, which is a close approach of two objects. Each report joins an
+//! existing conjunction or begins a new one.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -15,8 +16,8 @@ use super::sent_report::{NotedRule, SentReport};
 pub struct Grouped {
     /// The id that the report gets.
     pub id: u128,
-    /// `true` if the report is the first report of its conjunction. `None` if this is unknown,
-    /// because conjunctions are not stored.
+    /// `true` if the report is the first report of its conjunction (close approach). `None` if this
+    /// is unknown, because conjunctions are not stored.
     pub created: Option<bool>,
     /// The time of the conjunction's anchor (its first report). The id is made from this time and
     /// the two objects.
@@ -52,8 +53,8 @@ pub enum GroupError {
         /// The id that the sender attached to the report.
         named: u128,
     },
-    /// The report would get an id that differs from its attached id, but [`NotedRule::must_agree`]
-    /// requires both ids to be equal.
+    /// The report would get an id that differs from the id that its sender attached, but
+    /// [`NotedRule::must_agree`] requires both ids to be equal.
     #[error("the sender attached the id {named}, but the report gets the id {gets}")]
     OtherId {
         /// The id that the sender attached to the report.
@@ -63,8 +64,8 @@ pub enum GroupError {
     },
 }
 
-/// A request to assign reports to conjunctions. Either all reports of the request are assigned, or
-/// none.
+/// A request to assign reports to conjunctions (close approaches). Either all reports of the
+/// request are assigned, or none.
 #[derive(Debug, Clone)]
 pub struct GroupRequest {
     minter: Arc<GroupedMinter>,
@@ -72,7 +73,8 @@ pub struct GroupRequest {
     reports: Vec<Keyed>,
 }
 
-/// A report with its two objects, and with the times around which its conjunction is looked up.
+/// A report with its two objects, its time of closest approach, and the times that would give the
+/// id that its sender attached.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     sent_report: SentReport,
@@ -81,8 +83,8 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The possible anchors (first reports) of the conjunction to which the attached id of a report
-/// belongs. All times within one tick (time unit) of the format give the same id, so the exact time
+/// The possible first reports (anchors) of the conjunction whose id the sender attached to a
+/// report. All times within one tick (time unit) of the format give the same id, so the exact time
 /// of the anchor is unknown.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
@@ -91,7 +93,8 @@ struct NotedAnchor {
     /// last such time.
     first: Tca,
     last: Tca,
-    /// The time in the range from `first` to `last` that is nearest to the time of the report.
+    /// The time that gives this id and is nearest to the time of the report. It is between `first`
+    /// and `last`, inclusive.
     nearest: Tca,
 }
 
@@ -129,9 +132,9 @@ impl Keyed {
         })
     }
 
-    /// Returns the times that give the attached id of this report, up to `reach` before or after
-    /// the time of the report. Returns `None` if no such time exists, or if the report has no
-    /// attached id.
+    /// Returns the times of closest approach that would give the id that the sender attached. Only
+    /// times up to `reach` before or after the time of the report are returned. Returns `None` if
+    /// no such time exists, or if the report has no attached id.
     fn named_times(&self, reach: Duration) -> Option<RangeInclusive<Tca>> {
         let noted = self.noted?;
         let micros = u64::try_from(reach.as_micros()).unwrap_or(u64::MAX);
@@ -140,7 +143,7 @@ impl Keyed {
         (!times.is_empty()).then_some(times)
     }
 
-    /// Returns the times around which stored anchors (first reports of conjunctions) must be looked
+    /// Returns the times near which stored anchors (first reports of conjunctions) must be looked
     /// up to group this report.
     fn times(&self) -> impl Iterator<Item = Tca> {
         std::iter::once(self.tca).chain(self.noted.map(|noted| noted.nearest))
@@ -151,10 +154,12 @@ impl Keyed {
 enum Choice {
     /// The report joins the conjunction with this anchor.
     Joined(Anchor),
-    /// The report begins a conjunction. The anchor is the time of closest approach in this report.
+    /// The report begins a new conjunction. The id of the conjunction is made from the time of
+    /// closest approach in this report.
     Own,
-    /// The report begins a conjunction that gets the report's attached id. The anchor is the
-    /// [`nearest`](NotedAnchor::nearest) time that gives this id.
+    /// The report begins a new conjunction, which gets the id that the sender attached. The
+    /// conjunction's time is the time that gives this id and is [`nearest`](NotedAnchor::nearest)
+    /// to the time of the report.
     Adopted(NotedAnchor),
 }
 
@@ -170,7 +175,8 @@ impl NewAnchors {
         of_format.entry(plan.pair).or_default().push(plan.anchor);
     }
 
-    /// Returns the planned anchors of a pair of objects within two seconds of `tca`.
+    /// Returns the first reports of planned conjunctions of a pair of objects within two seconds of
+    /// `tca`.
     fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
         let of_pair = self
             .by_format
@@ -185,11 +191,11 @@ impl NewAnchors {
 }
 
 impl GroupRequest {
-    /// Creates a request to group these reports.
+    /// Creates a request to assign these reports to conjunctions (close approaches).
     ///
     /// # Errors
-    /// Returns [`GroupRefusal`] for the first report for which no id can be made, or whose attached
-    /// id belongs to other objects.
+    /// Returns [`GroupRefusal`] for the first report for which no id can be made, or to which the
+    /// sender attached an id of other objects.
     pub fn new(
         minter: Arc<GroupedMinter>,
         sent_reports: &[SentReport],
@@ -209,11 +215,11 @@ impl GroupRequest {
         })
     }
 
-    /// Checks a single report in the same way as [`GroupRequest::new`].
+    /// Checks that [`GroupRequest::new`] would accept a request with this report.
     ///
     /// # Errors
-    /// Returns [`GroupError`] if no id can be made for the report, or if its attached id belongs to
-    /// other objects.
+    /// Returns [`GroupError`] if no id can be made for the report, or if its sender attached an id
+    /// of other objects.
     pub fn check(minter: &GroupedMinter, sent_report: &SentReport) -> Result<(), GroupError> {
         Keyed::new(minter, sent_report).map(|_| ())
     }
@@ -247,18 +253,19 @@ impl GroupRequest {
 
     /// Returns the pairs of objects and the times for which stored anchors (first reports) must be
     /// looked up. Every report has one item, with its own time. A report with an attached id has a
-    /// second item, with the nearest time that gives this id.
+    /// second item: of all times that give the attached id, the nearest to the report's own time.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports
             .iter()
             .flat_map(|report| report.times().map(|tca| (report.pair, tca)))
     }
 
-    /// Assigns ids without using stored conjunctions. Each report gets the id of its own time, or
-    /// keeps its attached id if the rule for attached ids permits this.
+    /// Assigns ids without looking for stored conjunctions (close approaches). Each report gets the
+    /// id of its own time, or keeps the id that its sender attached if the [`NotedRule`] permits
+    /// this.
     ///
     /// # Errors
-    /// Returns [`GroupRefusal`] if a report cannot be grouped.
+    /// Returns [`GroupRefusal`] if a report cannot be assigned an id.
     pub fn decide_ungrouped(&self) -> Result<Vec<Grouped>, GroupRefusal> {
         let own = |(index, report): (usize, &Keyed)| {
             let anchor = match self.choose(report, &[]) {
@@ -320,23 +327,23 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Before this plan is written, another node may store the conjunction of the
-                    // report's attached id, which the report would then have to join. So also
-                    // require that no anchor is stored at a time that gives this id and is near
-                    // enough to join.
+                    // Before this plan is written, another node may store the conjunction whose id
+                    // the sender attached. The report would then have to join that conjunction. So
+                    // also require that no conjunction with this id is stored near enough to join.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // Every time in the tick (time unit) of the attached id gives this id. The plan
-                    // requires that none of these times has an anchor, but only within two seconds
-                    // of the new anchor, because stored anchors were looked up only there.
+                    // The id that the sender attached is given by all times within one tick (time
+                    // unit). Require that no conjunction is stored at these times, because it would
+                    // have the same id. Check only within two seconds of the new anchor, because
+                    // stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
-                    // With the rule `keep`, the report takes its attached id even if another anchor
-                    // is within one second. Without `keep`, the plan requires that no such anchor
-                    // exists.
+                    // With the rule `keep`, the report takes the id that its sender attached, even
+                    // if another conjunction is within one second. Without `keep`, the plan
+                    // requires that no conjunction is that near.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }
@@ -358,8 +365,9 @@ impl GroupRequest {
         Ok((grouped, plans))
     }
 
-    /// Returns each report, together with the stored anchors that were looked up for it. A report
-    /// has one list of anchors for each of its [keys](GroupRequest::keys).
+    /// Returns each report, together with the stored anchors (first reports of conjunctions) that
+    /// were looked up for it. A report has one list of anchors for each of its
+    /// [keys](GroupRequest::keys).
     fn with_stored<'a>(
         &'a self,
         stored: &'a [Vec<Anchor>],

@@ -15,7 +15,8 @@ use crate::conjunction::sent_report::{
 use idmint_core::id::Format;
 use idmint_core::time::UnixTime;
 
-/// The parts of a Conjunction Data Message that are needed to make or check its conjunction id.
+/// The parts of a Conjunction Data Message that are needed to make or check the id of its
+/// conjunction (close approach).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     report: Report,
@@ -47,7 +48,8 @@ pub(super) struct Names {
     pub(super) catalogs: [&'static str; 2],
 }
 
-/// The names of the values in CCSDS 508.0, which KVN and XML use.
+/// The names of the values in CCSDS 508.0, which messages in KVN (keyword = value notation) and XML
+/// use.
 pub(super) const CCSDS: Names = Names {
     tca: "TCA",
     objects: ["OBJECT_DESIGNATOR", "OBJECT_DESIGNATOR"],
@@ -66,14 +68,14 @@ impl Message {
         &self.version
     }
 
-    /// Returns the attached id, if the message has one. It is the conjunction id in the comment,
-    /// JSON member or CSV column that only idmint writes.
+    /// Returns the attached id, if the message has one. It is the id of the conjunction (close
+    /// approach) in the comment, JSON member or CSV column that only idmint writes.
     pub fn existing_id(&self) -> Option<&ExistingId> {
         self.existing_id.as_ref()
     }
 
-    /// Returns the value of the keyword CONJUNCTION_ID, if the message has it. It is an id of
-    /// idmint or of another originator, or empty.
+    /// Returns the value of the keyword CONJUNCTION_ID, if the message has it. It is an id that
+    /// idmint or another organization assigned, or empty.
     pub fn conjunction_id(&self) -> Option<&ExistingId> {
         self.conjunction_id.as_ref()
     }
@@ -89,8 +91,8 @@ impl Message {
     /// Returns [`CdmError`] if the id in the comment is not an id of the format, or if the keyword
     /// has a different id of idmint.
     pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
-        // In JSON and CSV, idmint writes its id only into a separate member or column, so
-        // CONJUNCTION_ID contains the id of another originator.
+        // In JSON and CSV, idmint writes its id into a separate member or column. Ignore
+        // CONJUNCTION_ID there, because its value is an id that another organization assigned.
         let keyword = self.own_keyword(minter).filter(|_| self.names == &CCSDS);
         let Some(existing) = &self.existing_id else {
             return Ok(keyword.map(|(id, _)| id));
@@ -185,8 +187,8 @@ fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), C
     Err(CdmError::of(line, name, "duplicate_key", message))
 }
 
-/// Records a conjunction id in `known`. A message may repeat the same id, but must not contain two
-/// different ids under the same name.
+/// Records a conjunction id in `known`. A message may contain the same id under `name` several
+/// times, but not two different ids.
 fn note_id(
     known: &mut Option<ExistingId>,
     name: &str,
@@ -216,8 +218,8 @@ struct ObjectDraft {
     designator: Option<(String, u64)>,
     /// The catalogue, and the line number where it was read.
     catalog: Option<(String, u64)>,
-    /// The line number at which the object's block of values begins. `None` if the block has not
-    /// begun, or if this form of messages has no blocks.
+    /// The number of the line that begins the part of the message about this object. `None`
+    /// before that line is read. For JSON and CSV, the field stays `None`.
     begun: Option<u64>,
     /// The catalogue number from a separate CSV column or JSON member, such as
     /// `SAT1_COMMENT_NORAD_ID`. It is used if the designator is not a number of an accepted
@@ -316,12 +318,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Returns `true` while the block of values of one of the two objects is being read.
+    /// Returns `true` while the part of the message about one of the two objects is being read.
     pub(super) fn is_in_object(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Ends the block of an object. Only some forms mark the end of a block.
+    /// Ends the part of the message about an object. XML marks this end with a tag, but KVN has no
+    /// mark for it.
     pub(super) fn end_object(&mut self) {
         self.current = None;
     }
@@ -333,7 +336,7 @@ impl<'a> Draft<'a> {
         self.object(role, line, text)
     }
 
-    /// Records the name of the catalogue for the object whose block of values is being read.
+    /// Records the name of the catalogue of the object whose part of the message is being read.
     pub(super) fn catalog_name(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let role = self.current_object(line, CCSDS.catalogs[0])?;
         self.catalog(role, line, text)
@@ -345,13 +348,14 @@ impl<'a> Draft<'a> {
         self.current.ok_or_else(unknown)
     }
 
-    /// Records the name of the catalogue in which an object's designator is listed.
+    /// Records the name of the catalogue that lists an object's designator, such as its catalogue
+    /// number.
     pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         let at = index_of(role);
         check_new(&self.objects[at].catalog, line, self.names.catalogs[at])?;
         self.objects[at].catalog = Some((text.to_owned(), line));
-        // Resolve the designator now, so that an error in it is reported before errors that come
-        // later in the message.
+        // Resolve the object's designator now, so that an error in it is reported before errors
+        // that come later in the message.
         self.number_of(role).map(|_| ())
     }
 
@@ -367,14 +371,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Records an object's catalogue number from a separate CSV column or JSON member, such as
-    /// `SAT1_COMMENT_NORAD_ID`. It must be recorded before the designator and the catalogue,
-    /// because recording these already looks up the object's number.
+    /// `SAT1_COMMENT_NORAD_ID`. Call this before the object's designator and catalogue are
+    /// recorded, because recording these already needs the number.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
     }
 
-    /// Returns the catalogue number of an object and the line of its designator. Returns `None` if
-    /// the designator was not read yet.
+    /// Returns the catalogue number of an object, and the line number of its designator in the
+    /// message. Returns `None` if the designator was not read yet.
     fn number_of(&self, role: Role) -> Result<Option<(u64, u64)>, CdmError> {
         let at = index_of(role);
         let object = &self.objects[at];
@@ -483,8 +487,8 @@ impl<'a> Draft<'a> {
         Report::new(tca, primary, secondary)
             .map(message)
             .map_err(|error| {
-                // If both objects are the same, the error is reported at the line of the second
-                // object.
+                // If both objects of the message are the same, report the error at the line of the
+                // second object.
                 let at = match &error {
                     ReportError::ObjectZero { role } => index_of(*role),
                     _ => 1,

@@ -16,8 +16,9 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 pub(super) struct FlatNames {
     pub(super) names: Names,
     conjunction_id: &'static str,
-    /// The names under which a row gives the catalogue numbers of the two objects in addition to
-    /// their designators. One such name is `SAT1_COMMENT_NORAD_ID`.
+    /// The names of the values for the catalogue numbers of the two objects, such as
+    /// `SAT1_COMMENT_NORAD_ID`. A JSON object or CSV line can have these values in addition to the
+    /// designators of the objects.
     numbers: [&'static str; 2],
 }
 
@@ -38,8 +39,8 @@ const fn flat_names(
     }
 }
 
-/// The names of the values in the nested JSON that the Python package brahe writes. Each name is
-/// the path of a JSON member, in lower case.
+/// The names of a message's values in the nested JSON that the Python package brahe writes. Each
+/// name is the path of a JSON member, in lower case.
 pub(super) const NESTED: FlatNames = FlatNames {
     names: Names {
         tca: "relative_metadata.tca",
@@ -59,11 +60,11 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The names under which space-track.org's class `cdm` gives the catalogue of each object. Rows of
-/// other kinds may have these names as well.
+/// The names of the values for the catalogue of each object in space-track.org's class (kind of
+/// record) `cdm`. Records of other kinds may have these names as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
-/// The names under which a row gives the catalogue number of each object. They are used in the same
-/// kinds of rows as [`CATALOGS`].
+/// The names of the values for the catalogue number of each object. They are used in the same kinds
+/// of JSON objects and CSV lines as the names in [`CATALOGS`].
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.
@@ -73,9 +74,9 @@ pub(super) const CDM: FlatNames = flat_names(
     NUMBERS,
 );
 
-/// The kinds of flat rows (JSON objects or CSV lines): space-track.org's classes `cdm_public` and
-/// `cdm`, two spellings of other programs, and SOCRATES. If a row has names of several kinds, the
-/// first kind applies.
+/// The kinds of flat rows (JSON objects or CSV lines): space-track.org's classes (kinds of records)
+/// `cdm_public` and `cdm`, two variants that other programs write, and SOCRATES. If a row has names
+/// of several kinds, the first kind applies.
 const KINDS: [FlatNames; 5] = [
     flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
     CDM,
@@ -110,8 +111,8 @@ pub(super) enum Part {
 }
 
 impl FlatNames {
-    /// Finds the kind of a row by the names `given` of its values. Returns `None` if no name in
-    /// `given` is a name for an object's designator, such as `SAT_1_ID`.
+    /// Finds the kind of a row (JSON object or CSV line) by the names of its values, `given`.
+    /// Returns `None` if none of them is a name for an object's designator, such as `SAT_1_ID`.
     pub(super) fn of<'n>(
         given: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<&'static FlatNames> {
@@ -121,8 +122,8 @@ impl FlatNames {
         })
     }
 
-    /// Returns the meaning of the value with this name, or `None` if values with this name are
-    /// ignored.
+    /// Returns the part of a message, such as the time, that is given under this name. Returns
+    /// `None` if values with this name are ignored.
     pub(super) fn part(&self, name: &str) -> Option<Part> {
         let role_in = |names: [&str; 2]| {
             let at = names.iter().position(|known| *known == name)?;
@@ -140,8 +141,8 @@ impl FlatNames {
         }
     }
 
-    /// Returns the parts of a message that every row must have: the time and the two objects. Each
-    /// part comes with its name.
+    /// Returns the values that every row must have, each with its name: the time of closest
+    /// approach and the designators of the two objects.
     pub(super) fn required(&self) -> [(Part, &'static str); 3] {
         let [primary, secondary] = self.names.objects;
         [
@@ -152,8 +153,8 @@ impl FlatNames {
     }
 
     /// Returns `true` if `name` is a name for an object's designator in space-track.org's class
-    /// `cdm` or `cdm_public`, but not in this kind of rows. For example, `SAT_1_ID` belongs to
-    /// `cdm_public`, so a row of `cdm` must not have it.
+    /// `cdm` or `cdm_public`, but not in rows of the kind `self`. For example, `SAT_1_ID` belongs
+    /// to `cdm_public`, so a row of `cdm` must not have it.
     pub(super) fn is_of_other_class(&self, name: &str) -> bool {
         let mut classes = KINDS[..2].iter();
         !self.names.objects.contains(&name)

@@ -13,8 +13,8 @@ use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
 
-/// The keywords in the header of a message, except for the last one. A comment after one of these
-/// keywords belongs to the header as well.
+/// The keywords in the header of a message, without the last one, [`LAST_OF_HEADER`]. A comment
+/// after one of these keywords belongs to the header, but a comment after the last one does not.
 const HEADER: [&str; 4] = [
     "CLASSIFICATION",
     "CREATION_DATE",
@@ -32,8 +32,8 @@ struct Open<'a> {
     /// The place to insert a comment with the id: after the last header comment read so far, or
     /// after the first line of the message if no such comment was read.
     comment: Insertion,
-    /// The place to insert a keyword with the id: before the first keyword after the header.
-    /// Comments between the header and this keyword come before the id.
+    /// The place to insert the keyword CONJUNCTION_ID: before the first keyword after the header of
+    /// the message. Comments between the header and that first keyword come before CONJUNCTION_ID.
     keyword: Option<Insertion>,
     is_in_header: bool,
 }
@@ -49,13 +49,14 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let text = text_of(document)?;
     let begin = document.len() - text.len();
     let mut outcomes = Outcomes::new(rule);
-    // The message that is being read. `None` before the first message, and in the remaining lines
-    // of a refused message.
+    // The message that is being read. `None` before the first message. After an error in a message,
+    // `None` until the next message begins.
     let mut open: Option<Open<'_>> = None;
     let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {
-        // Creates an insertion at this line: a comment goes after the line, and a keyword before
-        // it. The line always has a line end, because more lines of the message must follow.
+        // Creates an insertion of an id at this line: a comment with the id goes after the line,
+        // and the keyword CONJUNCTION_ID before it. The line always has a line end, because more
+        // lines of the message must follow.
         let insertion = |note| {
             let at = match note {
                 NoteForm::Comment => line.next,

@@ -57,8 +57,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Returns the length in bytes (1 or 2) of the line end at the beginning of `rest`, or 0 if `rest`
-/// is empty.
+/// Returns the length in bytes (1 or 2) of the line end with which `rest` begins. Returns 0 if
+/// `rest` is empty, because the last line may lack its line end.
 fn line_end_len(rest: &[u8]) -> usize {
     match rest {
         [] => 0,

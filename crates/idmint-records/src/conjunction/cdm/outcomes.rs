@@ -38,8 +38,8 @@ impl<'a> Outcomes<'a> {
         self.count
     }
 
-    /// Returns `true` once the maximum number of messages is reached. Further messages are only
-    /// counted.
+    /// Returns `true` once the maximum number of messages of a document has been added. Further
+    /// messages are counted, but not kept.
     pub(super) fn are_full(&self) -> bool {
         self.count >= usize::try_from(self.rule.count_max).unwrap_or(usize::MAX)
     }

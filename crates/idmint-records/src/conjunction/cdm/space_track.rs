@@ -99,8 +99,8 @@ fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
 }
 
 /// Returns `true` if the JSON looks like that of space-track.org, or like nested JSON. Only one
-/// object is examined: the JSON itself, or the first object if the JSON is a list. `HasTheirNames`
-/// says which names count.
+/// object is examined: the JSON itself, or the first object if the JSON is a list. The type
+/// `HasTheirNames` describes the features that are looked for.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;
@@ -185,9 +185,9 @@ impl<'a> Rows<'a> {
         draft.finish(insertion, None)
     }
 
-    /// Appends the members of nested JSON to `flat`. The name of a nested member becomes its path
-    /// in lower case, such as `object1.metadata.object_designator`. Outermost members that are not
-    /// in [`CONTAINERS`] keep their names.
+    /// Appends the members of nested JSON to `flat`. A member inside one of the [`CONTAINERS`] is
+    /// named by its path in lower case, such as `object1.metadata.object_designator`. A member
+    /// outside of them keeps its name.
     fn flatten(
         &mut self,
         path: &str,
@@ -247,10 +247,10 @@ impl<'a> Rows<'a> {
             Ok(Text(text)) => text,
             Err(_) if is_number && takes_number => Cow::Borrowed(member.value),
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
-            // CONJUNCTION_ID is optional. Ignore a value that is neither a string nor a whole
-            // number, so that an unusual id of another originator does not refuse the message.
-            // Ignore a catalogue number (`Part::Number`) here, because it was read before all other
-            // values.
+            // Ignore a CONJUNCTION_ID that is neither a string nor a whole number. The member is
+            // optional, and an unusual id of another organization should not make the message
+            // invalid. Also ignore a catalogue number (`Part::Number`) here, because it has already
+            // been read.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(
@@ -262,8 +262,8 @@ impl<'a> Rows<'a> {
         flat::take(draft, part, line, &text, is_split)
     }
 
-    /// Creates the insertion of a conjunction id after the last member, with the same spacing as
-    /// that member.
+    /// Creates the insertion of a conjunction id after the last member of a JSON object, with the
+    /// same spacing as that member.
     fn insertion_behind(&self, members: &[Member<'a>], object: &'a str) -> Insertion {
         let object_at = self.offset_of(object);
         let end_of = |member: &Member<'a>| self.offset_of(member.value) + member.value.len();
@@ -356,9 +356,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// `true` if the object has a member name in upper case, a list of rows, or nested members. All
-/// names in the rows of space-track.org are in upper case. `CONJUNCTION_EVENT_ID` does not count,
-/// because idmint's own JSON may have this member as well.
+/// The result of examining a JSON object. It is `true` if the object has a member name in upper
+/// case, as all rows of space-track.org have, or a list of rows, or nested members.
+/// `CONJUNCTION_EVENT_ID` does not count, because idmint's own JSON may have this member as well.
 struct HasTheirNames(bool);
 
 impl<'de> Deserialize<'de> for HasTheirNames {

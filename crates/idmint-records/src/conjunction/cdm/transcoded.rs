@@ -30,7 +30,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The origin of a document that was in UTF-8 from the beginning.
+    /// The original encoding of a document that was in UTF-8 from the beginning.
     pub(super) const UTF_8: Origin = Origin {
         charset: None,
         begin: 0,
@@ -51,8 +51,8 @@ impl Origin {
         }
     }
 
-    /// Returns the length in bytes of the byte order mark at the beginning of the original
-    /// document. The mark was removed.
+    /// Returns the offset at which the text begins in the original document. It is the length in
+    /// bytes of the byte order mark, which was removed.
     pub(super) fn begin(self) -> usize {
         self.begin
     }
@@ -85,7 +85,8 @@ impl Origin {
     /// original document.
     pub(super) fn is_declared_by(self, name: &str) -> bool {
         let names: &[&str] = match self.charset {
-            // The document may be in ASCII, which is the same in all of these encodings.
+            // `None` is UTF-8. The document may contain only ASCII, which is the same in all three
+            // encodings.
             None => &["utf-8", "us-ascii", "iso-8859-1"],
             Some(Charset::Latin1) => &["iso-8859-1"],
             Some(Charset::Utf16Le | Charset::Utf16Be) => &["utf-16"],

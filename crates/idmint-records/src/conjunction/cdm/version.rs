@@ -25,8 +25,8 @@ pub enum CdmVersion {
     V1,
     /// Version 2.0.
     V2,
-    /// Another version, whose number begins with `2.`. Its messages are read as if they had version
-    /// 2.0. The value is the version number.
+    /// An unknown version of the message format, whose number begins with `2.`. Its messages are
+    /// read as if they had version 2.0. The value is the version number.
     Unknown2(String),
 }
 
@@ -46,7 +46,8 @@ impl CdmVersion {
         }
     }
 
-    /// Returns how a conjunction id is written into a message of this version by default.
+    /// Returns the way in which the id of a conjunction (close approach) is written into a message
+    /// of this version by default.
     pub fn note(&self) -> NoteForm {
         match self {
             CdmVersion::V1 => NoteForm::Comment,
@@ -54,13 +55,15 @@ impl CdmVersion {
         }
     }
 
-    /// Returns `true` if this version is known, and `false` if it is only read like version 2.0.
+    /// Returns `true` if this version of the message format is known, and `false` if its messages
+    /// are only read like those of version 2.0.
     pub fn is_known(&self) -> bool {
         !matches!(self, CdmVersion::Unknown2(_))
     }
 
-    /// Returns a warning for the sender of the message, or `None` if the version is known. The
-    /// warning is shorter than 100 bytes, and contains only visible ASCII characters and spaces.
+    /// Returns a warning for the sender of a message with this version of the format, or `None` if
+    /// the version is known. The warning is shorter than 100 bytes, and contains only visible ASCII
+    /// characters and spaces.
     pub fn warning(&self) -> Option<String> {
         match self {
             CdmVersion::V1 | CdmVersion::V2 => None,
@@ -76,7 +79,7 @@ pub(super) fn unknown_version(text: &str) -> String {
     format!("{} is not a known version; use 1.0 or 2.0", quote(text))
 }
 
-/// The way in which a conjunction id is written into a CCSDS 508.0 message.
+/// The way in which the id of a conjunction (close approach) is written into a CCSDS 508.0 message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteForm {

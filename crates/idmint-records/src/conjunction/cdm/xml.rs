@@ -42,7 +42,8 @@ enum Element {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaf {
     Comment,
-    /// A comment in the relative metadata of a message, which is the section after the header.
+    /// A comment in the section of the message that follows the header, which CCSDS calls the
+    /// relative metadata.
     RelativeComment,
     ConjunctionId,
     Tca,
@@ -119,10 +120,11 @@ fn index_in(text: &str, position: u64) -> usize {
 /// A message whose end tag has not been read yet.
 struct Open<'a> {
     draft: Draft<'a>,
-    /// The place to insert a comment with the id: at the beginning of the header.
+    /// The place to insert a comment with the conjunction id: at the beginning of the message's
+    /// header.
     comment: Option<Insertion>,
-    /// The place to insert a keyword with the id: after the comments at the beginning of the
-    /// relative metadata, the section after the header.
+    /// The place to insert the element CONJUNCTION_ID: after the comments at the beginning of the
+    /// relative metadata, which is the section of the message after the header.
     keyword: Option<Insertion>,
 }
 
@@ -141,14 +143,14 @@ struct Tree<'a> {
     outcomes: Outcomes<'a>,
     /// The nesting depth of the current XML event.
     depth: usize,
-    /// The nesting depth of the current message, or `None` outside of a message.
+    /// The nesting depth of the current message's XML element, or `None` outside of a message.
     begun_at: Option<usize>,
     /// The nesting depth of a refused message while its remaining elements are skipped, or `None`
     /// outside of a refused message.
     refused_at: Option<usize>,
     message: Option<Open<'a>>,
-    /// The place to insert a keyword with the id in the relative metadata, a section of the
-    /// message. `None` once an element other than a comment was read in this section.
+    /// The place to insert the element CONJUNCTION_ID in the relative metadata, the section after
+    /// the message's header. `None` once an element other than a comment was read in this section.
     relative: Option<Insertion>,
     /// The current leaf, which is an element whose text is needed: the line number at which the
     /// leaf begins, and its text so far.
@@ -256,7 +258,8 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Records the place to insert a comment with the id: after the start tag of the header.
+    /// Records the place to insert a comment with the conjunction id: after the start tag of the
+    /// message's header.
     fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
         let insertion = self.insertion_in(start, next, NoteForm::Comment);
         match &mut self.message {
