@@ -169,8 +169,8 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
         if admitted.is_ok() && has_body {
             request = with_late_body(request, bodies, metrics);
         }
-        // Write the future directly into this variable and do not return it from the closure. It is
-        // large, and each move of it costs as much as reading a header.
+        // Write the future directly into this variable and do not return it from the closure. The
+        // future is large, and each move of it costs as much as reading a header.
         let mut answering = None;
         let begun = admitted.and_then(|()| {
             catch_panic(&request_id, traceparent.as_ref(), || {

@@ -106,8 +106,8 @@ impl Route {
 #[derive(Clone)]
 pub struct RouteTable {
     by_path: matchit::Router<usize>,
-    /// The operations of each path. `by_path` contains indices of this list. Index 0 has the
-    /// operations for paths that are not in the table.
+    /// The operations of each path. `by_path` contains indices into this list. The operations at
+    /// index 0 are for paths that are not in the table.
     paths: Vec<Operations>,
 }
 

@@ -152,8 +152,8 @@ impl Peer {
     }
 
     /// `true` if a task of this peer may be polled in this scheduling round. Uses up one of the
-    /// turns that the peer has in the round. A peer needs no turns if it is the only peer or has at
-    /// most `TURNS` tasks.
+    /// turns that the peer has in the round, unless the peer needs no turns. A peer needs none if
+    /// it is the only peer or has at most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1

@@ -86,8 +86,8 @@ pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-coun
 pub(crate) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// The media types of a mint response. The last one writes each run of equally spaced ids as one
-/// row. It is offered only for sequenced formats, whose ids form such runs.
+/// The media types of a mint response. In the last one, each run of equally spaced ids is one row.
+/// It is offered only for sequenced formats, whose ids form such runs.
 pub(super) const MINT_MEDIA_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
@@ -177,8 +177,9 @@ pub(crate) struct Admitted {
 }
 
 impl AnswerBody {
-    /// Returns the body of a mint response. `admitted` is the memory reserved for a long response,
-    /// and the permit for long work. It is `None` for a short response, which needs neither.
+    /// Returns the body of a mint response. `admitted` contains the memory reserved for the
+    /// response, and the permit if writing the response is long work. `admitted` is `None` if the
+    /// response is so short that it needs neither.
     pub(crate) fn of_ids(
         encoder: IdEncoder,
         format: &Arc<Format>,
@@ -304,7 +305,8 @@ pub(crate) struct IdEncoder {
     form: Form,
     head: Head,
     tail: &'static str,
-    /// The text before each id, such as a type. `None` if ids have no prefix.
+    /// The text to write before each id, such as a type. `None` if the ids have no prefix, or are
+    /// not written as text in the canonical encoding.
     prefix: Option<Prefix>,
 }
 
@@ -581,8 +583,8 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
 }
 
 /// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
-/// they are encoded chunk by chunk while the response is sent. If `pass`, a permit for long work,
-/// is given, each chunk then counts as long work.
+/// they are encoded chunk by chunk while the response is sent. With `pass`, the permit for long
+/// work, each of these chunks counts as long work.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,

@@ -89,8 +89,8 @@ const JS_PUNCTUATION: [(&str, &str); 12] = [
     (" }", "}"),
 ];
 
-/// Removes optional spaces from the text. The first string of each pair in `punctuation` is
-/// replaced with the second, which has fewer spaces.
+/// Shortens the text, mainly by removing optional spaces. The first string of each pair in
+/// `punctuation` is replaced with the second, which is shorter.
 fn without_spaces(text: &str, punctuation: &[(&str, &str)]) -> String {
     let mut shorter = text.to_owned();
     for (long, short) in punctuation {

@@ -105,7 +105,7 @@ fn values_of_list(json: &[u8]) -> usize {
     values
 }
 
-/// A JSON form of a report about a close approach as a single object, such as
+/// A JSON form in which a report about a close approach is a single object, such as
 /// `{"tca": …, "primary": …, "secondary": …}`.
 trait PlainForm<'a>: Deserialize<'a> {
     fn written(&self) -> WrittenReport<'_>;

@@ -47,8 +47,8 @@ const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
 /// The estimated maximum length of a brief result without its text, in bytes.
 const BRIEF_LEN: usize = 1024;
-/// The estimated maximum length of a result with `detail=full` for each format, without the text,
-/// in bytes.
+/// The estimated maximum length that each format adds to a result with `detail=full`, without the
+/// text, in bytes.
 const FULL_LEN_BY_FORMAT: usize = 1024;
 /// The estimated maximum number of bytes that a result takes for each byte of its text. One
 /// character can take six bytes when escaped, and a full result repeats the text several times.
@@ -316,8 +316,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of a filter. Its permitted formats are replaced with those of the
-    /// caller's permit, which `extensions` contains.
+    /// Returns an owned copy of a filter. The permitted formats are not copied, but come from the
+    /// caller's permit, which is taken from the request's `extensions`.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
@@ -346,8 +346,8 @@ struct Draft {
     form: Form,
     /// The verdict on all texts, if the caller asked for one.
     column: Option<JudgedColumn>,
-    /// The time of the request, by which times in ids are found plausible or not. It is the same
-    /// for all texts that the request decodes.
+    /// The time of the request. It determines which times in ids are plausible, and is the same for
+    /// all texts of the request.
     now: UnixNanos,
     written: u64,
     /// `true` if the first bytes of the response have been written.
@@ -449,8 +449,9 @@ impl Draft {
 }
 
 impl Answers {
-    /// Returns the body of the response. Short work is done now. If the time of the first
-    /// texts shows that all texts are long work, the rest needs a permit.
+    /// Returns the body of the response. If the work was estimated as short, the first chunk is
+    /// written now. If the first texts then show that all texts take too long, the rest is long
+    /// work and needs a permit.
     ///
     /// # Errors
     /// Returns 503 `overloaded` if the service has too much long work.
@@ -499,7 +500,7 @@ impl Pieces for Answers {
     }
 
     // A chunk ends once it is `PIECE_LEN` bytes long. Its last result takes only a few KiB, even
-    // with `detail=full`, so the chunk is not twice as long.
+    // with `detail=full`, so the chunk is less than twice as long.
     const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {

@@ -307,8 +307,8 @@ struct MintQuery {
     media: MediaType,
     /// The index of the encoding among the encodings of the format.
     encoding: usize,
-    /// The value of the member `label` of a JSON response: `development` for ids with the
-    /// development domain, which stands in for the hash of a domain name.
+    /// The value of the member `label` of a JSON response: `development` for ids that contain the
+    /// development domain (the hash 0) instead of the hash of a real domain.
     label: Option<&'static str>,
     /// The prefix of each id.
     prefix: Option<Prefix>,

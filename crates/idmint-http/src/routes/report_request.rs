@@ -148,8 +148,8 @@ const PARSE_PERCENT: usize = 70;
 /// The estimated time per byte, in nanoseconds, to read, group and answer reports.
 const NANOS_FOR_A_BYTE: u64 = 25;
 
-/// The additional estimated time per report in a short body, in nanoseconds. For a short body, the
-/// estimate by bytes alone may be too low, because its response may be long.
+/// The additional estimated time per report in a short body, in nanoseconds. An estimate from the
+/// length of the body alone may be too low, because the response to a short body may be long.
 const NANOS_FOR_A_REPORT: u64 = 2_500;
 
 /// The length, in bytes, above which only one body is processed at a time, because such a body

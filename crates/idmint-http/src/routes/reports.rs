@@ -36,8 +36,8 @@ use idmint_wire::ReportRequest;
 /// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
-/// The query parameters of a request for ids of reports that names the format in the query, as in
-/// `POST /conjunctions?format=…`.
+/// The query parameters of a request that mints ids for reports and names the format in its query,
+/// as in `POST /conjunctions?format=…`.
 pub(crate) const ALL_PARAMETERS: [&str; 8] = [
     "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
 ];

@@ -436,8 +436,8 @@ impl<H: Handler, S: Socket> HttpConnection
 impl<H: Handler, S: Socket> HttpConnection
     for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
 {
-    // In HTTP/2, the service tells the caller which request is the last one that it accepts. It
-    // need not wait for a request that may be on its way.
+    // In HTTP/2, the service tells the caller which request is the last one that it accepts. The
+    // service therefore need not wait for a request that may be on its way.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
     fn wind_down(self: Pin<&mut Self>) {

@@ -1,5 +1,5 @@
-//! Wraps a handler with an observer of its requests and responses. Such an observer is
-//! needed for TLS, rate limits or auditing.
+//! Wraps a handler with an observer of its requests and responses. The observer is needed for TLS,
+//! rate limits or auditing.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

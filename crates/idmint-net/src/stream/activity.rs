@@ -88,8 +88,8 @@ pub(crate) struct Activity {
     /// count as progress.
     /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
-    /// The time at which the connection became idle, in milliseconds since a start that is the same
-    /// for all connections of the process.
+    /// The time at which the connection became idle, in milliseconds on a clock that all
+    /// connections of the process share.
     /// Written by: `record_idle`. Read by: `idle_since`.
     /// Tested by: `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     idle_since: AtomicU64,

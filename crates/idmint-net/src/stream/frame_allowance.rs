@@ -48,11 +48,11 @@ const CONTINUATION: u8 = 9;
 /// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// The number of sent bytes that have not yet been exchanged for a further frame. Below
+    /// The number of sent bytes that are not yet enough to allow the caller one more frame. Below
     /// [`BYTES_FOR_ONE`].
     sent: usize,
-    /// The number of received DATA bytes that have not yet been exchanged for a further frame.
-    /// Below [`DATA_FOR_ONE`].
+    /// The number of received DATA bytes that are not yet enough to allow the caller one more
+    /// frame. Below [`DATA_FOR_ONE`].
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,

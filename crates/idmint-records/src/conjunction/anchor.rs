@@ -57,7 +57,7 @@ pub struct AnchorPlan {
     /// The anchor to store, with its time and rank.
     pub anchor: Anchor,
     /// The ranges of times in which the two objects must have no other anchor (first report of a
-    /// conjunction). Otherwise this plan is no longer valid.
+    /// conjunction) when the plan is written. Otherwise the plan is no longer valid.
     pub free: Vec<RangeInclusive<Tca>>,
 }
 

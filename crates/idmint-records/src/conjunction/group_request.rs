@@ -83,9 +83,9 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The possible first reports (anchors) of the conjunction whose id the sender attached to a
-/// report. All times within one tick (time unit) of the format give the same id, so the exact time
-/// of the anchor is unknown.
+/// The possible times of the anchor (first report) of the conjunction whose id the sender attached
+/// to a report. All times within one tick (time unit) of the format give the same id, so the exact
+/// time of the anchor is unknown.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
@@ -215,7 +215,7 @@ impl GroupRequest {
         })
     }
 
-    /// Checks that [`GroupRequest::new`] would accept a request with this report.
+    /// Checks that [`GroupRequest::new`] would accept a request with only this report.
     ///
     /// # Errors
     /// Returns [`GroupError`] if no id can be made for the report, or if its sender attached an id

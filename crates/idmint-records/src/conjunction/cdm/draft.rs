@@ -74,8 +74,8 @@ impl Message {
         self.existing_id.as_ref()
     }
 
-    /// Returns the value of the keyword CONJUNCTION_ID, if the message has it. It is an id that
-    /// idmint or another organization assigned, or empty.
+    /// Returns the value of the keyword CONJUNCTION_ID, if the message has it. It is an id of
+    /// idmint, an id that another system or organization assigned, or empty.
     pub fn conjunction_id(&self) -> Option<&ExistingId> {
         self.conjunction_id.as_ref()
     }
@@ -218,8 +218,8 @@ struct ObjectDraft {
     designator: Option<(String, u64)>,
     /// The catalogue, and the line number where it was read.
     catalog: Option<(String, u64)>,
-    /// The number of the line that begins the part of the message about this object. `None`
-    /// before that line is read. For JSON and CSV, the field stays `None`.
+    /// The number of the line that begins the part of the message about this object. `None` before
+    /// that line is read. For JSON and CSV, the field stays `None`.
     begun: Option<u64>,
     /// The catalogue number from a separate CSV column or JSON member, such as
     /// `SAT1_COMMENT_NORAD_ID`. It is used if the designator is not a number of an accepted
@@ -348,8 +348,8 @@ impl<'a> Draft<'a> {
         self.current.ok_or_else(unknown)
     }
 
-    /// Records the name of the catalogue that lists an object's designator, such as its catalogue
-    /// number.
+    /// Records the name of the catalogue in which an object is listed under its designator (such as
+    /// a catalogue number).
     pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         let at = index_of(role);
         check_new(&self.objects[at].catalog, line, self.names.catalogs[at])?;

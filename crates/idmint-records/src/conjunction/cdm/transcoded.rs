@@ -85,8 +85,8 @@ impl Origin {
     /// original document.
     pub(super) fn is_declared_by(self, name: &str) -> bool {
         let names: &[&str] = match self.charset {
-            // `None` is UTF-8. The document may contain only ASCII, which is the same in all three
-            // encodings.
+            // `None` means UTF-8. A document that contains only ASCII characters is the same in all
+            // three encodings.
             None => &["utf-8", "us-ascii", "iso-8859-1"],
             Some(Charset::Latin1) => &["iso-8859-1"],
             Some(Charset::Utf16Le | Charset::Utf16Be) => &["utf-16"],
