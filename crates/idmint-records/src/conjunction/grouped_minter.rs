@@ -16,8 +16,8 @@ use idmint_core::id::{Field, FieldKind, Format, Rejection, Rule};
 pub enum PairOrder {
     /// The order matters: (a, b) and (b, a) are different pairs.
     Reported,
-    /// The order does not matter. The object with the smaller catalogue number counts as the
-    /// primary object.
+    /// The order of the two objects does not matter. The object with the smaller catalogue number
+    /// counts as the primary object.
     Unordered,
 }
 
@@ -51,7 +51,7 @@ impl PairOrder {
 pub struct GroupedMinter {
     format: Arc<Format>,
     pair_order: PairOrder,
-    /// The sum of the amounts that the constant fields of the format add to every id.
+    /// The number that the constant fields of the format add to every id.
     fixed: u128,
     time_stride: u128,
     primary: ObjectField,
@@ -157,9 +157,9 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of anchor times (times in a first report) that give `id` to a conjunction
-    /// of the two objects of `report`. Returns `None` if the id belongs to other objects or is
-    /// never minted.
+    /// Returns the range of times for which a conjunction (close approach) of the two objects of
+    /// `report` gets the id `id`. The time of a conjunction is the time in its first report.
+    /// Returns `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -181,9 +181,9 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects that an id contains, and the range of anchor times (times in a first
-    /// report) that give this id to a conjunction of these objects. Returns `None` if the id is
-    /// never minted.
+    /// Returns the two objects that an id contains, and the range of times for which a conjunction
+    /// (close approach) of these objects gets this id. The time of a conjunction is the time in its
+    /// first report. Returns `None` if the id is never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts
@@ -253,7 +253,8 @@ impl GroupedMinter {
         Ok(ticks)
     }
 
-    /// Returns the number that the primary or the secondary object of a report adds to the id.
+    /// Returns the catalogue number of the primary or the secondary object of a report, multiplied
+    /// by the stride (place value) of the object's field in the id.
     fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
         let object = report.object(role);
         if u128::from(object) > field.max {
@@ -275,8 +276,8 @@ mod tests {
     use idmint_core::id::FormatDefinition;
     use idmint_core::time::UnixTime;
 
-    /// Creates the minter of a format that has an object field, followed by `fields`. `more` is
-    /// added to the definition.
+    /// Creates the minter of a format. Its fields are a field for the number of an object, followed
+    /// by `fields`. `more` is added at the end of the format's definition in TOML.
     fn minter(fields: &str, more: &str) -> Result<GroupedMinter, String> {
         let text = format!(
             "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\

@@ -27,7 +27,8 @@ pub struct ObjectRules {
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
     /// with a slash in between, such as `LEOLABS/48274`.
     designators: BTreeMap<String, u64>,
-    /// `true` if a designator that has no number gets a hash as its number.
+    /// `true` if every designator (name of an object) is accepted. A designator without a number
+    /// then gets a hash as its number.
     accepts_all: bool,
 }
 
@@ -40,7 +41,7 @@ pub(super) enum ObjectFault {
     Catalog(String),
     /// The designator is not a number.
     NoNumber(String),
-    /// The designator is a number that is too great for a catalogue number.
+    /// The designator (name of an object) is a number that is too great for a catalogue number.
     TooGreat,
 }
 
@@ -56,8 +57,9 @@ impl Default for ObjectRules {
 }
 
 impl ObjectRules {
-    /// Creates rules. The designators of `catalogs` are used as numbers, and `designators` has the
-    /// numbers for other designators. Names of catalogues are compared without regard to case.
+    /// Creates rules that convert designators (names of objects in catalogues) to numbers. In the
+    /// catalogues `catalogs`, a designator is itself the number. `designators` maps further
+    /// designators to numbers. The names in `catalogs` are compared without regard to case.
     pub fn new<'a>(
         catalogs: impl IntoIterator<Item = &'a str>,
         designators: impl IntoIterator<Item = (&'a str, u64)>,
@@ -72,9 +74,9 @@ impl ObjectRules {
         }
     }
 
-    /// Creates rules that accept every designator of every catalogue, for a client that does not
-    /// know which ones the service accepts. The number of an unknown designator is a hash, which
-    /// only keeps different objects apart.
+    /// Creates rules that accept every designator (name of an object) of every catalogue, for a
+    /// client that does not know which ones the service accepts. The number of an unknown
+    /// designator is a hash, which only keeps different objects apart.
     pub fn accepting_all() -> ObjectRules {
         ObjectRules {
             accepts_all: true,
@@ -96,9 +98,9 @@ impl ObjectRules {
             })
     }
 
-    /// Returns the number for a designator. `listed` is the catalogue number that the message has
-    /// next to the designator. It is used if the designator is not a number of an accepted
-    /// catalogue.
+    /// Returns the number for a designator (name of an object in a catalogue). `listed` is the
+    /// catalogue number that the message has next to the designator. It is used if the designator
+    /// is not a number of an accepted catalogue.
     pub(super) fn resolve(
         &self,
         designator: &str,

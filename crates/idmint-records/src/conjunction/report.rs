@@ -53,7 +53,7 @@ pub enum ReportError {
         /// The catalogue number of the object.
         object: u64,
     },
-    /// The catalogue number of an object is too great for the id format.
+    /// The catalogue number of an object, such as a satellite, is too great for the id format.
     #[error(
         "{role} is {object}, but must be a catalogue number from 1 to {most} in format `{format}`"
     )]
@@ -88,8 +88,8 @@ pub enum ReportError {
         /// The first instant that the format cannot represent or mint.
         ended: UnixTime,
     },
-    /// The id of the report would be at or above `mint_below`, the bound below which the format
-    /// mints ids.
+    /// The id for this report of a close approach would be at or above `mint_below`, the bound
+    /// below which the format mints ids.
     #[error(
         "tca, primary and secondary would give the id {id}, but `{format}` mints only ids below {below}"
     )]
@@ -208,7 +208,7 @@ impl ReportError {
 }
 
 impl Role {
-    /// Returns the name of the position (`primary` or `secondary`), as used in reports.
+    /// Returns the name of the object's position in a report: `primary` or `secondary`.
     pub const fn name(self) -> &'static str {
         match self {
             Role::Primary => "primary",

@@ -1,4 +1,5 @@
-//! Counts the reports of a conjunction, and keeps the times of the first and the last report.
+//! Counts the reports of a conjunction (close approach of two objects), and keeps the times of the
+//! first and the last report.
 
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;
@@ -17,13 +18,13 @@ pub struct Seen {
 /// counted while too many other conjunctions have counts in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportCount {
-    /// The number of reports that have joined the conjunction, or 0 if the conjunction was stored
-    /// without a count.
+    /// The number of reports that belong to the conjunction (close approach), or 0 if the
+    /// conjunction was stored without a count of its reports.
     pub count: u64,
     /// The first report that was counted. If `count` is 0, `first.at` is instead the time at which
-    /// idmint noticed that the conjunction has no count.
+    /// idmint noticed that the conjunction was stored without a count of its reports.
     pub first: Seen,
-    /// The last report that was counted. Its field `at` is the latest arrival time of all these
+    /// The last report that was counted. Its field `at` is the latest arrival time of all counted
     /// reports, even if a clock was set back. If `count` is 0, `at` is the same as in `first`.
     pub last: Seen,
 }
@@ -38,8 +39,8 @@ impl ReportCount {
         }
     }
 
-    /// Creates a count of 0 for a stored conjunction that has no count. `seen` says when the
-    /// missing count was noticed.
+    /// Creates a count of 0 reports for a conjunction that was stored without a count. `seen` says
+    /// when the missing count was noticed.
     pub fn found(seen: Seen) -> ReportCount {
         ReportCount {
             count: 0,
@@ -47,9 +48,9 @@ impl ReportCount {
         }
     }
 
-    /// Adds the count of later reports to this count.
+    /// Adds the count of later reports of the same conjunction (close approach) to this count.
     ///
-    /// The time of the last report never becomes earlier. Otherwise, one report that is counted
+    /// The arrival time of the last report never becomes earlier. Otherwise, a report that arrives
     /// while the clock is set back would make the conjunction look old enough to be removed.
     #[must_use]
     pub fn followed_by(self, later: ReportCount) -> ReportCount {

@@ -1,5 +1,6 @@
-//! The reports of one text, such as JSON or Conjunction Data Messages. They can be returned with
-//! their ids, or refused with errors that use the names in the text, such as `SAT_1_ID`.
+//! The reports that one text contains, as JSON or as Conjunction Data Messages. They can be
+//! returned with their ids, or refused with errors that use the names in the text, such as
+//! `SAT_1_ID`.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,8 @@ pub enum Reports<B> {
         /// `true` if the reports were sent as a list. In this case, an error contains the index of
         /// the report that is at fault.
         is_list: bool,
-        /// The errors of the invalid reports that were left out. Each error comes with the position
-        /// of its report among all reports that were sent, counted from 0.
+        /// The errors of the invalid reports that were left out of `reports`. Each error comes with
+        /// the position of its report among all reports that were sent, counted from 0.
         refused: Vec<(usize, ReportsError)>,
     },
     /// Conjunction Data Messages, which can be returned with their ids.
@@ -41,15 +42,16 @@ pub enum PlainKind {
     /// The JSON in which analysts write reports, with the members `event_id`, `tca`,
     /// `primary_object.norad_id` and `secondary_object.norad_id`.
     Analysis {
-        /// `true` if an `event_id` that does not belong to the report's objects is stored as the id
-        /// of another originator. `false` if such an `event_id` is an error, because the service
-        /// does not store conjunctions.
+        /// `true` if the service stores conjunctions (close approaches). An `event_id` that does
+        /// not belong to the report's objects is then stored as the id of another originator. If
+        /// `false`, such an `event_id` is an error.
         keeps_foreign: bool,
     },
 }
 
-/// The kind of the analysts' JSON reports on a service that stores conjunctions. Such a service
-/// also stores the ids that other originators gave to the conjunctions.
+/// The form of reports in the JSON of analysts (with the member `event_id`), on a service that
+/// stores conjunctions. Such a service also stores the ids that other originators gave to the
+/// conjunctions.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
@@ -67,7 +69,7 @@ impl PlainKind {
     }
 
     /// Returns the name of the JSON member with the invalid value. Returns `None` if the text of
-    /// `error` already contains this name, or if no single value is invalid.
+    /// `error` already contains this name, or if the error is about several members together.
     fn member_of(self, error: &ReportError) -> Option<&'static str> {
         match (self, error) {
             (
@@ -123,15 +125,16 @@ pub struct WrittenReport<'a> {
     pub noted: Option<&'a str>,
 }
 
-/// The reason why the reports of a text get no ids. Unless invalid reports are left out, one error
-/// refuses the whole text.
+/// The reason why the reports in a text get no ids. One error refuses all reports in the text,
+/// unless the invalid ones may be left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportsError {
-    /// A Conjunction Data Message is invalid, no id can be made for it, or it contains an id of
-    /// idmint that does not belong to it.
+    /// A Conjunction Data Message is invalid, no id can be made for it, or it contains a
+    /// conjunction id from idmint that does not belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),
-    /// The values of a plain report are invalid, or no id can be made for it.
+    /// The values of a plain report (not a Conjunction Data Message) are invalid, or no id can be
+    /// made for it.
     #[error("{}{}{error}", of_index(.index), .member.map(|member| format!("{member}: ")).unwrap_or_default())]
     Report {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
@@ -149,7 +152,8 @@ pub enum ReportsError {
         /// A description of the problem, with the index of the report in the list.
         message: String,
     },
-    /// The id that the sender attached to a plain report does not belong to the report.
+    /// The id that the sender attached to a plain report (not a Conjunction Data Message) does not
+    /// belong to the report.
     #[error("{}{member}: {text:?} {fault}", of_index(.index))]
     Noted {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
@@ -235,7 +239,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// Separates the reports that can get an id from those that cannot. Positions count all reports
     /// of the text, from 0.
     ///
-    /// `encoding` is the index of the encoding in which attached ids are read first.
+    /// `encoding` is the index of the encoding that is tried first when the ids that senders
+    /// attached to reports are parsed.
     pub fn sort_out(&self, minter: &GroupedMinter, encoding: usize) -> SortedReports {
         let mut refused = self.refused();
         let (mut sent_reports, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
@@ -341,8 +346,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
             .collect()
     }
 
-    /// Returns the ids that other originators gave to the conjunctions. Each id comes with the
-    /// index of its report in [sent_reports](Reports::sent_reports).
+    /// Returns the ids that other organizations gave to the close approaches in these reports. Each
+    /// id comes with the index of its report in [sent_reports](Reports::sent_reports).
     pub fn externals(&self, minter: &GroupedMinter) -> Vec<(usize, ExternalId)> {
         (0..self.len())
             .filter_map(|index| Some((index, self.external(index, minter)?)))
@@ -362,7 +367,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns `true` if the reports are analyses, which are reports in the JSON form of analysts.
+    /// Returns `true` if the reports have the JSON form of analysts, with the member `event_id`.
     pub fn are_analyses(&self) -> bool {
         matches!(
             self,
@@ -373,8 +378,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
         )
     }
 
-    /// Returns one report with its attached id. `position` counts all reports, including those that
-    /// were left out.
+    /// Returns the report with the index `index` and the id that its sender attached. `position`
+    /// counts all reports of the text, including the invalid ones that were left out.
     fn sent_report(
         &self,
         index: usize,
@@ -412,9 +417,9 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Converts the refusal of a report to an error for its sender. The report must be one of the
-    /// [sent_reports](Reports::sent_reports). The error uses the names in the sent text, such as
-    /// `SAT_1_ID`. Ids in the error message are written in `encoding`.
+    /// Converts the reason why a report was refused to an error for the sender of the report. The
+    /// report must be one of the [sent_reports](Reports::sent_reports). The error uses the names in
+    /// the sent text, such as `SAT_1_ID`. Ids in the error message are written in `encoding`.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }

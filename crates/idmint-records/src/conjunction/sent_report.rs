@@ -40,20 +40,20 @@ impl SentReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps the id that its sender attached. The report joins the
-    /// conjunction with this id, or begins it. Other conjunctions and the distance in time do not
-    /// matter.
+    /// conjunction (close approach) with this id, however far away in time it is, or begins it.
+    /// Other conjunctions do not matter.
     pub keep: bool,
     /// `true` if a report is refused when the id that it would get differs from its attached id.
     /// Otherwise the response only says that the ids differ.
     pub must_agree: bool,
-    /// The maximum distance in time, inclusive, at which a report joins the stored conjunction of
-    /// its attached id. It matters only if no conjunction is within one second of the report. It is
-    /// zero except for analyses (reports in the JSON of analysts).
+    /// The maximum difference in time, inclusive, at which a report joins the stored conjunction
+    /// (close approach) whose id its sender attached. It matters only if no conjunction is within
+    /// one second of the report. It is zero except for analyses (reports in the JSON of analysts).
     pub named_reach: Duration,
 }
 
-/// The name under which a conjunction id is attached to a report: in a comment, as a JSON member or
-/// as a CSV column.
+/// The name under which the id of a conjunction (close approach) is attached to a report: in a
+/// comment, as a JSON member or as a CSV column.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
 /// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. Other
@@ -66,11 +66,12 @@ pub enum NotedFault {
     /// The attached id is not an id of the format.
     #[error("is not an id of this format; find out which system assigned it")]
     NoId,
-    /// The attached id does not belong to a conjunction of the report's two objects.
+    /// The attached id does not belong to a conjunction (close approach) of the report's two
+    /// objects.
     #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
-    /// The report does not belong to the conjunction that the attached id names. The value is the
-    /// id that the report gets instead, as text.
+    /// The report does not belong to the conjunction (close approach) that has the attached id. The
+    /// value is the id that the report gets instead, as text.
     #[error(
         "is not the id of this conjunction, which gets {0:?}; noted=keep keeps the id of the report"
     )]
