@@ -37,8 +37,9 @@ pub struct FormerTemplate {
 }
 
 impl FormerTemplate {
-    /// Parses the line that [`Display`](fmt::Display) writes: five columns with tabs between them,
-    /// with `-` for no check characters and for all years. Returns `None` for any other text.
+    /// Parses the line that [`Display`](fmt::Display) writes: five columns with tabs between them.
+    /// A `-` in the column of the check characters means none, and in the column of the years, any
+    /// year. Returns `None` for any other text.
     pub fn from_line(line: &str) -> Option<FormerTemplate> {
         let columns: Vec<_> = line.split('\t').collect();
         let [pattern, template, check, years, bounds] = *columns.as_slice() else {
@@ -76,15 +77,15 @@ impl FormerTemplate {
         Some(self.form_of(series)?.text(number))
     }
 
-    /// Returns the form of the numbers of a series, or `None` if the pattern does not match the
-    /// series.
+    /// Returns the form in which the template writes the numbers of a series as text, or `None` if
+    /// the pattern does not match the series.
     pub fn form_of(&self, series: &SeriesName) -> Option<NumberForm> {
         self.form()?.of(series.as_str())
     }
 
-    /// Returns the form of all texts that the template can write for series of its pattern. Returns
-    /// `None` if the template has a part that the pattern does not have, or needs a range of years
-    /// that is not set.
+    /// Returns the set of all texts that the template can write for the series that match its
+    /// pattern. Returns `None` if the template has a part that the pattern does not have, or needs
+    /// a range of years (for `{year:last2}`) that is not set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

@@ -59,7 +59,8 @@ impl NumberCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CheckRun {
     /// `sum` is the sum of the digits so far, modulo 10. `is_doubled` is `true` if the next digit
-    /// counts double. Every second digit counts double, including the last one.
+    /// counts double. The last digit of the text counts double, and so does every second digit
+    /// before it.
     Luhn { sum: u32, is_doubled: bool },
     /// The remainder modulo 97 of the digits so far.
     Mod97(u128),
@@ -103,8 +104,8 @@ impl CheckRun {
     }
 }
 
-/// Returns the digits of a text for the computation. A letter gives the two digits of its number,
-/// such as 1 and 0 for `A`.
+/// Returns the digits of a text from which its check characters are computed. A letter gives the
+/// two digits of its number, such as 1 and 0 for `A`.
 fn digits(text: &str) -> impl Iterator<Item = u32> + '_ {
     let values = text.chars().filter_map(|letter| letter.to_digit(36));
     values

@@ -56,7 +56,8 @@ impl NumberForm {
         text
     }
 
-    /// Returns `true` if the form adds no text to the number, apart from check characters.
+    /// Returns `true` if a text in this form has only the digits of the number and the check
+    /// characters, if any.
     pub(super) fn is_plain(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
@@ -71,17 +72,17 @@ pub struct FormChange {
     /// The first number that is written in this form.
     pub from: u64,
     /// The hash of the idempotency key of the request that got the number `from`. After a restore,
-    /// `from` may be given a second time, to another request and in another form. The hash tells
-    /// the two changes apart.
+    /// another request may get `from` in another form. The hash then tells the new change of form
+    /// from the old one.
     pub of: KeyHash,
     /// The form in which the numbers are written.
     pub form: NumberForm,
 }
 
 impl FormChange {
-    /// Returns the form of a number according to `changes`, which are sorted by `from`. Returns
-    /// `None` if the number is below the first change. Such a number was given before forms were
-    /// stored.
+    /// Returns the form of a number's text according to `changes`, which are sorted by `from`.
+    /// Returns `None` if the number is below the first change. Such a number was given before the
+    /// forms of texts were stored.
     pub fn form_at(changes: &[FormChange], number: u64) -> Option<&NumberForm> {
         let after = changes.partition_point(|change| change.from <= number);
         changes[..after].last().map(|change| &change.form)

@@ -42,7 +42,8 @@ impl Default for NumberBounds {
 /// A request for the next numbers of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRequest {
-    /// The name of the series. A series begins when its first number is given.
+    /// The name of the series. A series (named sequence of numbers) begins when a request gets its
+    /// first number.
     pub series: SeriesName,
     /// The number of requested numbers.
     pub count: NonZeroU32,
@@ -63,8 +64,8 @@ pub struct NumberRequest {
     /// The reason why the series gives no new numbers, or `None` if it may give some. A repeated
     /// request still gets the numbers that it already got.
     pub refused: Option<SeriesRefusal>,
-    /// The form in which the numbers are written, or `None` for numbers without text, such as the
-    /// numbers of a series that reserves blocks of numbers.
+    /// The form of the numbers' texts, such as `INV-00042`, or `None` if the numbers have no texts,
+    /// as in a series that reserves blocks of numbers.
     pub form: Option<NumberForm>,
 }
 
@@ -95,7 +96,8 @@ impl NumberRequest {
         }
     }
 
-    /// Sets the form in which the numbers are written. The store keeps it with the numbers.
+    /// Sets the form of the numbers' texts, such as `INV-00042`. The store keeps the form with the
+    /// numbers.
     #[must_use]
     pub fn written_as(self, form: NumberForm) -> NumberRequest {
         NumberRequest {
@@ -124,8 +126,8 @@ impl NumberRequest {
         }
     }
 
-    /// Returns `given`, the numbers that the idempotency key got earlier, if they were given for
-    /// this same request.
+    /// Returns `given`, the numbers that an earlier request with the same idempotency key got, if
+    /// that request was the same as this one.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::KeyConflict`] if the key was used for another request.
@@ -226,11 +228,11 @@ pub struct NumberPlan {
     pub before: Option<SeriesHead>,
     /// The numbers to store, with the request that gets them.
     pub given: GivenNumbers,
-    /// The wrong first number of the series, which the store removes together with the request that
-    /// got it. `None` unless the plan corrects the first number.
+    /// The number with which the series began by mistake. The store removes it together with the
+    /// request that got it. `None` unless this plan begins the series again, with the right number.
     pub replaces: Option<GivenNumbers>,
-    /// The form in which the numbers are written, or `None` if they have no text. The store keeps a
-    /// form only where it differs from the form of the number before.
+    /// The form of the numbers' texts, such as `INV-00042`, or `None` if the numbers have no texts.
+    /// The store keeps a form only where it differs from the form of the number before.
     pub form: Option<NumberForm>,
 }
 
@@ -273,7 +275,8 @@ pub enum NumberRefusal {
         /// The wrong first number, according to the request.
         wrong: u64,
     },
-    /// The year or the period in the name of the series is not configured.
+    /// The configuration does not permit the year or the period (such as `2026`) in the name of the
+    /// series.
     #[error(transparent)]
     NotAdmitted(#[from] SeriesRefusal),
     /// The series cannot begin with the requested number, which is below the first number that the
@@ -319,8 +322,8 @@ pub enum NumberRefusal {
         .0.series, .0.recorded, after_last(.0)
     )]
     Closed(ClosedSeries),
-    /// The series cannot continue at the requested number. It is not waiting for an operator to
-    /// resume it, and its next number is another one.
+    /// The series cannot continue at the requested number. This number is not the next number of
+    /// the series, and the series is not waiting for an operator to resume it.
     #[error(
         "the series {series} cannot continue with {from}, because it does not wait to be resumed, and its next number is \
          {next}"
@@ -585,8 +588,8 @@ mod tests {
         let asked = request("a", 2, bounds);
         let given = plan(&asked, None, 50).given;
         assert_eq!(asked.replay(given.clone()), Ok(given.clone()));
-        // A request can be repeated even after the series has ended, because it gets its earlier
-        // numbers.
+        // A request that is sent again gets the same numbers as before, even if the series has
+        // ended since. This series ends with the number 2.
         let ended = request("a", 2, NumberBounds { start: 1, max: 2 });
         assert_eq!(ended.replay(given.clone()), Ok(given.clone()));
         let other = request("a", 3, bounds).replay(given);

@@ -25,8 +25,8 @@ pub enum NumberKind {
     /// its request, before the response is sent.
     #[default]
     Gapless,
-    /// The series has few gaps. Numbers are reserved in advance and given from memory. If a process
-    /// ends, the unused numbers of its reservation become a gap.
+    /// The series can have gaps, because numbers are reserved in advance and given from memory. If
+    /// a process ends, the unused numbers of its reservation become a gap.
     Blocks {
         /// The size of one reservation, in numbers. This is also the maximum size of a gap, unless
         /// a single request asks for more numbers.
@@ -34,15 +34,15 @@ pub enum NumberKind {
     },
 }
 
-/// The kind (`gapless` or `blocks`) for each pattern of series names. A store keeps the kinds that
-/// were configured when the service last started, because the kind of a series cannot change after
-/// its first number.
+/// The kind of series for each pattern of names: `gapless` (without gaps) or `blocks` (numbers are
+/// reserved in blocks). A store keeps the kinds that were configured when the service last started,
+/// because the kind of a series cannot change after its first number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberKinds(pub BTreeMap<String, String>);
 
 impl NumberKinds {
-    /// Returns the kind for the most specific pattern that matches the series, or `gapless` if no
-    /// pattern matches.
+    /// Returns the kind of a series, such as `gapless`. The most specific pattern that matches the
+    /// series determines the kind. If no pattern matches, the kind is `gapless`.
     pub fn of(&self, series: &SeriesName) -> &str {
         let matching = self.0.iter().filter_map(|(pattern, kind)| {
             let pattern = SeriesPattern::from_text(pattern)?;
@@ -78,8 +78,8 @@ pub struct NumberRule {
     /// for all years.
     pub years: Option<Years>,
     /// The periods for which series give numbers, such as `2026`, or `None` for all periods. The
-    /// period of a series is the part `year` of its name, or else the part `period`, or else the
-    /// text that the star of the pattern matches.
+    /// period of a series is the part `year` of its name. If there is no such part, the period is
+    /// the part `period`, or else the text for the star (`*`) in the pattern.
     pub periods: Option<Vec<String>>,
 }
 
@@ -133,22 +133,23 @@ pub struct NumberRulesError {
     problem: String,
 }
 
-/// A text of the current rules that an earlier template may have written for another number.
+/// A text that the current rules can write, and that an earlier template may have written for
+/// another number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerConflict {
-    /// The name of the current rule, or `None` if no rule matches the series. The numbers of such a
-    /// series are written as plain digits.
+    /// The name of the current rule. `None` if no rule matches the series, so that its numbers are
+    /// written as plain digits.
     pub rule: Option<String>,
     /// The text with its two numbers: first the number according to the earlier template, then the
-    /// number according to the current rule. `None` if the templates have too many texts to compare
-    /// all of them.
+    /// number according to the current rule. `None` if the templates can write too many texts to
+    /// compare all of them.
     pub conflict: Option<TextConflict>,
 }
 
 impl FormerConflict {
     /// Compares the texts of an earlier template with the texts of `rule`. Returns `None` if no
-    /// text stands for two numbers. If there are too many texts to compare all of them, returns a
-    /// conflict without a text.
+    /// text can be read as two different numbers. If there are too many texts to compare all of
+    /// them, returns a conflict without a text.
     fn between(
         earlier: &TextSet<'_>,
         own: &TextSet<'_>,
@@ -166,7 +167,8 @@ impl FormerConflict {
     }
 }
 
-/// The reason why a series gives no numbers, although its rule matches its name.
+/// The reason why a series gets no new numbers: its rule does not permit the year or the period in
+/// its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the series {series} gives no new numbers, because {period:?} is not in numbers.{rule}.{key} ({allowed}); correct \
@@ -216,8 +218,9 @@ impl NumberRule {
         }
     }
 
-    /// Returns the index of the part of a series name that is the period. It is the part `year`, or
-    /// else the part `period`, or else the star of the pattern.
+    /// Returns the index of the part of a series name that is the period. It is the part `year`. If
+    /// there is no such part, it is the part `period`, or else the text for the star (`*`) in the
+    /// pattern.
     fn period_part(&self) -> Option<usize> {
         let parts = [YEAR, "period", "*"].into_iter();
         parts.filter_map(|name| self.pattern.part(name)).next()
@@ -252,7 +255,8 @@ impl NumberRule {
         )
     }
 
-    /// Checks that each value in `periods` is a period that the pattern can match.
+    /// Checks that each period in `periods`, such as `2026`, can occur in a series name that the
+    /// pattern matches.
     fn check_periods(&self) -> Result<(), NumberRulesError> {
         let Some(periods) = &self.periods else {
             return Ok(());
@@ -288,8 +292,8 @@ impl NumberRule {
         Err(self.refuse("periods", problem))
     }
 
-    /// Returns all texts that a template of this rule can write. `key` is the setting that contains
-    /// the template, for error messages.
+    /// Returns all texts that a current or former template of this rule, such as `INV-{n:05}`, can
+    /// write. `key` is the setting that contains the template, for error messages.
     fn form(
         &self,
         key: &'static str,
@@ -356,7 +360,7 @@ impl RuleForms {
         })
     }
 
-    /// Returns the texts of the current template and of the former templates.
+    /// Returns the texts of the rule's current template, and those of its former templates.
     fn forms(&self) -> impl Iterator<Item = &TextForm> {
         std::iter::once(&self.current).chain(&self.former)
     }
@@ -369,11 +373,13 @@ impl RuleForms {
 }
 
 impl NumberRules {
-    /// Creates the rules, and checks that no two of them conflict.
+    /// Creates the rules for the numbers of series and their texts, and checks that no two rules
+    /// conflict.
     ///
     /// # Errors
     /// Returns [`NumberRulesError`] if two equally specific rules match the same series, if a
-    /// template does not fit its pattern, or if a text could stand for two numbers.
+    /// template does not fit its pattern, or if the same text could be written for two different
+    /// numbers.
     pub fn new(rules: Vec<NumberRule>) -> Result<NumberRules, NumberRulesError> {
         let forms: Result<_, _> = rules.into_iter().map(RuleForms::new).collect();
         let rules = NumberRules(forms?);
@@ -419,9 +425,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // If the pattern has a star and the template lacks {series}, several series may write
-            // the same text. The store decides about such a rule, because it knows which series
-            // have numbers.
+            // Several series may write the same text if the texts lack a variable part of their
+            // names, for example because the pattern has a star and the template lacks {series}.
+            // The store decides about such a rule, because it knows which series have numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {
@@ -454,8 +460,8 @@ impl NumberRules {
         Ok(())
     }
 
-    /// Returns the rules for series without gaps. Each rule comes with the patterns of the more
-    /// specific rules. The rule does not apply to series that one of these patterns matches.
+    /// Returns the rules for series without gaps. Each rule comes with the patterns of all more
+    /// specific rules. It does not apply to a series that matches one of these patterns.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
@@ -485,7 +491,8 @@ impl NumberRules {
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
                 // The rule applies to several series. One that has begun continues with its next
-                // number, and a new one begins at the start. So compare from the lower of both on.
+                // number, and a new one begins at the start. So compare the texts from the lower of
+                // these two numbers on.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };
@@ -640,7 +647,7 @@ impl NumberRules {
         NumberKinds(kinds.collect())
     }
 
-    /// Returns the form in which the numbers of a series are written.
+    /// Returns the form in which the numbers of a series are written as texts, such as `INV-00042`.
     pub fn form(&self, series: &SeriesName) -> NumberForm {
         let forms = self.forms_of(series.as_str());
         let form = forms.and_then(|forms| forms.current.of(series.as_str()));
@@ -749,7 +756,8 @@ mod tests {
         );
     }
 
-    /// Returns the text that a changed template could repeat, with the numbers it stands for.
+    /// Returns a text that the old template has written and the new one could write again, with the
+    /// numbers that the text stands for.
     fn repeated(
         old: (&str, &str),
         written: NumberBounds,

@@ -60,7 +60,7 @@ pub enum TemplateError {
     )]
     Braces,
     /// `{n}` is missing or repeated, another placeholder is repeated, or `{series}` is used
-    /// together with parts of the name.
+    /// together with parts of the series name, such as `{year}`.
     #[error(
         "must have {{n}} once, which may have a width such as {{n:05}}, and every other placeholder at most once; \
          {{series}} contains all parts, so use either {{series}} or parts"
@@ -206,8 +206,9 @@ impl Piece {
 /// Returns `true` for visible characters and the space, and `false` for control, format and
 /// private-use characters.
 fn is_printable(letter: char) -> bool {
-    // `escape_debug` leaves printable characters as they are, except quotes and backslashes. It
-    // would escape combining marks at the start of a text, so put an `x` before the character.
+    // `escape_debug` leaves printable characters as they are, except quotes and backslashes. At the
+    // start of a text, it would also escape combining marks, such as accents. The `x` before the
+    // character prevents that.
     letter == '"' || letter == '\'' || letter == '\\' || {
         let beside = format!("x{letter}");
         beside.escape_debug().count() == 2

@@ -28,7 +28,8 @@ pub struct ResumeRequest {
     pub bounds: NumberBounds,
     /// The name of the operator, or `None` if it is unknown.
     pub by: Option<String>,
-    /// The form in which the skipped numbers are written, or `None` if they have no text.
+    /// The form of the skipped numbers' texts, such as `INV-00042`, or `None` if the numbers have
+    /// no texts.
     pub form: Option<NumberForm>,
 }
 
@@ -79,8 +80,8 @@ impl ResumeRequest {
 }
 
 impl GivenNumbers {
-    /// Returns the void record of `number` if a [`ResumeRequest`] skipped these numbers. Returns
-    /// `None` if a caller requested them.
+    /// Returns the record that `number` is void, if an operator's [`ResumeRequest`] skipped the
+    /// numbers from `first` to `last`. Returns `None` if a caller requested these numbers.
     pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
         let next = self.last.checked_add(1)?;
         (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {
@@ -93,9 +94,9 @@ impl GivenNumbers {
     }
 }
 
-/// Returns the request mark (hashes of idempotency key and content) under which the numbers skipped
-/// before `from` are stored. The key contains a line feed, which no HTTP header can have, so no
-/// caller can send this key.
+/// Returns the request mark (hashes of idempotency key and content) that is stored with the numbers
+/// that were skipped to continue a series at `from`. The key contains a line feed, which no HTTP
+/// header can have, so no caller can send this key.
 fn mark_of(series: &SeriesName, from: u64) -> RequestMark {
     RequestMark {
         key: KeyHash::of_series(series, &format!("\nresume {from}")),
@@ -139,7 +140,8 @@ mod tests {
         let void = given.skipped(25).expect("25 is void");
         assert_eq!((void.number, void.reason.as_str()), (25, SKIPPED));
         assert_eq!(void.by.as_deref(), Some("the token `t`"));
-        // If the series has not begun, the numbers from its start on are skipped.
+        // If the series has not begun, resuming it at 12 skips the numbers from its start (10) to
+        // 11.
         let plan = resume(12).plan(None, at(40)).expect("12 is above 10");
         let given = plan.expect("10 and 11 are skipped").given;
         assert_eq!((given.first, given.last), (10, 11));

@@ -6,7 +6,8 @@ use std::fmt;
 use super::series_name::{LEN_MAX, SeriesName, is_letter};
 use super::text_field::{PartForm, TextField, Years, splits};
 
-/// The maximum length of a pattern in bytes, including the values of its parts.
+/// The maximum length of a pattern in bytes. This includes the values in its parts, such as `north`
+/// and `south` in `{shop:north|south}`.
 const PATTERN_LEN_MAX: usize = 1_024;
 /// The maximum number of parts in a pattern.
 const PARTS_MAX: usize = 8;
@@ -88,8 +89,8 @@ impl SeriesPattern {
         is_valid.then_some(pattern)
     }
 
-    /// Adds a part such as `year`, `company` or `shop:north|south` to the pattern. Returns `None`
-    /// if the part is not valid.
+    /// Adds a part to the pattern, such as `year`, `company` or `shop:north|south` (a part with two
+    /// possible values). Returns `None` if the part is not valid.
     fn add_part(&mut self, part: &str) -> Option<()> {
         let (name, form) = match part.split_once(':') {
             None if part == YEAR => (part, PartForm::Listed(vec!["####".to_owned()])),
@@ -142,8 +143,8 @@ impl SeriesPattern {
         Some(parts.map(|(_, piece)| piece).collect())
     }
 
-    /// Returns the fields of the pattern. If `years` is given, the part `year` matches only these
-    /// years.
+    /// Returns the fixed characters and the parts of the pattern, in order. If `years` is given,
+    /// the part `year` matches only these years instead of any four digits.
     pub(super) fn fields_within(&self, years: Option<Years>) -> Vec<TextField> {
         let within = |field: &TextField| match (field, years) {
             (TextField::Part { part, .. }, Some(years)) if self.part(YEAR) == Some(*part) => {
@@ -186,9 +187,10 @@ impl SeriesPattern {
         }
     }
 
-    /// Returns the last name before the pattern's fixed beginning in sort order, such as `acme` for
-    /// `acme-*`. A listing that starts after this name misses no match. Returns `None` if no such
-    /// name exists, or if the pattern begins with a part.
+    /// Returns the last name that sorts before the pattern's fixed beginning, such as `acme` for
+    /// `acme-*`, because no character in names sorts before `-`. A listing that starts after this
+    /// name misses no match. Returns `None` if no such name exists, or if the pattern begins with a
+    /// part.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix().as_bytes().split_last()?;
         let lower = (0..*last).rev().find(|byte| is_letter(*byte));
@@ -236,8 +238,8 @@ impl SeriesPattern {
         )
     }
 
-    /// Returns the single name that a pattern without parts matches, or `None` if the pattern has
-    /// parts.
+    /// Returns the single name that a pattern without parts (such as `{year}` or `*`) matches, or
+    /// `None` if the pattern has parts.
     pub fn only(&self) -> Option<&str> {
         self.parts.is_empty().then_some(self.source.as_str())
     }
@@ -250,8 +252,8 @@ pub(super) fn is_part_name(name: &str) -> bool {
     begins && name.len() <= 32 && name.bytes().all(is_letter) && !["n", "series"].contains(&name)
 }
 
-/// Returns `true` if the values of a part are valid, and no text matches two of them. For example,
-/// `a#` and `a1` both match `a1`.
+/// Returns `true` if the values of a part, as in `{shop:north|south}`, are valid, and no text
+/// matches two of them. A `#` stands for any digit, so the values `a#` and `a1` both match `a1`.
 fn are_apart(values: &[String]) -> bool {
     let is_value = |value: &String| {
         let is_letter = |byte: u8| is_letter(byte) || byte == b'#';

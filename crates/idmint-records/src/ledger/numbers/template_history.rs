@@ -1,5 +1,6 @@
-//! The history of the templates, such as `INV-{n}`, at the starts of the service. A store keeps the
-//! history, so that the oldest numbers keep their texts and no new template repeats an old text.
+//! The templates, such as `INV-{n}`, that were configured at each start of the service. A store
+//! keeps this history, so that the oldest numbers keep their texts and no new template repeats an
+//! old text.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use super::number_form::NumberForm;
 use super::number_rules::{NumberKind, NumberRules};
 use super::series_name::SeriesName;
 
-/// The templates for series without gaps that were configured at one start of the service.
+/// The templates, such as `INV-{n}`, of all rules for series without gaps, as configured at one
+/// start of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
@@ -69,15 +71,16 @@ impl KeptTemplates {
 impl TemplateHistory {
     /// Parses the texts that [`to_texts`](TemplateHistory::to_texts) returns. Returns `None` if a
     /// line is not a template, for example because a later version of idmint wrote it. A store must
-    /// refuse such a history, because earlier numbers could change their texts without the
-    /// template.
+    /// refuse such a history, because without this template the texts of earlier numbers could
+    /// change.
     pub fn from_texts(texts: &BTreeMap<String, String>) -> Option<TemplateHistory> {
         let entries = texts.values().map(|text| KeptTemplates::from_text(text));
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the history as texts, one for each entry, with one line for each template. The keys
-    /// of the map are ascending numbers, in the order of the starts.
+    /// Returns the history of the templates as texts, one for each entry (the templates at one
+    /// start of the service). A text has one line for each template. The keys of the map are
+    /// ascending numbers, in the order of the starts.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries
@@ -104,8 +107,8 @@ impl TemplateHistory {
         by_line.into_values()
     }
 
-    /// Returns the forms in which the templates of the history write the numbers of a series,
-    /// without duplicates.
+    /// Returns the forms in which the templates at each start of the service write the numbers of a
+    /// series as texts. The list has no duplicates.
     pub fn forms(&self, series: &SeriesName) -> Vec<NumberForm> {
         let mut forms = Vec::new();
         for form in self.0.iter().map(|kept| kept.form(series)) {
@@ -131,8 +134,8 @@ impl TemplateHistory {
     }
 
     /// Returns this history together with the entries of `other`, the history of a store whose
-    /// numbers this store takes over. The first and the last entry of this history stay first and
-    /// last, unless this history is empty.
+    /// numbers this store takes over. This history keeps its own first and last entry, unless it is
+    /// empty. The new entries come in between.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {
@@ -176,8 +179,8 @@ mod tests {
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
-            // All series of this pattern write the same texts. If they already have numbers, a
-            // start only warns about that, so such a template can be stored.
+            // All series of this pattern write the same texts. If they already have numbers, the
+            // service only logs a warning when it starts, so such a template can be stored.
             ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);

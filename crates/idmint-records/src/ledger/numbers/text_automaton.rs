@@ -60,8 +60,9 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of a part that is abbreviated in the text, with the part's index and full
-    /// value. For `26` from `{year:last2}`, the full value is `2026`.
+    /// The last character of a part that the text shortens, such as the `6` of `26` for
+    /// `{year:last2}`. At this character, the full value of the part is known, such as `2026`. The
+    /// fields are the index of the part and this value.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -103,11 +104,11 @@ impl TextAutomaton {
         automaton
     }
 
-    /// Returns the automaton for the texts of one rule. If `check` is given, each text ends with
-    /// check characters.
+    /// Returns the automaton for all texts that a template with the fields `fields` can write. If
+    /// `check` is given, each text ends with check characters.
     ///
-    /// `name` contains the fields of the series names. Texts of series that match a pattern in
-    /// `excluded` are not accepted.
+    /// `name` contains the fields (fixed characters and parts) of the names of the series. The
+    /// automaton does not accept texts of series whose names match a pattern in `excluded`.
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],
@@ -231,7 +232,7 @@ impl TextAutomaton {
     }
 
     /// Adds a path that reads these characters, from the start of the automaton. Paths with a
-    /// common beginning share its nodes. `role` returns the role of a character, and gets `true`
+    /// common beginning share its nodes. `role` returns the meaning of a character, and gets `true`
     /// for the last one.
     fn add_path(&mut self, letters: Vec<Letters>, role: impl Fn(bool) -> Role) {
         let (mut node, len) = (self.start, letters.len());
@@ -299,7 +300,7 @@ struct NumberStates {
 }
 
 /// The number of digits that were read, and how these digits compare with the first digits of the
-/// least and the greatest number.
+/// least and the greatest number of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct NumberState {
     len: usize,
@@ -415,14 +416,15 @@ impl NumberStates {
 /// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
-    /// For each state, the nodes that a name has reached in the automata of the excluded patterns.
-    /// Each node is a pair: the index of the pattern, and the index of the node in its automaton.
+    /// Each state of this automaton stands for a set of nodes: those that a name can have reached
+    /// in the automata of the excluded patterns. Each node is a pair: the index of the pattern, and
+    /// the index of the node in its automaton.
     states: Vec<BTreeSet<(usize, usize)>>,
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
 
-/// The state of [`Names`] before a part of a name (`from`), and the possible states after this part
-/// (`to`).
+/// The state of the automaton [`Names`] before it reads a part of a series name (`from`), and the
+/// states that it may have after this part (`to`).
 #[derive(Debug, Clone)]
 struct Span {
     from: usize,
@@ -466,7 +468,8 @@ impl Names {
             .fold(state, |state, letter| self.step(state, letter))
     }
 
-    /// Returns `true` if a name that ends in this state matches no excluded pattern.
+    /// Returns `true` if a series name that ends in this state of the automaton matches no excluded
+    /// pattern.
     fn is_final(&self, state: usize) -> bool {
         let mut nodes = self.states[state].iter();
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
@@ -498,8 +501,9 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // Put states into one span if the next fixed characters lead from all of them to
-                // the same state, because the names can then continue in the same ways.
+                // This part of the name can end in several states. Put those into one span from
+                // which the next fixed characters lead to the same state, because the rest of the
+                // name can then continue in the same ways.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -531,7 +535,8 @@ impl Names {
         }
     }
 
-    /// Returns the states in which a part that begins in `state` can end.
+    /// Returns the states of [`Names`] after a part of a series name. `part` is the automaton for
+    /// the values of the part, and `state` is the state of [`Names`] before the part.
     fn ends(&mut self, part: &TextAutomaton, state: usize) -> BTreeSet<usize> {
         let whole = Span {
             from: state,
@@ -544,12 +549,12 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton for the values of a part that lead from the state `span.from` to one
-    /// of the states `span.to`.
+    /// Returns the automaton for some values of one part of a series name. These values lead the
+    /// automaton [`Names`] from the state `span.from` to one of the states `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
-            // The text has only the last two digits of the year. Check all four, because the name
-            // has all four.
+            // The text of a number has only the last two digits of the year. Check all four,
+            // because the name of the series has all four.
             let is_within = |year: &String| {
                 let end = self.after(span.from, year);
                 span.to.contains(&end)
@@ -560,9 +565,9 @@ impl Names {
         self.product(&TextAutomaton::of_part(part, form), span).0
     }
 
-    /// Returns the product of `part` and [`Names`]: an automaton that follows both at the same
-    /// time, from `span.from` on. Also returns, for each of its nodes, the node of `part` and the
-    /// state of [`Names`].
+    /// Returns an automaton that follows the automata `part` and [`Names`] at the same time (their
+    /// product). It begins in the state `span.from` of [`Names`]. Also returns, for each of its
+    /// nodes, the node of `part` and the state of [`Names`].
     fn product(
         &mut self,
         part: &TextAutomaton,

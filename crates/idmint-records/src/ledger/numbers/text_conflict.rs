@@ -15,8 +15,9 @@ use super::text_form::TextForm;
 /// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
-/// The maximum number of steps that two automata may have in common. A search keeps these steps in
-/// memory, with about 50 bytes for each, so at most about 100 MB.
+/// The maximum number of steps in a search. A step is a pair of edges, one of each automaton, that
+/// accept the same character. A search keeps the steps in memory, with about 50 bytes for each, so
+/// at most about 100 MB.
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
@@ -29,8 +30,9 @@ const TEXTS_MAX: usize = 5_000;
 pub struct TextConflict {
     /// The text that stands for both numbers.
     pub text: String,
-    /// The two numbers that the text stands for. Each number comes with the name of its series, or
-    /// with the pattern of the series if the text does not contain the name.
+    /// The two numbers, of one series or of two, that the text can be read as. Each number comes
+    /// with the name of its series, or with the pattern of the series if the text does not contain
+    /// the name.
     pub readings: [(String, u64); 2],
 }
 
@@ -49,8 +51,8 @@ impl fmt::Display for TextConflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooComplex;
 
-/// The texts that one template can write for the series of a pattern, except for the series that
-/// match one of the `excluded` patterns.
+/// The texts that one template can write for all series whose names match a pattern. Series that
+/// match one of the `excluded` patterns are left out.
 #[derive(Debug)]
 pub(super) struct TextSet<'a> {
     form: &'a TextForm,
@@ -104,8 +106,8 @@ pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict
     Ok(text.and_then(|text| conflict(sets, &text)))
 }
 
-/// Returns a text that both templates can write for different numbers. The sets may have series in
-/// common. If both templates write the same number of such a series as the same text, this is no
+/// Returns a text that both templates can write for different numbers. Both templates may apply to
+/// the same series. If they write the same number of a series as the same text, this is no
 /// conflict.
 pub(super) fn different_readings(
     sets: [&TextSet<'_>; 2],
@@ -120,8 +122,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // The search gave up, or found a text that stands for the same number of the same series in
-    // both readings. So compare short texts of both templates one by one.
+    // The search for a conflict gave up, or found a text that both templates write for the same
+    // number of the same series. So compare short texts of both templates one by one.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -143,8 +145,9 @@ fn search(
     find_text(automata_of(sets, checks), checks, outputs, difference)
 }
 
-/// Returns the methods for check characters that the search must compute. If both templates use the
-/// same method, the search computes none, because equal texts get equal check characters.
+/// Returns, for each template, the method for check characters that must be computed while two
+/// templates are compared. If both use the same method, nothing is computed, because equal texts
+/// get equal check characters.
 fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
     let checks = sets.map(|set| set.form.check);
     if checks[0] == checks[1] {
@@ -201,8 +204,8 @@ impl<'a> TextSet<'a> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // If both templates use the same method for check characters, the search left these characters
-    // out, so add them here.
+    // If both templates use the same method for check characters, the search for `text` left these
+    // characters out, so add them here.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -229,14 +232,15 @@ struct State {
     difference: Difference,
 }
 
-/// The difference between the two readings so far.
+/// The difference so far between two ways to read the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Difference {
     /// The readings are different.
     Found,
     /// Both readings took the same path through the same automaton.
     SamePath,
-    /// The readings agree so far. One of them may be ahead of the other.
+    /// The two ways to read the text agree so far. One of them may have more characters of the
+    /// series name or the number than the other.
     Unknown(Streams),
 }
 
@@ -246,14 +250,14 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// For each stream (a part of the name, or the number), which reading is ahead (0 or 1), and
-    /// the characters that only this reading has produced.
+    /// For each stream (a part of the series name, or the number), the way to read the text that
+    /// has more characters so far (0 or 1), and these additional characters.
     ahead: Vec<(usize, String)>,
-    /// For each of the two readings, the number of entries of [`Outputs::literals`] (the fixed
-    /// characters of the name) that are already in the streams.
+    /// For each of the two ways to read the text, how many fixed pieces of the series name (entries
+    /// of [`Outputs::literals`]) were added so far.
     part_count: [usize; 2],
-    /// For each of the two readings, `true` once its number has had a digit that is not a zero.
-    /// Leading zeros are not compared.
+    /// For each of the two ways to read the text, `true` once the number has had a digit that is
+    /// not a zero. Leading zeros are not compared.
     has_number: [bool; 2],
 }
 
@@ -275,8 +279,9 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the difference after one more character, or `None` if one reading is ahead by more
-    /// characters than a name can have.
+    /// Returns the difference between the two ways to read the text after one more character.
+    /// Returns `None` if one way is ahead of the other by more characters than a series name can
+    /// have.
     fn after(
         self,
         outputs: Option<&[Outputs; 2]>,
@@ -299,7 +304,8 @@ impl Difference {
         is_short.then_some(Difference::Unknown(streams))
     }
 
-    /// Returns `true` if the two readings are different when the text ends here.
+    /// Returns `true` if the two ways to read the text count as different, in series or number,
+    /// when the text ends here.
     fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
         match (self, outputs) {
             (Difference::Unknown(streams), Some(outputs)) => {
@@ -315,16 +321,19 @@ impl Difference {
     }
 }
 
-/// The rules by which one reading is turned into streams of characters. Two readings are compared
-/// stream by stream. The last stream has the digits of the number.
+/// The rules that turn one way to read a text into streams of characters. The streams are the parts
+/// of the series name (or the whole name), and then the digits of the number. Two ways to read a
+/// text are compared stream by stream.
 #[derive(Debug, Clone)]
 struct Outputs {
-    /// The number of streams, including the stream for the digits of the number.
+    /// The number of streams: those for the parts of the series name (or one for the whole name),
+    /// and one for the digits of the number.
     count: usize,
-    /// The parts of the name whose values are known without the text, each as the index of its
-    /// stream and the value.
+    /// The parts of the series name whose values are known before the text is read. Each part is a
+    /// pair: the index of its stream (the characters to compare), and the value.
     constants: Vec<(usize, String)>,
-    /// For each part of the name, the index of the stream to which its characters go.
+    /// For each part of the series name, the index of the stream (the characters to compare) to
+    /// which the part is added.
     streams: Vec<usize>,
     /// The fixed characters of the name before each part, and after the last part.
     literals: Vec<String>,
@@ -359,8 +368,9 @@ impl Streams {
     }
 
     /// Returns `true` if every character of these edges leads to the same state, so that it is
-    /// enough to try one. This requires that neither reading is ahead, and that both have begun the
-    /// same part, have begun the number, or read fixed characters.
+    /// enough to try one. This requires that both ways to read the text have the same characters so
+    /// far. Both must also be inside the same part of the name, inside the number, or at fixed
+    /// characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
@@ -373,8 +383,9 @@ impl Streams {
         has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// Adds a character of one reading to the stream of its part, or to the stream of the number.
-    /// Returns `false` if the two readings differ in this character.
+    /// Adds the next character of the text, read in the way `side` (0 or 1), to its part of the
+    /// series name or to the number, if it belongs to one. Returns `false` if the other way to read
+    /// the text has another character there.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {
@@ -390,8 +401,9 @@ impl Streams {
         self.push_literals(side, outputs, part + 1) && self.push(side, outputs.streams[part], value)
     }
 
-    /// Adds the fixed characters of a name before each part whose index is below `end`, unless they
-    /// were added earlier. Returns `false` if the two readings differ in these characters.
+    /// Adds the fixed characters of the series name before each part whose index is below `end`,
+    /// unless they were added earlier. `side` (0 or 1) is the way to read the text. Returns `false`
+    /// if the other way has other characters there.
     fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
         let begin = self.part_count[side];
         self.part_count[side] = begin.max(end);
@@ -399,8 +411,9 @@ impl Streams {
         literals.all(|literal| self.push(side, 0, literal))
     }
 
-    /// Adds characters of one reading to a stream. Returns `false` if the other reading has other
-    /// characters at the same position of the stream.
+    /// Adds characters to a stream, such as a part of the series name. `side` (0 or 1) is the way
+    /// to read the text that yields them. Returns `false` if the other way has other characters at
+    /// the same position of the stream.
     fn push(&mut self, side: usize, stream: usize, text: &str) -> bool {
         let (leader, ahead) = &mut self.ahead[stream];
         for letter in text.chars() {
@@ -437,8 +450,9 @@ impl Outputs {
         }
     }
 
-    /// Returns the streams for a form whose only series is `only`. The name is split into parts by
-    /// the pattern of the other form. Returns `None` if this pattern does not match the name.
+    /// Returns the rules for a template that applies only to the series `only`. To compare this
+    /// name with the names in `other`, it is split into parts by the pattern of `other`. Returns
+    /// `None` if this pattern does not match the name.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -450,8 +464,8 @@ impl Outputs {
         })
     }
 
-    /// Returns streams for a form in which the whole series name is one stream. Returns `None` if
-    /// the texts do not have the parts in the order of the name.
+    /// Returns rules that compare the whole series name as one stream of characters, not part by
+    /// part. Returns `None` if the texts have the parts in another order than the name.
     fn of_name(form: &TextForm) -> Option<Outputs> {
         let part = |field: &TextField| match field {
             TextField::Part { part, .. } => Some(*part),
@@ -478,8 +492,8 @@ impl Outputs {
     }
 }
 
-/// Returns a text that both automata accept and whose readings are different, or `None` if no such
-/// text exists.
+/// Returns a text that both automata accept, and that can be read in two different ways, one for
+/// each automaton. Returns `None` if no such text exists.
 fn find_text(
     automata: [&TextAutomaton; 2],
     checks: [Option<NumberCheck>; 2],
@@ -517,8 +531,8 @@ fn find_text(
                 if !live.contains(&[one.to, other.to]) {
                     continue;
                 }
-                // Most steps lead to the same state for every character, so it is enough to try one
-                // character.
+                // For most pairs of edges, all characters lead to the same next state of the
+                // search, so it is enough to try one character.
                 let is_any = !has_checks
                     && match &state.difference {
                         Difference::Unknown(streams) => streams.agree_at(edges),
@@ -572,7 +586,8 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
 /// a common text. A search need not visit any other pair.
 ///
 /// # Errors
-/// Returns [`TooComplex`] if the automata have more than [`STEPS_MAX`] steps in common.
+/// Returns [`TooComplex`] if there are more than [`STEPS_MAX`] steps (pairs of edges that accept
+/// the same character).
 fn live_pairs(automata: [&TextAutomaton; 2]) -> Result<HashSet<[usize; 2]>, TooComplex> {
     let begin = automata.map(|automaton| automaton.start);
     let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
@@ -609,8 +624,8 @@ fn live_pairs(automata: [&TextAutomaton; 2]) -> Result<HashSet<[usize; 2]>, TooC
 }
 
 impl State {
-    /// Returns the state after one more character, or `None` if `letter` is a wrong check character
-    /// or a name becomes too long.
+    /// Returns the state of the search after one more character. Returns `None` if `letter` is a
+    /// wrong check character, or if a series name becomes too long.
     fn after(
         &self,
         edges: [&Edge; 2],
@@ -644,12 +659,14 @@ impl State {
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,
     known: HashSet<State>,
-    /// The next states to visit in which the two readings are already different.
+    /// The next states of the search in which the two ways to read the text already differ, as
+    /// indices into `visited`.
     different: VecDeque<usize>,
-    /// The next states to visit in which no difference is known yet.
+    /// The next states of the search in which the two ways to read the text do not differ yet, as
+    /// indices into `visited`.
     others: VecDeque<usize>,
-    /// `true` if the last call of `next` preferred a state in `others`. The next call then prefers
-    /// a state in `different`.
+    /// `true` if the last call of `next` tried the queue `others` before the queue `different`. The
+    /// next call then tries `different` first.
     is_others_turn: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) enum TextField {
     },
 }
 
-/// The values that a part of a name can have, and how they are written.
+/// The values that one part of a series name, such as `{year}`, can have, and how they are written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PartForm {
     /// Zero or more characters of a name. The star of a pattern has this form.
@@ -77,8 +77,8 @@ impl Years {
 }
 
 impl PartForm {
-    /// Returns the length in bytes of each prefix of `text` that is a value of this form. For the
-    /// open form and the text `ab-c`, the lengths are 1 and 2.
+    /// Returns the length in bytes of each prefix of `text` that is a value of this form. For
+    /// example, [`PartForm::Open`] stops at a `-`, so the lengths for `ab-c` are 1 and 2.
     fn lengths(&self, text: &str) -> Vec<usize> {
         let run = |is_open: bool| {
             let is_of_run = |byte: &u8| is_letter(*byte) && !(is_open && *byte == b'-');
@@ -141,7 +141,8 @@ impl PartForm {
         year.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Writes a part of a name in this form. For example, the last two digits of `2026` are `26`.
+    /// Returns the text for a part of a series name. With [`PartForm::LastTwo`], the text for
+    /// `2026` is `26`. In the other forms, it is the value itself.
     pub(super) fn written<'a>(&self, value: &'a str) -> &'a str {
         match self {
             PartForm::LastTwo(_) => value.get(2..).unwrap_or(value),

@@ -1,4 +1,5 @@
-//! The texts that one template, such as `INV/{year}/{n:05}`, can write for all series of a rule.
+//! The texts that one template, such as `INV/{year}/{n:05}`, can write for all series whose names
+//! match a pattern.
 
 use super::number_check::NumberCheck;
 use super::number_form::NumberForm;
@@ -9,17 +10,17 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of readings (pairs of a series and a number) that are tried for one text. At
-/// most one reading belongs to a series of this rule. All other readings belong to series with a
-/// more specific rule.
+/// The maximum number of readings (pairs of a series and a number) that are tried for one text. The
+/// rule applies to the series of at most one reading. The series of all other readings have a more
+/// specific rule.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextForm {
     pub(super) pattern: SeriesPattern,
-    /// The fields of the names of series. The years in a name are limited to the years for which a
-    /// series can get numbers.
+    /// The fields (fixed characters and parts) of the names of series. If years are configured, the
+    /// part `year` can have only these years.
     pub(super) name: Vec<TextField>,
     /// The fields of the texts, without the check characters.
     pub(super) fields: Vec<TextField>,
@@ -29,11 +30,13 @@ pub(super) struct TextForm {
 }
 
 impl TextForm {
-    /// Creates the set of texts that a template can write for series of a pattern.
+    /// Creates the set of texts that a template can write for all series whose names match a
+    /// pattern.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern has no part for a placeholder of the template, or if
-    /// the template needs a range of years and `years` is `None`.
+    /// the template has `{year:last2}` and `years` is `None`. Two digits determine a year only
+    /// within a range of years.
     pub(super) fn new(
         pattern: &SeriesPattern,
         template: &NumberTemplate,
@@ -75,8 +78,8 @@ impl TextForm {
         }
     }
 
-    /// Returns the form of the numbers of a series, or `None` if the pattern does not match the
-    /// series.
+    /// Returns the form in which the numbers of a series are written as texts, or `None` if the
+    /// pattern does not match the series.
     pub(super) fn of(&self, series: &str) -> Option<NumberForm> {
         let parts = self.pattern.split(series)?;
         let mut form = NumberForm {
@@ -117,7 +120,9 @@ impl TextForm {
             .collect()
     }
 
-    /// Returns the series and the number of a split text, or `None` if no series has this name.
+    /// Returns the series and the number that a text stands for. `pieces` are the values of the
+    /// text's fields. Returns `None` if they give no valid series name. The series is `None` if the
+    /// text does not contain every variable part of its name.
     fn reading(&self, pieces: &[&str]) -> Option<(Option<SeriesName>, u64)> {
         let mut parts = vec![None; self.pattern.parts().len()];
         let mut number = None;
@@ -132,8 +137,8 @@ impl TextForm {
         (series.is_some() || !self.has_all_parts()).then_some((series, number?))
     }
 
-    /// Returns the series with these parts. Returns `None` if the text does not contain a part that
-    /// can have several values, or if the result is not a valid name.
+    /// Returns the series whose name has these parts. Returns `None` if a part with several
+    /// possible values is missing from `parts`, or if the result is not a valid name.
     fn series_of(&self, parts: &[Option<String>]) -> Option<SeriesName> {
         let mut name = String::new();
         for field in &self.name {
@@ -148,13 +153,14 @@ impl TextForm {
         SeriesName::from_text(&name).ok()
     }
 
-    /// `true` if every variable part of a series name also occurs in the texts of its numbers.
+    /// `true` if every part of a series name that can have several values also occurs in the texts
+    /// of its numbers.
     pub(super) fn has_all_parts(&self) -> bool {
         self.missing_part().is_none()
     }
 
-    /// Returns the index of the first part that can have several values and that the texts do not
-    /// contain.
+    /// Returns the index of the first part of a series name that can have several values but does
+    /// not occur in the texts of its numbers.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {
@@ -171,7 +177,7 @@ impl TextForm {
     }
 
     /// Returns an example of two series that write `number` as the same text. Their names differ
-    /// only in `part`, which the texts do not contain.
+    /// only in the part with the index `part`, which the texts do not contain.
     pub(super) fn without_part(&self, part: usize, number: u64) -> Option<TextConflict> {
         let series = |place: usize| {
             let fields = self.name.iter().filter_map(|field| match field {

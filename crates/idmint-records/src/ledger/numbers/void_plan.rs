@@ -64,8 +64,8 @@ pub struct VoidedNumber {
     pub by: Option<String>,
 }
 
-/// The change that voids a number, for the caller to store. It is valid while the number is not
-/// void.
+/// The change that makes a number void, for the caller to store. The change is valid as long as no
+/// other change has made the number void.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidPlan {
     /// The hash of the idempotency key that got the number.
@@ -106,7 +106,8 @@ impl VoidRequest {
 }
 
 impl VoidPlan {
-    /// Plans to void a number. The number must not be void already.
+    /// Makes the change that voids a number, such as the number of a cancelled order. The number
+    /// must not be void already.
     ///
     /// `given` is the record of the request that got this number, or `None` if the number has not
     /// been given.
