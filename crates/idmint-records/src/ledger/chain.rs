@@ -53,13 +53,14 @@ pub struct ChainError {
     pub index: u64,
     /// The reason why the event is invalid, as a code.
     pub reason: Rejection,
-    /// The value that the event should have: a ledger, a time, the earliest possible time, or an
-    /// id. `None` if the event is malformed.
+    /// The correct value: the ledger, the time or the id that the event should have, or the
+    /// earliest time that it could have. `None` if the event is malformed.
     pub expected: Option<String>,
     /// The value that the event has instead of the expected value. `None` if the event is
     /// malformed.
     pub found: Option<String>,
-    /// The reason why the event is invalid, as a sentence with the member, its value and the bound.
+    /// The reason why the event is invalid, as a sentence with details, such as the expected and
+    /// the found value.
     pub detail: String,
 }
 
@@ -132,7 +133,8 @@ impl ChainChecker {
         self.ledger
     }
 
-    /// Returns the message (the input of the checksum) of the event that was read last.
+    /// Returns the message (the input of the checksum) of the event that was read last. `time` is
+    /// the time of this event.
     fn message(&self, time: EventTime) -> Message {
         Message::of(self.parts.form(), self.parts.content(), time)
     }
@@ -295,7 +297,7 @@ pub struct LineTooLong {
 }
 
 impl LineTooLong {
-    /// The maximum length of a line in bytes, without the line feed.
+    /// The maximum length of a line (one event as JSON) in bytes, without the line feed.
     pub const LEN_MAX: usize = LINE_LEN_MAX;
 }
 
@@ -324,7 +326,8 @@ impl ChainLines {
     /// Reads the next chunk of the text, and checks every line that is now complete.
     ///
     /// # Errors
-    /// Returns [`LineTooLong`] if a line is too long. In this case the chain gets no verdict.
+    /// Returns [`LineTooLong`] if a line is too long. In this case, the check of the chain ends
+    /// without a result.
     pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {
@@ -352,8 +355,8 @@ impl ChainLines {
         self.lines
     }
 
-    /// Ends the text, and returns the verdict on the chain. A last line without a line feed is
-    /// checked too.
+    /// Ends the text, and returns the result of checking the chain of events. A last line without a
+    /// line feed is checked too.
     pub fn end(mut self) -> ChainVerdict {
         if !self.open.is_empty() {
             self.check_open();
@@ -449,7 +452,8 @@ mod tests {
             lines.end()
         };
         assert_eq!(explain(genesis).steps, [], "nothing is wrong with it");
-        // The steps show the correct checksum, although the id in the event contains a wrong one.
+        // The returned steps of the computation show the correct checksum, although the id in the
+        // event contains a wrong one.
         let steps = explain(&genesis.replace("aecc815d", "aecc815e")).steps;
         let texts: Vec<_> = steps
             .iter()

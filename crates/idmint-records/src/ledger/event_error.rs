@@ -35,7 +35,7 @@ impl EventError {
         EventError(Box::new(Reason { rejection, detail }))
     }
 
-    /// Puts the name of the event's member (such as `data`) in front of the message.
+    /// Puts the name of the event's member (such as `data`) in front of the error message.
     pub(super) fn in_member(mut self, member: &str) -> EventError {
         self.0.detail = format!("`{member}`: {}", self.0.detail);
         self

@@ -119,7 +119,7 @@ impl AppendPlan {
         self.last().ledger()
     }
 
-    /// Returns the last event of the ledger after the plan was stored.
+    /// Returns the last event that the ledger has after the events of this plan were appended.
     pub fn head(&self) -> Head {
         let (recorded, is_importing) = (self.recorded, self.is_importing);
         Head {
@@ -130,7 +130,8 @@ impl AppendPlan {
         }
     }
 
-    /// Returns the position in the ledger of the plan's first event, counted from 1.
+    /// Returns the position in the ledger of the first event that this plan appends, counted from
+    /// 1.
     pub fn first_place(&self) -> u64 {
         self.place_before() + 1
     }

@@ -29,9 +29,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns the links of a chain for consecutive events with the ids `ids`. `first_place` is the
-    /// position in the ledger of the first of these events. `previous` is the id of the event
-    /// before them.
+    /// Returns a link (an event's id and position, and the id of the event before it) for each of
+    /// several consecutive events. `ids` are the ids of these events, and `first_place` is the
+    /// position of the first one in the ledger. `previous` is the id of the event before them.
     pub fn chain(
         previous: EventId,
         first_place: u64,

@@ -73,7 +73,7 @@ pub enum ImportPart {
 }
 
 impl ImportPart {
-    /// The parts that a caller can name in a request, with their names.
+    /// The parts of an import that a caller can name in a request, with their names.
     pub const NAMED: [(&'static str, ImportPart); 2] =
         [("more", ImportPart::More), ("last", ImportPart::Last)];
 
@@ -97,10 +97,11 @@ pub enum LedgerRequest {
     Create {
         /// The first event of the ledger.
         genesis: Event,
-        /// The mark that identifies the request if it is sent again, or `None` if the event has a
-        /// timestamp instead.
+        /// The mark that identifies the request if it is sent again. It may be `None` only if the
+        /// event has a timestamp, because a repeated request then finds the ledger by its id.
         mark: Option<RequestMark>,
-        /// The part of an import that this event is, or `None` if the event is not imported.
+        /// The part of an import to which this event belongs, or `None` if the event is not
+        /// imported from another system.
         import: Option<ImportPart>,
     },
     /// A request to append events to a ledger.
@@ -114,7 +115,8 @@ pub enum LedgerRequest {
         expected_previous: Option<EventId>,
         /// The mark that identifies the request if it is sent again.
         mark: RequestMark,
-        /// The part of an import that these events are, or `None` if the events are not imported.
+        /// The part of an import to which these events belong, or `None` if the events are not
+        /// imported from another system.
         import: Option<ImportPart>,
     },
 }

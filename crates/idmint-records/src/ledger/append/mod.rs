@@ -1,4 +1,5 @@
-//! Plans or refuses appends. A plan is made from a request and the last event of its ledger.
+//! Plans appends to ledgers (chains of events), or refuses them. A plan has the events to store. It
+//! is made from a request and the last event of its ledger.
 
 mod append_plan;
 mod append_refusal;

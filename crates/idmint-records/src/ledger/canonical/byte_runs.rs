@@ -17,8 +17,9 @@ pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
     run_len(bytes, |word| equal(word, b'\n'), |byte| byte == b'\n')
 }
 
-/// Returns the number of bytes before the first byte that ends the run. `word_stops` takes eight
-/// bytes, and sets the high bit of each byte that ends the run.
+/// Returns the number of bytes before the first stop byte, or the length of `bytes` if it has none.
+/// `word_stops` takes eight bytes. The lowest bit that it sets is the high bit of the first stop
+/// byte.
 fn run_len(
     bytes: &[u8],
     word_stops: impl Fn(u64) -> u64,

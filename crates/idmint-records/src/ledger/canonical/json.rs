@@ -57,7 +57,8 @@ struct Member {
 }
 
 impl Member {
-    /// Returns the key of this member in canonical JSON, without its quotes.
+    /// Returns the key of this member of a JSON object, without its quotes. `out` is the canonical
+    /// JSON that contains the member.
     fn key(self, out: &[u8]) -> &[u8] {
         &out[self.start + 1..self.key_end - 1]
     }
@@ -172,8 +173,8 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Sorts the members from index `first` on by their keys. The text of these members must be at
-    /// the end of the output.
+    /// Sorts all members whose index is at least `first` by their keys. The text of these members
+    /// must be at the end of the output.
     fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
         let members = &mut self.members[first..];
         let start = members[0].start;
@@ -203,8 +204,8 @@ impl CanonicalJson {
 }
 
 impl Scanner<'_> {
-    /// Reads a key and the colon after it, and writes the key. Returns `true` if the canonical key
-    /// contains an escape.
+    /// Reads a key of an object and the colon after it, and writes the key in canonical JSON.
+    /// Returns `true` if the written key contains an escape.
     fn key(&mut self, out: &mut Vec<u8>) -> Result<bool, EventError> {
         if !self.eat(b'"') {
             return Err(self.unexpected("a key"));

@@ -67,7 +67,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads `word`, such as `true`. The caller has already looked at its first letter.
+    /// Reads `word`, such as `true`, or returns an error if another text follows. The caller has
+    /// already looked at the first letter.
     pub(in crate::ledger) fn word(&mut self, word: &str) -> Result<(), EventError> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();

@@ -69,8 +69,9 @@ impl Event {
         self.id
     }
 
-    /// Returns the content that a checksum covers. It is the text of the name, followed by the
-    /// entities, meta and data in canonical JSON, without separators.
+    /// Returns the content of the event that a checksum covers. It is the name of the event as
+    /// text, followed by the members `entities`, `meta` and `data` in canonical JSON, without
+    /// separators.
     pub fn content(&self) -> &[u8] {
         &self.content
     }

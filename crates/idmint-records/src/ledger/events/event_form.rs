@@ -5,7 +5,8 @@
 use crate::ledger::event_error::EventError;
 use idmint_core::id::Rejection;
 
-/// A member of an event. Members that occur in both forms of events are listed once.
+/// A member of an event's JSON object. Members that occur in both forms of events (with `entities`,
+/// or with `entity` and `key`) are listed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ledger) enum Member {
     Name,
@@ -19,7 +20,8 @@ pub(in crate::ledger) enum Member {
 }
 
 impl Member {
-    /// All members of both forms. The index of a member in this list is its discriminant.
+    /// All members that an event can have in one of its two forms. The index of a member in this
+    /// list is its discriminant.
     const ALL: [Member; 8] = [
         Member::Name,
         Member::Entities,
@@ -34,7 +36,7 @@ impl Member {
     /// The number of members in both forms together.
     pub(super) const COUNT: usize = Member::ALL.len();
 
-    /// Returns the member with this key, or `None` if no form has it.
+    /// Returns the member with this key, or `None` if no event can have such a member.
     pub(super) fn of_key(key: &[u8]) -> Option<Member> {
         Member::ALL
             .into_iter()
@@ -62,13 +64,13 @@ impl Member {
 /// and 2022.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::ledger) enum EventForm {
-    /// An event with the member `entities`. The id of its ledger depends on the time of the
-    /// ledger's first event.
+    /// The current form of an event, with the member `entities`. The id of its ledger depends on
+    /// the time of the ledger's first event.
     #[default]
     Entities,
-    /// An event with the members `entity` and `key`, as Evently recorded until 2022. The id of its
-    /// ledger depends only on the content of the ledger's first event. For that first event, the
-    /// `previous` id has the time 0.
+    /// The earlier form of an event, with the members `entity` and `key`, as Evently recorded until
+    /// 2022. The id of its ledger depends only on the content of the ledger's first event. This
+    /// first event has no previous event. The id that stands for the missing one has the time 0.
     EntityAndKey,
 }
 
@@ -77,7 +79,8 @@ impl EventForm {
     pub(in crate::ledger) const ALL: [EventForm; 2] =
         [EventForm::Entities, EventForm::EntityAndKey];
 
-    /// Determines the form of an event from its members.
+    /// Determines the form of an event (with `entities`, or with `entity` and `key`) from its
+    /// members.
     ///
     /// # Errors
     /// Returns `missing_field` if a required member is absent. Returns `unknown_field` if the event
@@ -121,7 +124,7 @@ impl EventForm {
         }
     }
 
-    /// Returns `true` if an event of this form can have this member.
+    /// Returns `true` if the JSON object of an event of this form can have this member.
     pub(super) const fn has(self, member: Member) -> bool {
         match member {
             Member::Entities => matches!(self, EventForm::Entities),
@@ -130,7 +133,8 @@ impl EventForm {
         }
     }
 
-    /// Returns the keys of all members of this form, for an error message.
+    /// Returns the keys of all members that an event of this form can have, to list them in an
+    /// error message.
     pub(super) fn keys(self) -> String {
         let keys = self
             .content()
@@ -150,7 +154,7 @@ pub(in crate::ledger) fn missing_member(member: Member) -> EventError {
     )
 }
 
-/// Returns the error for a member that events of these forms cannot have.
+/// Returns the error for a member that is not permitted in any of the forms of events in `forms`.
 #[cold]
 pub(super) fn unknown_member(key: &str, forms: &[EventForm]) -> EventError {
     let keys: Vec<_> = forms.iter().map(|form| form.keys()).collect();

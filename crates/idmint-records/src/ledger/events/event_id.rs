@@ -1,5 +1,5 @@
-//! The id of an event. It consists of the event's time, a checksum of the event and the previous
-//! id, and the ledger.
+//! The id of an event. It has three parts: the event's time, a checksum, and the id of the ledger.
+//! The checksum covers the event and the id of the previous event.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Reads the members of an event into buffers, which are reused for the next event.
+//! Reads the members of an event's JSON object into buffers, which are reused for the next event.
 
 use std::ops::Range;
 
@@ -9,13 +9,15 @@ use crate::ledger::canonical::{CanonicalJson, Scanner};
 use crate::ledger::event_error::{EventError, clip};
 use idmint_core::id::Rejection;
 
-/// The event that was read last: its content (texts and canonical JSON), its time and its id.
+/// The event that was read last: its time, its id, and the content that its checksum covers. The
+/// content consists of plain texts, such as the name, and of canonical JSON.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct EventParts {
     json: CanonicalJson,
     form: EventForm,
-    /// The members of the event's content, in the order in which they were read. The name, the
-    /// entity and the key are plain text, and all other members are canonical JSON.
+    /// The members of the event's content, in the order in which they were read. The members
+    /// `event` (the name), `entity` and `key` are plain text, and all other members are canonical
+    /// JSON.
     text: Vec<u8>,
     /// For each member, its range in `text`. The range is empty if the event does not have the
     /// member, or if the member is not part of the content.
@@ -25,7 +27,8 @@ pub(in crate::ledger) struct EventParts {
 }
 
 impl EventParts {
-    /// Reads an event that has one of these forms. It replaces the event that was read before.
+    /// Reads an event that has one of the forms in `forms`. The new event replaces the event that
+    /// was read before.
     ///
     /// # Errors
     /// Returns the same errors as [`Event::from_json`](super::Event::from_json). After an error,
@@ -67,8 +70,8 @@ impl EventParts {
         self.form
     }
 
-    /// Returns the members of the event's content, in the order of the event's form. If the event
-    /// does not have a member, `null` is returned for it.
+    /// Returns the members of the event that its checksum covers, in the order of the checksum. If
+    /// the event has no `meta` or no `data`, `null` is returned for it.
     pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
         self.form.content().iter().map(|member| {
             match &self.text[self.ranges[*member as usize].clone()] {

@@ -46,8 +46,8 @@ impl LedgerId {
         }
     }
 
-    /// Returns the ledger whose first event has this checksum. The two version bits of the id are
-    /// set to 00.
+    /// Returns the id of the ledger whose first event has this checksum. The two lowest bits of the
+    /// id, its version, are set to 00.
     pub(super) const fn of_checksum(checksum: u32) -> LedgerId {
         LedgerId(checksum & !LedgerId::VERSION)
     }

@@ -1,5 +1,5 @@
-//! The message of an event, which is the input of its checksum. It consists of the event and its
-//! time. The checksum in an event id also covers the ledger and the previous id.
+//! The message of an event: its content and its time. The checksum in the event's id covers the
+//! message, the id of the ledger and the id of the previous event.
 
 use super::event_form::EventForm;
 use super::event_id::EventId;
@@ -11,19 +11,20 @@ use crate::ledger::hex::write_hex;
 /// themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChecksumStep {
-    /// The name of the step. It is the key of a member such as `event`, or `timestamp`, `ledger` or
-    /// `previous`.
+    /// The name of the step. It is the key of a member of the event, such as `event`, or one of the
+    /// names `timestamp`, `ledger` and `previous`.
     pub name: &'static str,
-    /// The bytes that this step appends to the input of the checksum.
+    /// The bytes that this step of the computation appends to the input of the checksum.
     pub bytes: Vec<u8>,
-    /// The CRC-32C of these bytes and the bytes of all previous steps.
+    /// The CRC-32C of the input so far: the bytes of all previous steps, followed by `bytes`.
     pub checksum: u32,
 }
 
 /// Returns the steps in which the checksum of an event is computed.
 ///
-/// In both forms of events, the checksum just before the step `ledger` gives the id of a new
-/// ledger. The checksum after the last step is part of the event's id.
+/// In both forms of events (with `entities`, or with `entity` and `key`), the checksum just before
+/// the step named `ledger` gives the id of a new ledger. The checksum after the last step is part
+/// of the event's id.
 pub(in crate::ledger) fn checksum_steps<'a>(
     form: EventForm,
     content: impl IntoIterator<Item = &'a [u8]>,
@@ -69,8 +70,8 @@ pub(in crate::ledger) fn checksum_steps<'a>(
 pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
-    /// The checksum from which the ledger's id is made if this event is its first event. The
-    /// checksum in the event's own id continues from this value.
+    /// The checksum so far. If this event is the first event of its ledger, the ledger's id is made
+    /// from this value. The checksum in the event's own id continues from this value.
     crc: u32,
 }
 
@@ -93,8 +94,8 @@ impl Message {
         LedgerId::of_checksum(self.crc)
     }
 
-    /// Returns the id that stands for the previous event if this event is the first one of
-    /// `ledger`.
+    /// Returns the id to use as the id of the previous event if this event is the first one of
+    /// `ledger`, because no event comes before it.
     pub(in crate::ledger) const fn before_genesis(self, ledger: LedgerId) -> EventId {
         match self.form {
             EventForm::Entities => EventId::before_genesis(self.time, ledger),
