@@ -22,7 +22,8 @@ pub(super) struct FairQueue(Mutex<State>);
 #[derive(Debug)]
 struct State {
     places_free: usize,
-    /// The number of times that a place was given to a peer, since the queue was created.
+    /// The number of times that a place (the right to run one piece of work) was given to a peer,
+    /// since the queue was created.
     given: u64,
     /// The peers that hold a place or wait for one.
     peers: HashMap<Sender, Peer>,
@@ -31,13 +32,14 @@ struct State {
 #[derive(Debug, Default)]
 struct Peer {
     held: usize,
-    /// The value of [`State::given`] when this peer last got a place. The peer with the lowest
-    /// value was served least recently.
+    /// The value of [`State::given`] when this peer last got a place (the right to run one piece of
+    /// work). The peer with the lowest value was served least recently.
     last_given: u64,
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
 
-/// A place in the queue, which lets one piece of work run. Dropping this value frees the place.
+/// The right to run one piece of work, which a peer gets from the queue. Dropping this value frees
+/// the place in the queue.
 #[derive(Debug)]
 pub struct Place {
     queue: Arc<FairQueue>,
@@ -53,9 +55,9 @@ impl FairQueue {
         })))
     }
 
-    /// Takes a free place, or waits for a place. Of all waiting peers, the peer that holds the
-    /// fewest places is served first. If several peers hold the same number of places, the peer
-    /// that was served least recently comes first.
+    /// Takes a free place (the right to run one piece of work), or waits for a place. Of all
+    /// waiting peers, the peer that holds the fewest places is served first. If several peers hold
+    /// the same number of places, the peer that was served least recently comes first.
     pub(super) async fn enter(self: &Arc<Self>, peer: &Sender) -> Place {
         let place = {
             let mut state = self.state();
@@ -166,7 +168,8 @@ mod tests {
 
     type Waiting = Pin<Box<dyn Future<Output = Place>>>;
 
-    /// Polls the waiters in order, and returns the hosts of those that now have a place.
+    /// Polls the waiters in order. Returns the host numbers of the peers that now have a place in
+    /// the queue (the right to run).
     fn served(waiting: &mut Vec<(u8, Waiting)>, places: &mut Vec<Place>) -> Vec<u8> {
         let mut hosts = Vec::new();
         waiting.retain_mut(|(host, waiting)| {
@@ -205,8 +208,8 @@ mod tests {
             drop(places.remove(0));
             assert_eq!(served(&mut waiting, &mut places), [host]);
         }
-        // Each of the two peers now holds two of the four places. A peer that frees a place then has
-        // fewer than the other peer, and so gets the place again.
+        // Each of the two peers now holds two of the four places. If one of them frees a place,
+        // this peer has fewer places than the other, so it gets the place again.
         let mut turns = Vec::new();
         for _ in 0..4 {
             drop(places.remove(0));

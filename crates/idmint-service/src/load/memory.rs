@@ -26,8 +26,8 @@ const UNIT: usize = 1024;
 /// health checks use this memory, so they work under any load.
 const KEPT_FREE: usize = 16 * 1024 * 1024;
 
-/// The maximum memory, in bytes, that connections of one peer may use from the part of the memory
-/// that is kept free.
+/// The maximum memory, in bytes, that new connections of one peer may use while the main budget is
+/// exhausted. It is taken from the memory that the main budget keeps free.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
 /// The number of equal parts of each memory pool. One part (an eighth) is set aside for connections
@@ -107,8 +107,8 @@ impl Pool {
         }
     }
 
-    /// Returns the number of units that waiting callers can get. The number excludes the units that
-    /// are set aside for connections and streams.
+    /// Returns the number of units of memory (1 KiB each) that waiting callers can get. The number
+    /// excludes the units that are set aside for connections and streams.
     fn rest_units(&self) -> usize {
         self.units - self.units / PARTS
     }
@@ -147,15 +147,16 @@ impl MemoryBudget {
     /// free for single mints and health checks.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
-    /// Creates a budget of `memory_max` bytes, minus the memory that is kept free for single mints
-    /// and health checks. A `memory_max` below [`MemoryBudget::LEAST`] is raised to it.
+    /// Creates a budget of `memory_max` bytes, minus the memory that is kept free for health checks
+    /// and for requests that mint a single id. A `memory_max` below [`MemoryBudget::LEAST`] is
+    /// raised to it.
     pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         let memory_max = memory_max.max(Self::LEAST);
         Self::of(Self::reservable(memory_max), memory_max / 4, counts)
     }
 
     /// Returns the part of `memory_max`, in bytes, that callers can reserve. The rest is kept free
-    /// for single mints and health checks.
+    /// for health checks and for requests that mint a single id.
     pub fn reservable(memory_max: usize) -> usize {
         memory_max.saturating_sub(KEPT_FREE)
     }
@@ -234,8 +235,8 @@ impl BudgetOwner {
     }
 
     /// Reserves `bytes` of memory like [`reserve`](Self::reserve), for a response that is being
-    /// sent. Returns `None` if no memory was reserved. A failed attempt is not counted as a
-    /// refusal, because the caller tries again.
+    /// sent. Returns `None` if no memory was reserved within one second. A failed attempt is not
+    /// counted as a refusal, because the caller tries again.
     pub async fn reserve_within_wait(&self, bytes: usize) -> Option<MemoryReservation> {
         let paying = async {
             let units = units_of(bytes, self.share.rest_units());
@@ -304,8 +305,8 @@ fn units_of(bytes: usize, most: usize) -> u32 {
 
 /// A response body that reserves memory for each chunk before sending it.
 pub trait ReservedBody {
-    /// Takes the memory reservation for the first chunk. Returns `None` if no reservation was made,
-    /// or if it was already taken.
+    /// Takes the memory reservation for the first chunk of the body. Returns `None` if no
+    /// reservation was made, or if it was already taken.
     fn take_reservation(&mut self) -> Option<MemoryReservation>;
 
     /// Returns the maximum length of the next chunk, in bytes.

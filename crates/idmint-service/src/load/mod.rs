@@ -1,5 +1,5 @@
-//! Limits on how much memory, how many requests and how much long work callers may use at once.
-//! Requests beyond the limits are refused.
+//! Limits on the memory, the number of requests and the amount of long-running work that callers
+//! may use at once. Requests beyond the limits are refused.
 
 mod fair_queue;
 mod long_work_threads;
@@ -23,12 +23,12 @@ pub use work_limits::{BulkPass, PeerBulk, WorkLimits};
 pub struct Load {
     /// The memory budget for connections, bodies and responses.
     pub memory: Arc<MemoryBudget>,
-    /// The memory budget for health checks. It has one half of the memory that the main budget
-    /// keeps free.
+    /// The memory budget for health checks. The main budget keeps some memory free, and this budget
+    /// has one half of that memory.
     pub reserve: Arc<MemoryBudget>,
-    /// The memory budget for new connections. Like `reserve`, it has one half of the memory that
-    /// the main budget keeps free. Each peer can open a few connections from this budget, so a new
-    /// peer can mint even when the main budget is exhausted.
+    /// The memory budget for new connections. It has the other half of the memory that the main
+    /// budget keeps free. Each peer can open a few connections from this budget, so a new peer can
+    /// mint even when the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<WorkLimits>,

@@ -60,8 +60,9 @@ impl PendingBodies {
         })
     }
 
-    /// Takes a place for a request of this sender. Dropping the result frees the place. If all
-    /// places are taken, the sender with the most places loses its oldest place.
+    /// Takes one of the limited places for requests whose bodies have not arrived yet. Dropping the
+    /// result frees the place. If all places are taken, the sender with the most places loses its
+    /// oldest place.
     pub fn enter(self: &Arc<Self>, sender: Sender) -> PendingBody {
         let mut places = self.places();
         if places.taken >= self.places_max {
@@ -87,8 +88,8 @@ impl PendingBodies {
 }
 
 impl Places {
-    /// Applies `change` to the places of a sender. Then updates the number of taken places and the
-    /// order of the senders.
+    /// Applies `change` to the places of a sender (one for each pending request). Then updates the
+    /// number of taken places and the order of the senders.
     fn change(
         &mut self,
         sender: &Sender,
@@ -122,7 +123,7 @@ impl Places {
     }
 }
 
-/// The place of a pending request. A request is pending until its body has arrived.
+/// One of the limited places for pending requests. A request is pending until its body has arrived.
 #[derive(Debug)]
 pub struct PendingBody {
     bodies: Arc<PendingBodies>,
@@ -132,8 +133,8 @@ pub struct PendingBody {
 }
 
 impl PendingBody {
-    /// Returns `Ready` with the reason for the refusal once another request has taken this place.
-    /// Until then, returns `Pending`.
+    /// Returns `Ready` with the reason for the refusal once this pending request has lost its place
+    /// to another request. Until then, returns `Pending`.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Poll<Shed> {
         Pin::new(&mut self.given_up)
             .poll(context)
@@ -166,8 +167,8 @@ mod tests {
         Sender::Named(name.to_owned())
     }
 
-    /// Returns the indices of the bodies that have lost their place to another caller since the last
-    /// call.
+    /// Returns the indices of the pending requests that have lost their place to another request
+    /// since the last call.
     fn given_up(places: &mut [PendingBody]) -> Vec<usize> {
         (0..places.len())
             .filter(|place| places[*place].given_up.try_recv().is_ok())

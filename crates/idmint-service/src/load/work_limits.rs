@@ -18,12 +18,12 @@ use super::shed::{Shed, ShedCounts};
 /// under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
 
-/// The estimated duration from which short work first yields to other tasks. Otherwise one
-/// connection could have many such requests processed in a row, and a caller with a tiny request
-/// would wait for all of them.
+/// The estimated duration from which short work lets other tasks run before it starts. Otherwise
+/// one connection could have many such requests processed in a row, and a caller with a tiny
+/// request would wait for all of them.
 const YIELD_FROM: Duration = Duration::from_micros(50);
 
-/// A node on which fewer long requests per core than this are in progress is idle. An idle node
+/// A node is idle if fewer long requests than this are in progress for each core. An idle node
 /// admits a long request however long it takes. Paused requests do not count.
 const BULK_PER_CORE: usize = 1;
 
@@ -100,9 +100,9 @@ impl Bulk {
         }
     }
 
-    /// `true` if this node can soon start another long request of this peer. One of these
-    /// conditions is enough: the node is idle, all admitted work together is short, or other peers
-    /// have work but this peer has less than its fair part of it.
+    /// `true` if this node can soon start another long request of this peer. This is the case if
+    /// the node is idle, or if all admitted work together is short. It is also the case if other
+    /// peers have work, and this peer has less than its fair part of the allowed work.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -115,8 +115,9 @@ impl Bulk {
 }
 
 impl WorkLimits {
-    /// Creates a limit of `in_flight_max` requests at once. At most half of them may be long. The
-    /// limits on long work depend on the number of cores of this machine.
+    /// Creates a limit of `in_flight_max` requests at once. At most half of them, rounded up, may
+    /// be long (take more than an estimated 500 µs). The limits on long work depend on the number
+    /// of cores of this machine.
     pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<WorkLimits> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new(WorkLimits {
@@ -147,7 +148,7 @@ impl WorkLimits {
 
     /// `true` if the number of requests in flight is within the limit. `in_flight` includes the new
     /// request, but not detached requests, whose callers have disconnected. Mints that only
-    /// [wait](WorkLimits::hold) do not count.
+    /// [wait](WorkLimits::hold), for example until their ids may be sent, do not count.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
         let in_flight = in_flight + self.detached.load(Ordering::Relaxed);
@@ -165,8 +166,8 @@ impl WorkLimits {
         self.counts.count(Shed::InFlight)
     }
 
-    /// Counts a mint that only waits, for example until its ids may be sent. The mint counts as
-    /// waiting until the returned guard is dropped.
+    /// Counts a mint request that only waits and does not use the CPU, for example until its ids
+    /// may be sent. The request counts as waiting until the returned guard is dropped.
     pub fn hold(self: &Arc<Self>) -> HeldMint {
         self.held.fetch_add(1, Ordering::Relaxed);
         HeldMint(Arc::clone(self))
@@ -304,7 +305,8 @@ impl PeerBulk {
         self.requests.largest.enter(&self.peer).await
     }
 
-    /// Runs a part of long work on a thread of lower priority, as soon as this peer gets a core.
+    /// Runs a part of long work on a thread of lower priority, as soon as a CPU core is free and it
+    /// is this peer's turn.
     pub async fn work_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -321,7 +323,8 @@ impl PeerBulk {
     }
 }
 
-/// The permit for a long request. The request counts as admitted until the permit is dropped.
+/// The permit for a long request (one that takes more than an estimated 500 µs). The request counts
+/// as admitted until the permit is dropped.
 #[derive(Debug)]
 pub struct BulkPass {
     is_working: bool,
@@ -331,9 +334,8 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work, for example while a request body arrives slowly. The estimated time of
-    /// paused work does not keep this node from admitting other work, because the caller may decide
-    /// how long the pause takes.
+    /// Pauses the work, for example while a request body arrives slowly. While it is paused, this
+    /// node can admit other work instead, because the caller may decide how long the pause takes.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);
@@ -473,8 +475,8 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let all: Vec<_> = (0..1_000).map_while(|_| many.enter(hour).ok()).collect();
         assert_eq!(all.len(), BULK_PER_CORE * requests.cores);
-        // `many` uses all places for long work. `few` may still queue half of the usual backlog,
-        // while all further work of `many` is refused.
+        // The peer `many` uses all places for long work. The peer `few` may still queue half of the
+        // usual backlog, while all further work of `many` is refused.
         let short = Duration::from_millis(1);
         let own: Vec<_> = (0..1_000).map_while(|_| few.enter(short).ok()).collect();
         let half = BACKLOG_MAX.as_millis() as usize * requests.cores / 2;
