@@ -16,13 +16,14 @@ use idmint_storage::{
     log_unreadable,
 };
 
-/// The maximum number of near conjunctions in the response to a report. Near conjunctions have the
-/// same two objects and are at most a minute apart. A list of all of them could be hundreds of
-/// times as long as the report.
+/// The maximum number of near conjunctions in the response to a report. Near conjunctions are close
+/// approaches of the same two objects, at most a minute apart. A list of all of them could be
+/// hundreds of times as long as the report.
 pub const NEAR_MAX: usize = 10;
 
 /// The number of conjunctions for which near conjunctions (same objects, within a minute) are read
-/// in one batch. Batches limit the memory for near conjunctions that are found but not listed.
+/// in one batch. Batches limit the memory for near conjunctions, because more of them may be found
+/// than are listed.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.
@@ -128,8 +129,8 @@ impl Service {
             .enumerate()
             .filter(|(_, grouped)| grouped.created == Some(false))
             .filter(|(_, grouped)| grouped.noted_differs == Some(false))
-            // Skip a report at exactly the time of the conjunction that it joined, because no other
-            // conjunction can be nearer.
+            // Skip a report at exactly the time of the conjunction (close approach) that it joined,
+            // because no other conjunction can be nearer to the report.
             .filter(|(_, grouped)| grouped.delta_us != 0)
             .map(|(at, grouped)| {
                 let report = &sent_reports[at].report;
@@ -159,9 +160,9 @@ impl Service {
         writer.read_aside(look_up).await.unwrap_or_default()
     }
 
-    /// Returns the nearest other conjunctions within a minute of each newly created conjunction.
-    /// The result becomes [`GroupedReports::near`]. If this lookup fails, the error is ignored,
-    /// because the reports already have their ids.
+    /// Returns, for each newly created conjunction (close approach), the nearest other conjunctions
+    /// of the same two objects within a minute. The result becomes [`GroupedReports::near`]. If
+    /// this lookup fails, the error is ignored, because the reports already have their ids.
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
@@ -194,8 +195,8 @@ impl Service {
     }
 }
 
-/// The maximum number of conjunctions that a search for one external id (an id from another
-/// organization) considers.
+/// The maximum number of conjunctions (close approaches) that a search for one external id
+/// considers. An external id comes from another organization.
 const OF_EXTERNAL_MAX: usize = 1_000;
 
 /// The maximum number of database rows that one request for a list of conjunctions reads. Reading
@@ -216,8 +217,8 @@ pub struct ListQuery {
     /// The primary object of the conjunctions to list, or `None` to list conjunctions of all
     /// primary objects.
     pub primary: Option<u64>,
-    /// The secondary object of the conjunctions to list, or `None` to list conjunctions of all
-    /// secondary objects.
+    /// The catalogue number of the secondary (second) object of the conjunctions to list, or `None`
+    /// to list conjunctions of all secondary objects.
     pub secondary: Option<u64>,
     /// The cursor: the position after which the list continues. `None` starts the list at its
     /// beginning.
@@ -233,10 +234,11 @@ pub struct ListedConjunction {
     pub id: u128,
     /// The stored conjunction.
     pub stored: StoredConjunction,
-    /// The ids of other conjunctions of the same two objects, in either order, whose times are
-    /// within a minute of this conjunction's time.
+    /// The ids of other conjunctions (close approaches) of the same two objects, in either order,
+    /// whose times are within a minute of this conjunction's time.
     pub near: Vec<u128>,
-    /// The external ids attached to the conjunction, in the order in which they were attached.
+    /// The ids from other organizations that are attached to the conjunction (close approach), in
+    /// the order in which they were attached.
     pub externals: Vec<ExternalId>,
 }
 
@@ -363,8 +365,8 @@ impl Service {
         let page = page(asked, query.limit);
         let mut found = Vec::new();
         for AnchorKey { pair, tca, .. } in &page.items {
-            // A conjunction may have been removed after its external id was looked up. `stored_at`
-            // then returns `None`, and the list leaves the conjunction out.
+            // A conjunction may have been removed after its external id (the id from another
+            // organization) was looked up. It is then no longer stored, and the list leaves it out.
             found.extend(self.stored_at(minter, *pair, *tca)?);
         }
         let last = page.items.last().filter(|_| page.has_more);
@@ -416,7 +418,8 @@ impl Service {
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
         // A list begins after its cursor. For the requested conjunction to come first, the cursor
-        // must be just before it: the same primary object, and the secondary object minus one.
+        // must be just before it: at the same time and primary object, with a secondary object
+        // whose number is lower by one.
         let after = pair
             .secondary
             .checked_sub(1)

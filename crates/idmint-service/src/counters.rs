@@ -280,8 +280,8 @@ impl ServiceCounters {
         self.ledger_appends.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts a request for numbers of a series without gaps, by the outcome of the request in the
-    /// store.
+    /// Counts a request for numbers of a series without gaps, by the outcome that the record store
+    /// reported.
     pub(super) fn count_numbers(&self, outcome: &Result<Numbered<GivenNumbers>, RecordError>) {
         if let Ok(Numbered {
             is_replayed: false,
@@ -294,7 +294,8 @@ impl ServiceCounters {
         self.count_number_request(outcome, "given");
     }
 
-    /// Counts a request for `count` numbers from a reserved block, by the outcome of the request.
+    /// Counts a request for `count` numbers from a block that was reserved in advance, by the
+    /// outcome of the request.
     pub(super) fn count_block(&self, count: NonZeroU32, outcome: &Result<u64, RecordError>) {
         match outcome {
             Ok(_) => {
@@ -360,8 +361,8 @@ impl ServiceCounters {
         }
     }
 
-    /// Counts newly created conjunctions that are within a minute of another conjunction of the
-    /// same two objects.
+    /// Counts newly created conjunctions (close approaches) that are within a minute of another
+    /// conjunction of the same two objects.
     pub(super) fn count_near(&self, created: usize) {
         self.conjunction_near
             .inc_by(u64::try_from(created).unwrap_or(u64::MAX));

@@ -13,8 +13,8 @@ use idmint_wire::{
     AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
-/// A decoder of ids. It also recognizes numbers of series, such as `INV-00042`, and knows the
-/// domains whose hashes SIQ ids contain.
+/// A decoder of ids. It also recognizes numbers of series, such as `INV-00042`. It knows the
+/// domains whose hashes occur in the ids of the format SIQ.
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,
@@ -43,8 +43,8 @@ pub enum UnknownReading {
 }
 
 impl Decoding {
-    /// Creates a decoder that also recognizes these domains, and numbers of series in the form that
-    /// the rules `numbers` define, such as `INV-00042`.
+    /// Creates a decoder that also recognizes the domains in `domains`. The rules `numbers` define
+    /// how numbers of series are written, such as `INV-00042`, so it recognizes them too.
     pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
         Decoding {
             parts: AnswerParts::new(decoder.formats(), domains),
@@ -85,7 +85,7 @@ impl Decoding {
             })
     }
 
-    /// Checks that the format and the encoding of a filter exist.
+    /// Checks that the format and the encoding that a filter names exist, if it names any.
     ///
     /// # Errors
     /// Returns [`UnknownReading`] if the format or the encoding does not exist.
@@ -153,7 +153,7 @@ impl DecodingAt<'_> {
     }
 
     /// Returns all possible readings of a text as an id. The result also contains readings as a
-    /// number of a series, unless the filter selects formats or an encoding.
+    /// number of a series, such as `INV-00042`, unless the filter selects formats or an encoding.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
         if has_numbers(filter) {
@@ -174,8 +174,8 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Returns the names of the formats that are nearly as likely as this format when its example
-    /// id is decoded. The text of such an id does not show its format.
+    /// Decodes the example id of a format, and returns the names of the formats that are nearly as
+    /// likely as this format. The text of such an id does not show its format.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -202,7 +202,7 @@ impl DecodingAt<'_> {
 
     /// Returns the most likely reading of a text in a column of ids. If the format and the encoding
     /// of the column are known, pass their names as `ids_of`. The result then also contains the
-    /// reading in this format.
+    /// reading of the text as an id of this format.
     pub fn best_in_column<'a>(
         &'a self,
         text: &'a str,
@@ -218,7 +218,8 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the verdict on a column of ids, without a count of repeated lines.
+    /// Returns the verdict on a column of ids. The verdict has no count of repeated lines, which
+    /// callers keep themselves.
     pub fn judge(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Verdict<'_> {
         column.judge(&self.decoder, filter)
     }

@@ -105,8 +105,8 @@ impl Formats {
     }
 }
 
-/// A format with its counters and the way in which its ids are created. All code that handles ids
-/// of the format shares this value.
+/// A format with the counters of its requests, and the way in which its ids are created. All code
+/// that handles ids of the format shares this value.
 #[derive(Debug)]
 pub struct ServedFormat {
     counted: Arc<CountedFormat>,

@@ -1,6 +1,6 @@
-//! Mints the requested number of ids. Reserves the ids, and holds the response until the ids are
-//! due. Ids are due, and may be sent, when the clock is close enough (`mint.lead_max`) to the times
-//! in them.
+//! Mints the requested number of ids. Reserves the ids, and holds the response until they may be
+//! sent (are due). Ids are due when the clock is close enough (`mint.lead_max`) to the times in
+//! them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -133,8 +133,8 @@ impl Service {
         })
     }
 
-    /// Reserves more time until the ids of the request fit into the reserved time, whose end is the
-    /// horizon.
+    /// Reserves more time until the times of the requested ids are within the reserved time, whose
+    /// end is the horizon.
     ///
     /// One reservation may not be enough, because other callers mint in the meantime and time
     /// passes. All reservations together have one timeout.
@@ -190,8 +190,8 @@ impl Service {
 /// Counts a mint that waits for the start of minting. Dropping the value ends the count.
 struct StartWaiter<'a> {
     count: &'a AtomicUsize,
-    /// The number of other mints that were already waiting for the start when this mint began to
-    /// wait.
+    /// The number of other mints that were already waiting for the start of minting when this mint
+    /// began to wait.
     before: usize,
 }
 

@@ -180,8 +180,8 @@ impl Service {
                     .any(|pattern| pattern.matches(summary.series.as_str()))
             })
         };
-        // If `among` is given, read whole pages even if `limit` is small. Most series may not match
-        // a pattern, so a small read would find few matches or none.
+        // If the patterns `among` are given, read whole pages even if `limit` is small. Most series
+        // may not match a pattern, so a small read would find few matches or none.
         let count_max = among.map_or(limit, |_| PAGE_LEN) + 1;
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
@@ -351,9 +351,9 @@ impl Blocks {
         }
     }
 
-    /// Returns the reserved numbers of a series in this minting session. Returns `None` if the
-    /// series has none and [`SERIES_MAX`] other series have some. The first call with a new session
-    /// drops all numbers that were reserved in the previous session.
+    /// Returns the numbers of a series that are reserved in this minting session. Returns `None` if
+    /// the series has none, and [`SERIES_MAX`] other series (the maximum) already have some. The
+    /// first call with a new session drops all numbers that were reserved in the previous session.
     fn of(&self, series: &SeriesName, session: Arc<Session>) -> Option<SharedReserve> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all
@@ -397,8 +397,8 @@ impl Reserve {
     }
 }
 
-/// A request of a caller for numbers of a series, with the data that is needed to reserve more
-/// numbers.
+/// A caller's request for numbers of a series, with the data that is needed to reserve a further
+/// block of numbers.
 struct Reservation<'a> {
     /// The writer thread that makes reservations durable.
     writer: &'a RecordWriterHandle,
@@ -648,8 +648,8 @@ mod tests {
             }
         }
         assert_eq!(bench.take(0, &session, 1).await, 2..3, "its reserve stays");
-        // A new session drops the reserved numbers of the previous one, which makes room for
-        // another series.
+        // A new minting session drops the numbers that were reserved in the previous one. The limit
+        // on series with reserved numbers then leaves room for another series.
         let other = bench.session();
         assert_eq!(bench.take_of("more-0", 0, Some(&other), 1).await, 9..10);
         assert_eq!(bench.take_of("more-0", 1, Some(&other), 1).await, 19..20);

@@ -71,8 +71,8 @@ impl Service {
         warnings
     }
 
-    /// Returns the slot of this node, which is either configured or leased. Returns `None` if this
-    /// node has no slot.
+    /// Returns the slot of this node (its place in the fleet), which is either configured or
+    /// leased. Returns `None` if this node has no slot.
     fn slot(&self) -> Option<u32> {
         let leased = || self.reserver().and_then(Reserver::leased_slot);
         self.parts.slot.or_else(leased)

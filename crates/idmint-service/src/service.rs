@@ -41,8 +41,8 @@ pub struct Service {
     /// minted. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
     /// `true` once the first minting session has begun. From then on, no request waits for the
-    /// start. Written by `is_starting`. `Relaxed`, because the flag only saves a check of the
-    /// session.
+    /// start. Written by the method `is_starting`. `Relaxed`, because the flag only saves looking
+    /// at the session again.
     pub(super) has_begun: AtomicBool,
     /// The number of mints that wait for the start of minting. Written by `wait_for_start`.
     /// `Relaxed`, because the number guards no other memory.
@@ -73,15 +73,16 @@ pub struct ServiceParts {
     pub decoding: Decoding,
     /// The way in which conjunction reports get their ids.
     pub conjunctions: Conjunctions,
-    /// The form in which conjunction ids are written into messages: as a comment or as a keyword.
-    /// If `None`, the version of each message determines the form.
+    /// The form in which ids of conjunctions (close approaches) are written into messages: as a
+    /// comment or as a keyword. If `None`, the version of each message determines the form.
     pub note: Option<NoteForm>,
     /// The limits of one request.
     pub limits: RequestLimits,
     /// The domains and the default type for SIQ ids.
     pub siq: SiqDefaults,
-    /// The configured slot of this node, which determines the worker numbers in its ids. `None` in
-    /// a fleet, where a node leases its slot.
+    /// The configured slot (place among all nodes) of this node. It determines the worker numbers,
+    /// which keep the ids of different nodes apart. `None` in a fleet, where a node leases its
+    /// slot.
     pub slot: Option<u32>,
     /// The counters that the service increments when an event happens.
     pub counters: ServiceCounters,
@@ -100,8 +101,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
-        /// the conjunction that its `event_id` names.
+        /// The maximum difference in time at which an analysis joins an existing conjunction (close
+        /// approach). An analysis is a report with an `event_id`, the id of this conjunction.
         analysis_reach: Duration,
     },
 }
@@ -117,13 +118,13 @@ pub struct RequestLimits {
     pub wait_max: Duration,
 }
 
-/// The settings for SIQ ids, which contain a type and a domain.
+/// The settings for ids of the format SIQ, which contain a type and a domain.
 #[derive(Debug, Clone, Default)]
 pub struct SiqDefaults {
-    /// The type of object, such as `user`, for SIQ ids if a request names no type.
+    /// The type of object, such as `user`, in an id of the format SIQ if a request names no type.
     pub default_type: Option<String>,
-    /// The domain of a SIQ id if a request names no domain. `None` if no domain is configured, as
-    /// in development.
+    /// The domain in an id of the format SIQ if a request names no domain. `None` if no domain is
+    /// configured, as in development.
     pub default_domain: Option<DomainHash>,
     /// All domains that a request may name.
     pub domains: HashMap<String, DomainHash>,
@@ -132,8 +133,9 @@ pub struct SiqDefaults {
 impl Service {
     /// Creates a service that is still starting, and so cannot serve all requests yet.
     ///
-    /// The service can decode ids and mint random ids at once. It can serve records after a call of
-    /// [`Service::serve_records`], and mint sequenced ids after a call of [`Service::begin`].
+    /// The service can decode ids and mint random ids at once. It can read and write records after
+    /// a call of [`Service::serve_records`], and mint sequenced ids, which contain the time, after
+    /// a call of [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
         let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
         Service {
@@ -182,8 +184,8 @@ impl Service {
     }
 
     /// Lets the service mint whenever `reserver` holds a slot (place of a node in a fleet). The
-    /// reserver begins and ends minting sessions itself, through the value that
-    /// [`mint_of_sessions`](Self::mint_of_sessions) returns.
+    /// reserver reserves time for minting. It begins and ends minting sessions itself, through the
+    /// value that [`mint_of_sessions`](Self::mint_of_sessions) returns.
     ///
     /// # Panics
     /// Panics if the service already has a reserver.
@@ -191,14 +193,15 @@ impl Service {
         assert!(self.reserver.set(reserver).is_ok(), "a program begins once");
     }
 
-    /// Returns the mint, through which the code that leases a slot (place of a node in a fleet)
-    /// begins and ends minting sessions.
+    /// Returns the mint. The code that leases a slot (place of a node in a fleet) uses the mint to
+    /// begin and end minting sessions.
     pub fn mint_of_sessions(&self) -> &Arc<Mint> {
         &self.parts.mint
     }
 
-    /// Waits for requests whose callers have disconnected. Then releases the slot, if the node
-    /// leases its slot. Call this method after the last response was sent.
+    /// Waits for requests whose callers have disconnected. Then releases the slot (this node's
+    /// place in the fleet), if the node leases it. Call this method after the last response was
+    /// sent.
     pub async fn release_slot(&self) {
         let detached = self.load().requests.wait_for_detached(DETACHED_MAX).await;
         if detached > 0 {
@@ -235,20 +238,21 @@ impl Service {
         self.records.get()
     }
 
-    /// Returns the reserver, which reserves time for minting. Returns `None` while the service is
-    /// starting.
+    /// Returns the reserver, which stores the time up to which ids may be minted. Returns `None`
+    /// while the service is starting.
     #[inline]
     pub fn reserver(&self) -> Option<&dyn Reserver> {
         self.reserver.get().map(|reserver| &**reserver)
     }
 
     /// Creates a minting session that starts at `start`. Pass the session to [`Service::begin`]
-    /// once the session's first reservation of time is durable.
+    /// once its first reservation (the time up to which it may mint) is durable.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.parts.mint.prepare(start)
     }
 
-    /// Returns the current minting session, in which ids that contain the time are minted.
+    /// Returns the current minting session: the period in which this process has its worker
+    /// numbers, and so can mint ids that contain the time.
     ///
     /// # Errors
     /// Returns the [`Refusal`] that explains why no minting session is active.
@@ -281,8 +285,8 @@ impl Service {
         self.parts.conjunctions
     }
 
-    /// Returns the form in which conjunction ids are written into messages: as a comment or as a
-    /// keyword. If `None`, the version of each message determines the form.
+    /// Returns the form in which ids of conjunctions (close approaches) are written into messages:
+    /// as a comment or as a keyword. If `None`, the version of each message determines the form.
     pub fn note(&self) -> Option<NoteForm> {
         self.parts.note
     }
@@ -311,7 +315,7 @@ impl Service {
         &self.parts.limits
     }
 
-    /// Returns the settings for SIQ ids: the domains and the default type.
+    /// Returns the settings for ids of the format SIQ: the domains and the default type.
     pub fn siq(&self) -> &SiqDefaults {
         &self.parts.siq
     }
