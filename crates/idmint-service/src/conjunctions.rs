@@ -22,8 +22,8 @@ use idmint_storage::{
 pub const NEAR_MAX: usize = 10;
 
 /// The number of conjunctions for which near conjunctions (same objects, within a minute) are read
-/// in one batch. Batches limit the memory for near conjunctions, because more of them may be found
-/// than are listed.
+/// in one batch. Batches limit the memory, because many more near conjunctions may be read than are
+/// listed.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.

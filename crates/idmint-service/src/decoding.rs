@@ -174,8 +174,9 @@ impl DecodingAt<'_> {
         EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
-    /// Decodes the example id of a format, and returns the names of the formats that are nearly as
-    /// likely as this format. The text of such an id does not show its format.
+    /// Decodes the example id of a format, and returns the names of the other formats that are
+    /// nearly as likely. If there are any, the text of an id does not show which of these formats
+    /// it has.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());

@@ -101,8 +101,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The maximum difference in time at which an analysis joins an existing conjunction (close
-        /// approach). An analysis is a report with an `event_id`, the id of this conjunction.
+        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
+        /// the stored conjunction (close approach) that has this id.
         analysis_reach: Duration,
     },
 }

@@ -158,8 +158,8 @@ impl GroupedMinter {
     }
 
     /// Returns the range of times for which a conjunction (close approach) of the two objects of
-    /// `report` gets the id `id`. The time of a conjunction is the time in its first report.
-    /// Returns `None` if the id belongs to other objects or is never minted.
+    /// `report` gets the id `id`. The time of a conjunction is its anchor, the time in its first
+    /// report. Returns `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -276,8 +276,8 @@ mod tests {
     use idmint_core::id::FormatDefinition;
     use idmint_core::time::UnixTime;
 
-    /// Creates the minter of a format. Its fields are a field for the number of an object, followed
-    /// by `fields`. `more` is added at the end of the format's definition in TOML.
+    /// Creates the minter of a format whose first field is for the number of an object. `fields`
+    /// are the further fields, and `more` is added at the end of the format's definition in TOML.
     fn minter(fields: &str, more: &str) -> Result<GroupedMinter, String> {
         let text = format!(
             "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\

@@ -100,7 +100,7 @@ impl ObjectRules {
 
     /// Returns the number for a designator (name of an object in a catalogue). `listed` is the
     /// catalogue number that the message has next to the designator. It is used if the designator
-    /// is not a number of an accepted catalogue.
+    /// is neither mapped to a number by these rules, nor a number of an accepted catalogue.
     pub(super) fn resolve(
         &self,
         designator: &str,

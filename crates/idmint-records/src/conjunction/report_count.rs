@@ -22,7 +22,7 @@ pub struct ReportCount {
     /// conjunction was stored without a count of its reports.
     pub count: u64,
     /// The first report that was counted. If `count` is 0, `first.at` is instead the time at which
-    /// idmint noticed that the conjunction was stored without a count of its reports.
+    /// idmint noticed that the count is missing.
     pub first: Seen,
     /// The last report that was counted. Its field `at` is the latest arrival time of all counted
     /// reports, even if a clock was set back. If `count` is 0, `at` is the same as in `first`.

@@ -60,9 +60,9 @@ impl PendingBodies {
         })
     }
 
-    /// Takes one of the limited places for requests whose bodies have not arrived yet. Dropping the
-    /// result frees the place. If all places are taken, the sender with the most places loses its
-    /// oldest place.
+    /// Takes one of the limited places for a request of this sender whose body has not arrived yet.
+    /// Dropping the result frees the place. If all places are taken, the sender with the most
+    /// places loses its oldest place.
     pub fn enter(self: &Arc<Self>, sender: Sender) -> PendingBody {
         let mut places = self.places();
         if places.taken >= self.places_max {

@@ -101,8 +101,9 @@ impl Bulk {
     }
 
     /// `true` if this node can soon start another long request of this peer. This is the case if
-    /// the node is idle, or if all admitted work together is short. It is also the case if other
-    /// peers have work, and this peer has less than its fair part of the allowed work.
+    /// the node is idle, or if all work in progress together takes less than [`BACKLOG_MAX`] for
+    /// each core. It is also the case if other peers have work, and the work of this peer takes
+    /// less than its equal part of this time.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -238,8 +239,11 @@ impl Drop for HeldMint {
 
 /// The long work of one peer, which shares the node with the long work of other peers:
 ///
-/// - Admission: An idle node accepts all work. A busy node still accepts work of a peer that has
-///   less than its fair part of all admitted work.
+/// - Admission: At most half of the allowed requests in flight, rounded up, may be long. Within
+///   this limit, a node that is idle, or whose admitted work takes less than an estimated 20 ms for
+///   each core, accepts work of every peer. A busier node accepts more only from a peer whose work
+///   takes less than its part of this time. The time is divided equally between this peer and all
+///   other peers that have work. Paused work does not count.
 /// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
 #[derive(Debug, Clone)]
 pub struct PeerBulk {
@@ -334,8 +338,9 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work, for example while a request body arrives slowly. While it is paused, this
-    /// node can admit other work instead, because the caller may decide how long the pause takes.
+    /// Pauses the work, for example while a request body arrives slowly. Paused work does not count
+    /// when this node decides whether it is too busy for other work, because the caller may decide
+    /// how long the pause takes. The request still counts as admitted.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);

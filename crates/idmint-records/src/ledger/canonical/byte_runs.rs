@@ -18,8 +18,9 @@ pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
 }
 
 /// Returns the number of bytes before the first stop byte, or the length of `bytes` if it has none.
-/// `word_stops` takes eight bytes. The lowest bit that it sets is the high bit of the first stop
-/// byte.
+/// `byte_stops` is `true` for a stop byte. `word_stops` takes eight bytes, the first one lowest.
+/// The lowest bit that it sets is the high bit of the first stop byte. Without a stop byte, it
+/// returns 0.
 fn run_len(
     bytes: &[u8],
     word_stops: impl Fn(u64) -> u64,

@@ -173,8 +173,8 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Sorts all members whose index is at least `first` by their keys. The text of these members
-    /// must be at the end of the output.
+    /// Sorts the members of one JSON object by their keys, in the list and in the output. They are
+    /// the members whose index is at least `first`. Their text must be at the end of the output.
     fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
         let members = &mut self.members[first..];
         let start = members[0].start;

@@ -20,7 +20,7 @@ pub(in crate::ledger) enum Member {
 }
 
 impl Member {
-    /// All members that an event can have in one of its two forms. The index of a member in this
+    /// All members that an event can have in either of the two forms. The index of a member in this
     /// list is its discriminant.
     const ALL: [Member; 8] = [
         Member::Name,

@@ -1,5 +1,5 @@
 //! The id of an event. It has three parts: the event's time, a checksum, and the id of the ledger.
-//! The checksum covers the event and the id of the previous event.
+//! The checksum covers the event, the id of the ledger and the id of the previous event.
 
 use std::fmt;
 

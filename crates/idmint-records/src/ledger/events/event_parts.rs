@@ -70,8 +70,9 @@ impl EventParts {
         self.form
     }
 
-    /// Returns the members of the event that its checksum covers, in the order of the checksum. If
-    /// the event has no `meta` or no `data`, `null` is returned for it.
+    /// Returns the values of the members in the event's content (all except `timestamp` and
+    /// `eventId`), in the order in which the checksum covers them. If the event has no `meta` or no
+    /// `data`, `null` is returned for it.
     pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
         self.form.content().iter().map(|member| {
             match &self.text[self.ranges[*member as usize].clone()] {

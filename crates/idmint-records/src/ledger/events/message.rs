@@ -70,8 +70,9 @@ pub(in crate::ledger) fn checksum_steps<'a>(
 pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
-    /// The checksum so far. If this event is the first event of its ledger, the ledger's id is made
-    /// from this value. The checksum in the event's own id continues from this value.
+    /// The checksum of the input before the ledger's id. If this event is the first event of its
+    /// ledger, the ledger's id is made from this value. The checksum in the event's own id
+    /// continues from this value.
     crc: u32,
 }
 
@@ -94,8 +95,8 @@ impl Message {
         LedgerId::of_checksum(self.crc)
     }
 
-    /// Returns the id to use as the id of the previous event if this event is the first one of
-    /// `ledger`, because no event comes before it.
+    /// Returns the id that stands for the missing previous event if this event is the first one of
+    /// `ledger`.
     pub(in crate::ledger) const fn before_genesis(self, ledger: LedgerId) -> EventId {
         match self.form {
             EventForm::Entities => EventId::before_genesis(self.time, ledger),

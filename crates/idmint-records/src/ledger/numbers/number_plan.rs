@@ -42,8 +42,8 @@ impl Default for NumberBounds {
 /// A request for the next numbers of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRequest {
-    /// The name of the series. A series (named sequence of numbers) begins when a request gets its
-    /// first number.
+    /// The name of the series. A series (named sequence of numbers) begins when its first number is
+    /// given.
     pub series: SeriesName,
     /// The number of requested numbers.
     pub count: NonZeroU32,

@@ -425,9 +425,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // Several series may write the same text if the texts lack a variable part of their
-            // names, for example because the pattern has a star and the template lacks {series}.
-            // The store decides about such a rule, because it knows which series have numbers.
+            // Skip a rule whose texts lack a variable part of the series name. Its pattern has a
+            // star and its template lacks {series}, so several series may write the same text. The
+            // store decides about such a rule, because it knows which series have numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {

@@ -238,8 +238,8 @@ impl SeriesPattern {
         )
     }
 
-    /// Returns the single name that a pattern without parts (such as `{year}` or `*`) matches, or
-    /// `None` if the pattern has parts.
+    /// Returns the single name that a pattern without parts matches, such as `acme-2026`. Returns
+    /// `None` if the pattern has parts, such as `{year}` or `*`.
     pub fn only(&self) -> Option<&str> {
         self.parts.is_empty().then_some(self.source.as_str())
     }

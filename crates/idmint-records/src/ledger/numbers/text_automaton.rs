@@ -501,9 +501,9 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // This part of the name can end in several states. Put those into one span from
-                // which the next fixed characters lead to the same state, because the rest of the
-                // name can then continue in the same ways.
+                // This part of the name can end in several states. Put states into one span if the
+                // next fixed characters lead from all of them to the same state, because the rest
+                // of the name can then continue in the same ways.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -549,8 +549,8 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton for some values of one part of a series name. These values lead the
-    /// automaton [`Names`] from the state `span.from` to one of the states `span.to`.
+    /// Returns the automaton for those values of one part of a series name that lead the automaton
+    /// [`Names`] from the state `span.from` to one of the states `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
             // The text of a number has only the last two digits of the year. Check all four,

@@ -30,9 +30,9 @@ const TEXTS_MAX: usize = 5_000;
 pub struct TextConflict {
     /// The text that stands for both numbers.
     pub text: String,
-    /// The two numbers, of one series or of two, that the text can be read as. Each number comes
-    /// with the name of its series, or with the pattern of the series if the text does not contain
-    /// the name.
+    /// The two ways to read the text: as two numbers of one series, or as numbers of two series.
+    /// Each number comes with the name of its series, or with the pattern of the series if the text
+    /// does not contain the name.
     pub readings: [(String, u64); 2],
 }
 
@@ -254,7 +254,7 @@ struct Streams {
     /// has more characters so far (0 or 1), and these additional characters.
     ahead: Vec<(usize, String)>,
     /// For each of the two ways to read the text, how many fixed pieces of the series name (entries
-    /// of [`Outputs::literals`]) were added so far.
+    /// of [`Outputs::literals`]) were added to the streams so far.
     part_count: [usize; 2],
     /// For each of the two ways to read the text, `true` once the number has had a digit that is
     /// not a zero. Leading zeros are not compared.

@@ -11,8 +11,8 @@ use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
 /// The maximum number of readings (pairs of a series and a number) that are tried for one text. The
-/// rule applies to the series of at most one reading. The series of all other readings have a more
-/// specific rule.
+/// template's rule applies to the series of at most one reading. The series of all other readings
+/// have a more specific rule.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
