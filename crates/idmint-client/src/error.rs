@@ -14,8 +14,9 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request, which had no effect, and would refuse a retry as well. Or
-    /// the service failed with a status such as 500, and the request may have taken effect.
+    /// The service refused the request, or failed. A refused request had no effect, and a retry
+    /// would be refused as well. A request that failed with a status such as 500 may have taken
+    /// effect.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that the outcome of the request is

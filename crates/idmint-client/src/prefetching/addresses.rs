@@ -120,12 +120,12 @@ impl Addresses {
         parse: impl Fn(T) -> Option<U>,
     ) -> Result<U, IdsError> {
         let deadline = Instant::now() + self.timeout;
-        // If an address is too busy for a bulk request, the call fails, so that the caller can
-        // request fewer ids.
+        // If a service is too busy for a bulk request (more than 1024 ids), the call fails, so that
+        // the caller can request fewer ids.
         let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
-        // Pauses after errors that concern only this request, by the index of the address. Other
-        // calls do not observe them.
+        // If a service cannot handle this request but may handle others, only this call pauses
+        // before it uses that service again. The key is the index of the service's address.
         let mut own: HashMap<usize, Pause> = HashMap::new();
         loop {
             let mut failure: Option<IdsError> = None;
@@ -213,8 +213,8 @@ impl Addresses {
             .max(Duration::from_millis(50))
     }
 
-    /// Returns the time until this call may send a request to at least one address. A pause in
-    /// `own` applies only to this call, and replaces the shared pause of the same address.
+    /// Returns the time until this call may send a request to at least one address. If `own` has a
+    /// pause for an address, that pause counts instead of the pause that all calls share.
     fn until_one_may_be_asked(&self, own: &HashMap<usize, Pause>) -> Duration {
         let pauses = self.addresses.iter().enumerate();
         let pauses = pauses.map(|(at, address)| own.get(&at).unwrap_or(&address.pause));

@@ -1,5 +1,5 @@
-//! The requests of a client with prefetched ids. They mint ids of one format, describe the format,
-//! decode texts and append events.
+//! The requests of a client that fetches ids in advance. They mint ids of one format, describe the
+//! format, decode texts and append events.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -82,11 +82,11 @@ impl Asking {
         self.mint_batch(count, 1).await
     }
 
-    /// Mints `count` ids as texts. `batch` is `count` for a refill, and 1 for a call that needs
-    /// exactly `count` ids.
+    /// Mints `count` ids as texts. `batch` is `count` if the ids are fetched in advance, and 1 for
+    /// a call that needs exactly `count` ids.
     ///
     /// If `batch` exceeds [`BULK`](super::addresses::BULK) and the service is busy, each address is
-    /// tried only once. The refill can then soon request fewer ids.
+    /// tried only once. The call then fails early, and its caller can retry with fewer ids.
     async fn mint_batch(&self, count: u32, batch: u32) -> Result<Vec<String>, IdsError> {
         let path = format!("/ids/{}", self.format);
         let parse = |answer| texts(answer, usize::try_from(count).ok()?);

@@ -79,7 +79,7 @@ impl IdsError {
     }
 
     /// Returns `true` if the service cannot handle this request at the moment, but may handle
-    /// others. For example, the ids of one format may be used up until its next tick.
+    /// others. For example, one format may have no ids left until its next time unit begins.
     pub(super) fn is_of_request(&self) -> bool {
         let refusal = self.cause().and_then(ClientError::refusal);
         refusal.is_some_and(|refusal| {
@@ -110,7 +110,7 @@ impl IdsError {
     }
 
     /// Returns the error of the HTTP client, or `None` if the call failed for another reason, such
-    /// as a refill that took too long.
+    /// as waiting too long for prefetched ids.
     fn cause(&self) -> Option<&ClientError> {
         match self {
             IdsError::Unanswered { cause, .. } => Some(cause),

@@ -327,7 +327,8 @@ impl Ids {
             std::mem::forget(owner);
             return Ok(mine);
         }
-        // Another thread was faster and has installed a new owner, which is used instead.
+        // Another thread of this process was faster. Use the stocks and connections that it
+        // installed.
         Ok(Guard::into_inner(found))
     }
 
@@ -353,9 +354,9 @@ impl Ids {
         let number_text = match described {
             Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
-            // The token may permit the client to mint ids but not to read the description of a
-            // format. The service then writes the ids as texts. If the cause is another error, the
-            // next request for texts reports it.
+            // The service refused to describe the format, for example because the token only
+            // permits minting. The service then writes the ids as texts. If the refusal has another
+            // cause, the next request for texts reports it.
             Err(_) => None,
         };
         Ok(*self.number_text.get_or_init(|| number_text))

@@ -16,8 +16,8 @@ use super::error::{IdsError, ended};
 use super::options::IdsOptions;
 use super::piece::Piece;
 
-/// If a stock needs a refill less than this time after the previous refill, the stock is too small.
-/// Further requests then ask for more ids.
+/// If a stock of prefetched ids needs a refill less than this time after the previous refill, the
+/// stock is too small. Further requests then ask for more ids.
 const USED_UP_EARLY: Duration = Duration::from_secs(1);
 
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
@@ -73,9 +73,9 @@ impl Stock {
         }
     }
 
-    /// Replaces the piece `used`, whose ids are used up or too old, with the next piece. If no
-    /// piece is left, returns a receiver that resolves after the refill. If a refill has just
-    /// failed, returns its error instead.
+    /// Replaces the piece `used`, whose ids are used up or too old, with the next piece (the ids of
+    /// one response, or a part of them). If no piece is left, returns a receiver that resolves
+    /// after the refill. If a refill has just failed, returns its error instead.
     pub(super) fn advance(
         self: &Arc<Self>,
         current: &ArcSwap<Piece>,
