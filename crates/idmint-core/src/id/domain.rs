@@ -52,7 +52,8 @@ impl DomainHash {
         ])))
     }
 
-    /// Returns the value of the field `domain` in a SIQ id: the hash as a number.
+    /// Returns the hash as a number, which is the value of the field `domain` in an id of the SIQ
+    /// format.
     pub const fn get(self) -> u32 {
         self.0
     }

@@ -28,8 +28,8 @@ pub struct DecodeFilter<'a> {
     /// The names of the formats to try, or `None` to try every format. If `format` is also set,
     /// only that format is tried, and only if `among` contains its name.
     pub among: Option<&'a BTreeSet<String>>,
-    /// The permitted differences between a given text and the exact text that the encoding writes
-    /// for the id.
+    /// How far a given text may differ from the exact text that the encoding writes for the id,
+    /// such as in letter case.
     pub liberty: Liberty,
 }
 
@@ -40,9 +40,9 @@ pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.
     #[default]
     Canonical,
-    /// Only the case of letters may differ, and only where the specification of the ids permits
-    /// this difference: in UUIDs, in canonical texts in Crockford's base 32, and in canonical
-    /// hexadecimal texts of formats that are only decoded, such as `objectid`.
+    /// The given text may differ from the exact text in the case of letters. This holds only where
+    /// the specification of the ids permits it: in UUIDs, in canonical texts in Crockford's base
+    /// 32, and in canonical hexadecimal texts of formats that are only decoded, such as `objectid`.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around

@@ -67,15 +67,16 @@ pub struct Decoder {
 pub struct DecoderAt<'a> {
     pub(super) decoder: &'a Decoder,
     now: UnixNanos,
-    /// For each format, how strongly the time of an id speaks against the id, judged at the moment
-    /// `now`. Each entry is computed on first use.
+    /// For each format, how improbable a recent, a past and an implausible time is in an id, seen
+    /// from the moment `now`. Each entry is computed on first use.
     times: Vec<OnceCell<TimeWeight>>,
-    /// For each format, lower bounds for the evidence against its ids, which quickly rule out
-    /// unlikely formats. All entries are computed on first use.
+    /// For each format, lower bounds for the improbability of its ids (the evidence against them).
+    /// The bounds quickly rule out unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` has one number for each group of encodings that can write texts of `n` bytes. The
-    /// number is a lower bound, in bits, for the evidence against every id that the group writes as
-    /// such a text.
+    /// Entry `n` is about texts of `n` bytes. It has one number for each group of encodings that
+    /// can write such texts. A group is made of encodings that read the same number from a text.
+    /// Each number is a lower bound, in bits, for the improbability of every id that the group
+    /// writes in `n` bytes.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -83,9 +84,10 @@ pub struct DecoderAt<'a> {
 /// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings of the text, sorted by decreasing evidence, then by the order of formats. If
-    /// the caller named a format, the reading in its canonical encoding comes first, provided that
-    /// all texts of that encoding have the same length.
+    /// All readings of the text, sorted by decreasing evidence (how much likelier the text is as
+    /// this id than as a random text), then by the order of formats. If the caller named a format,
+    /// the reading in its canonical encoding comes first, provided that all texts of that encoding
+    /// have the same length.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -121,8 +123,8 @@ impl Decoder {
         Decoder::with_own_numbers(formats, &OwnNumbers::default())
     }
 
-    /// Creates a decoder for a service with the worker numbers, shard and domains in `own`. Ids
-    /// that contain these values count as likelier than other ids.
+    /// Creates a decoder for a service with the worker numbers, the shard number and the hashes of
+    /// domain names in `own`. Ids that contain these values count as likelier than other ids.
     pub fn with_own_numbers(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
         let weights: Vec<_> = formats
             .iter()
@@ -220,8 +222,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text` in no particular order. Unlike `decode`, this function does
-    /// not find out why other formats cannot read the text.
+    /// Returns every reading of `text` (an id that the text can stand for) in no particular order.
+    /// Unlike `decode`, this function does not find out why other formats cannot read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);
@@ -232,9 +234,9 @@ impl<'a> DecoderAt<'a> {
         matches
     }
 
-    /// Returns the readings of the whole text as an id, without looking for a prefix. Also returns,
-    /// for each group of encodings, the number that the group read from the text, or `None` if the
-    /// group was not tried.
+    /// Returns the readings of the whole text as an id, without looking for a prefix. Also returns
+    /// the number that each group of encodings read from the text, or `None` if the group was not
+    /// tried. The encodings of a group read every text as the same number.
     fn read_bare(
         &self,
         text: GivenText<'_>,
@@ -242,8 +244,9 @@ impl<'a> DecoderAt<'a> {
     ) -> (Vec<Match<'a>>, Vec<Option<ReadNumber>>) {
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
         let mut matches = Vec::with_capacity(formats.len());
-        // The number that each group of encodings reads from the text. The number is computed when
-        // the first encoding of the group is tried, and is the same for all encodings of the group.
+        // The number that each group of encodings reads from the text. A group is made of encodings
+        // that read the same number from a text, so the number is computed once, for the first of
+        // them.
         let mut numbers = vec![None; groups.all().len()];
         for &GroupOfLen { at, .. } in groups.of_texts(text.text.len(), text.letters) {
             for member in groups.all()[at].select(formats, filter) {
@@ -405,8 +408,8 @@ impl<'a> Match<'a> {
         self.variant
     }
 
-    /// Returns the encoding at index `at` of the match's format, together with the index of the
-    /// group that this encoding belongs to.
+    /// Returns the encoding at index `at` of this match's format, and the index of the group of
+    /// encodings that it belongs to.
     ///
     /// Encodings in one group write an id as the same text, even if their formats differ.
     pub fn encoding_at(&self, at: usize) -> (usize, &'a Encoding) {
@@ -433,8 +436,9 @@ impl<'a> Match<'a> {
         self.prefix_len
     }
 
-    /// Returns the kind of this reading, from 0 to 2. The kind is 0 if the time of the id is
-    /// implausible, 1 if the time is plausible, and 2 if the encoding is also usual for the format.
+    /// Returns the kind of this reading (format, encoding and id), from 0 to 2. The kind is 0 if
+    /// the time of the id is implausible, and 1 if the time is plausible. It is 2 if ids of the
+    /// format are also commonly written in this encoding.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }
@@ -442,8 +446,9 @@ impl<'a> Match<'a> {
     /// The number of values that `kind` can return.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the greatest lead in evidence, in bits, that this reading can have over a reading of
-    /// the kind `kind` while the text is still ambiguous. The other reading is then a rival.
+    /// Returns the limit, in bits, up to which another reading of the text makes this one
+    /// ambiguous. The other reading is a rival if its evidence is at most this much less. `kind` is
+    /// the kind of the other reading, from its method `kind`.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS
@@ -484,10 +489,10 @@ impl<'a> Match<'a> {
         self.bits_min
     }
 
-    /// Orders readings by decreasing evidence, then by the order of formats.
+    /// Orders readings of a text by decreasing evidence, then by the order of formats.
     ///
-    /// A reading in the canonical encoding of the format that the caller named comes before all
-    /// others, if all texts of that encoding have the same length.
+    /// If the caller named a format, the reading in its canonical encoding comes before all others,
+    /// provided that all texts of that encoding have the same length.
     pub(in crate::id) fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
         let more_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);
         other

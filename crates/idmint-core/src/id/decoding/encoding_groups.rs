@@ -13,10 +13,11 @@ use crate::id::format::Format;
 #[derive(Debug)]
 pub(super) struct EncodingGroups {
     groups: Vec<EncodingGroup>,
-    /// For each text length, the groups whose encodings can write a text of that length. The groups
-    /// of Hashids and Sqids come last, because they take longest to read a text.
+    /// For each text length, the groups of encodings that can write a text of that length. The
+    /// groups of Hashids and Sqids come last, because they take longest to read a text.
     by_len: Vec<Vec<GroupOfLen>>,
-    /// For each format, a list with one group index for each encoding of the format.
+    /// For each format, a list with one entry for each of its encodings: the index in `groups` of
+    /// the group that the encoding belongs to.
     of_formats: Vec<Vec<usize>>,
     /// The canonical encodings of all formats with prefixes. A text in one of these encodings may
     /// follow a prefix such as `user_`.
@@ -76,11 +77,11 @@ impl EncodingGroup {
         })
     }
 
-    /// Returns the range of numbers that this group writes as texts of `len` bytes, or `None` if no
-    /// text has that length.
+    /// Returns the range of numbers that the encodings of this group write as texts of `len` bytes,
+    /// or `None` if no text has that length.
     fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
-        // The encodings of a group differ only in the greatest number that they can write. The
-        // encoding with the highest limit therefore covers the numbers of all others.
+        // The encodings of a group differ only in the greatest number that they can write. Use the
+        // one with the highest such number, because it covers the numbers of all others.
         let longest = self
             .members
             .iter()
@@ -96,8 +97,8 @@ impl EncodingGroup {
 
 impl EncodingGroups {
     /// Groups the encodings of these formats by the way in which they read a text. `bits` has one
-    /// number for each format: an estimate of the evidence, in bits, against ids of the format.
-    /// Within a group, the format with the smallest number comes first.
+    /// number for each format: an estimate of how improbable ids of the format are, in bits. Within
+    /// a group, the format with the smallest number comes first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -118,9 +119,8 @@ impl EncodingGroups {
                 of_formats[at].push(group);
             }
         }
-        // Sort the encodings by the evidence against their ids, so that the likeliest come first.
-        // After a match in an early encoding, the search for the best reading can skip later
-        // encodings.
+        // Sort the encodings so that those with the likeliest ids come first. After a match in an
+        // early encoding, the search for the best reading can skip later encodings.
         for group in &mut groups {
             group
                 .members
@@ -166,7 +166,7 @@ impl EncodingGroups {
         &self.groups
     }
 
-    /// Returns the groups whose encodings can write a text of `len` bytes with these `letters`.
+    /// Returns the groups of encodings that can write a text of `len` bytes with these `letters`.
     /// Other groups cannot read such a text. Groups that read quickly come first.
     pub(super) fn of_texts(
         &self,
@@ -178,14 +178,14 @@ impl EncodingGroups {
             .filter(move |group| self.may_have(group, letters))
     }
 
-    /// Returns the groups whose encodings can write a text of `len` bytes. Groups that read quickly
-    /// come first.
+    /// Returns the groups of encodings that can write a text of `len` bytes. Groups that read
+    /// quickly come first.
     pub(super) fn of_len(&self, len: usize) -> &[GroupOfLen] {
         self.by_len.get(len).map_or(&[], Vec::as_slice)
     }
 
-    /// `true` if each of `letters` can occur in texts of the group. All encodings of a group have
-    /// the same letters.
+    /// `true` if each of `letters` can occur in texts of this group of encodings. All encodings of
+    /// a group have the same letters.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }
@@ -196,7 +196,7 @@ impl EncodingGroups {
         self.by_len.len()
     }
 
-    /// Returns the canonical encodings of all formats whose texts can start with a prefix, such as
+    /// Returns the canonical encoding of each format whose texts can start with a prefix, such as
     /// `user_`.
     pub(super) fn behind_prefixes(&self) -> &[Member] {
         &self.behind_prefixes

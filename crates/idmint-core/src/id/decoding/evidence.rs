@@ -42,11 +42,13 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 const BITS_MIN_OF_EVERYDAY: f64 = -16.0;
 
 /// The minimum evidence, in bits, for an id in a non-canonical encoding, if the text may be a word
-/// or an everyday number. Such a text has at most 19 characters, all letters or all digits.
+/// or an everyday number. Such a text has at most 19 characters, all letters or all digits. At -9
+/// bits, the text is 2^9 times likelier as a random text than as an id.
 const BITS_MIN_OF_OTHER_EVERYDAY: f64 = -9.0;
 
 /// The minimum evidence, in bits, for an id in a canonical encoding without fixed length, if the
-/// text has at most 14 characters, all letters or all digits. Few ids are that short.
+/// text has at most 14 characters, all letters or all digits. Such short ids are rare. At -4 bits,
+/// the text is 16 times likelier as a random text than as an id.
 const BITS_MIN_OF_RARE: f64 = -4.0;
 
 /// The minimum number of decimal digits in a 64-bit id, except for ids of the first day after the
@@ -66,9 +68,9 @@ const EVERYDAY_LEN_MAX: usize = 19;
 /// The information in one letter of an English word, in bits.
 pub(in crate::id) const BITS_OF_A_LETTER: f64 = 3.0;
 
-/// The additional evidence against an id with an implausible time, in bits. At most one id in 2^10
-/// has an implausible time, either because the clock of its generator ran ahead or because somebody
-/// invented the id.
+/// The number of bits by which an implausible time reduces the evidence for an id, in addition to
+/// the bits of the time itself. At most one id in 2^10 has an implausible time, either because the
+/// clock of its generator ran ahead or because somebody invented the id.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
 
 /// The maximum age of a recent id. Ids are mostly decoded soon after they were minted. The decoder
@@ -105,8 +107,8 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence against an id, in bits, that comes from the rarity of its format and from the
-/// values of all fields except the time. The struct also holds the time of the id, which
+/// The evidence against an id (how improbable the id is, in bits) from the rarity of its format and
+/// from the values of all fields except the time. The struct also holds the time of the id, which
 /// [`TimeWeight`] weighs separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
@@ -125,21 +127,23 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The evidence that counts against every id of this layout, in bits: the rarity of the format,
-    /// and the fields in which no value is known to be likelier than another.
+    /// The part of an id's improbability, in bits, that is the same for all ids of this layout. It
+    /// comes from the rarity of the format among all formats, and from the fields in which no value
+    /// is known to be likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
 
-/// The weights of a field in which some values are likelier than others, such as the worker numbers
-/// of this service or the sequence number 0.
+/// The probabilities of the values of a field in which some values are likelier than others, such
+/// as the worker numbers of this service or the sequence number 0.
 #[derive(Debug)]
 struct NumberWeight {
     place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
-    /// Values below this bound are likelier than greater ones, such as the sequence numbers at
-    /// which a tick may start. A bound of 1 has no effect.
+    /// Field values below this bound are likelier than greater ones. An example is the sequence
+    /// (the number of an id within its time unit), which is often small. A bound of 1 has no
+    /// effect.
     spread: u128,
     bits_of_spread: f64,
     bits_of_other: f64,
@@ -157,8 +161,8 @@ pub(super) struct TimeRule {
     bits_of_implausible: f64,
 }
 
-/// The evidence against an id that comes from its time, in bits: one value each for a recent, a
-/// past and an implausible time. The values depend on the moment of decoding.
+/// How improbable the time of an id is, in bits: one number each for a recent, a past and an
+/// implausible time. The numbers depend on the moment of decoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeWeight {
     /// The first tick that is plausible as the time of an id.
@@ -205,8 +209,8 @@ impl Weights {
         }
     }
 
-    /// Returns the evidence against reading the number `id` as an id of this format, in the layout
-    /// with the index `variant`.
+    /// Returns how improbable the number `id` is, in bits, as an id of this format in the layout
+    /// with the index `variant`. The time is not included.
     ///
     /// # Errors
     /// Returns the same [`Rejection`] as [`Layout::unpack`] if the number is not an id of the
@@ -233,8 +237,8 @@ impl Weights {
         }
     }
 
-    /// Returns the evidence, in bits, against the likeliest id of the format. The evidence from the
-    /// time field is not included.
+    /// Returns a lower bound for the improbability of an id of this format, in bits. The bound
+    /// holds for the likeliest values of all fields except the time, which is not included.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
             let numbered = weight
@@ -277,9 +281,9 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
             .map(|shard| one(shard.into()))
             .into_iter()
             .collect(),
-        // Sequence 0 is likely, because most generators start every tick at sequence 0. This
-        // service may start ticks at other sequences too (`sequence_spread`), which the caller
-        // takes into account.
+        // Sequence 0 is the likeliest sequence in an id, because most generators start every tick
+        // at sequence 0. This service may start ticks at other sequences too (`sequence_spread`),
+        // which the caller takes into account.
         FieldKind::Sequence if begins_at_zero(format) => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => own
             .domains
@@ -304,9 +308,9 @@ fn begins_at_zero(format: &Format) -> bool {
 }
 
 impl NumberWeight {
-    /// Creates a weight that gives half of the probability to the likely values in `own`. If
-    /// `spread` exceeds 1, a quarter of the probability goes to the values below `spread`. All
-    /// values of the field share the rest equally.
+    /// Creates the probabilities of a field's values. Half of the probability is for the likely
+    /// values in `own`. If `spread` exceeds 1, a quarter is for the values below `spread`. The rest
+    /// is spread evenly over all values of the field.
     fn new(
         place: FieldPlace,
         field: &Field,
@@ -356,9 +360,8 @@ impl TimeRule {
         })
     }
 
-    /// Returns the evidence against an id with an implausible time, in bits. No other time gives
-    /// more evidence against an id. Unlike the evidence from other times, this number does not
-    /// depend on the moment of decoding.
+    /// Returns how improbable an implausible time is in an id, in bits. No time is less probable.
+    /// This number does not depend on the moment of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -398,8 +401,7 @@ impl TimeWeight {
         }
     }
 
-    /// Returns the least evidence against an id, in bits, that any time can give. This is the
-    /// evidence from the likeliest time.
+    /// Returns how improbable the likeliest time is in an id, in bits.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last
@@ -443,8 +445,9 @@ pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
     len <= EVERYDAY_LEN_MAX && !letters.has_letters_and_digits()
 }
 
-/// Returns the minimum evidence, in bits, with which a reading of a text of `len` characters is
-/// likely. The minimum does not apply if the caller named the format or the encoding.
+/// Returns the minimum evidence, in bits, with which a text of `len` characters is likely to be an
+/// id. Evidence is the binary logarithm of how much likelier the text is as an id than as a random
+/// text. The minimum does not apply if the caller named the format or the encoding.
 pub(super) fn bits_min(
     is_everyday: bool,
     len: usize,
@@ -589,8 +592,8 @@ mod tests {
                 .expect("has time")
                 .at(now)
         };
-        // The possible times are 365 days in the past and one day in the future. Thirty days of the
-        // past and the day in the future are recent.
+        // A plausible time lies at most 365 days in the past or one day in the future. Of these
+        // times, the last thirty days and the future day count as recent.
         let year = days_after(365);
         let [past, recent] = [366 * DAY, 31 * DAY].map(|ticks| to_f64(ticks).log2());
         assert!((year.bits(0) - (past + 1.0)).abs() < 1e-6);
@@ -602,7 +605,8 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // If the format is younger than thirty days, its whole past is recent.
+        // One day after the epoch, all plausible times are recent. The last plausible tick and tick
+        // 0 therefore give the same number of bits.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

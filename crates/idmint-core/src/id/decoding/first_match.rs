@@ -10,8 +10,9 @@ use super::given_text::GivenText;
 /// different orders.
 const ROUNDING_BITS: f64 = 1e-6;
 
-/// The maximum number of encodings in a group for which the evidence is kept in an array on the
-/// stack. If a group has more encodings, the evidence for the others is computed twice.
+/// The maximum number of encodings whose evidence for one text is kept in an array on the stack. If
+/// more encodings read the same number from the text, the evidence for the others is computed
+/// twice.
 const WEIGHED_MAX: usize = 24;
 
 /// The best reading of a text.
@@ -25,8 +26,8 @@ pub(super) struct FirstMatch<'a> {
     pub(super) is_told: bool,
 }
 
-/// The best reading of a text so far, and the evidence that a further reading needs to replace the
-/// best reading or to become its rival.
+/// The best reading of a text so far, and the evidence that a further reading needs. With that
+/// evidence, the further reading may replace the best one, or may make it ambiguous (a rival).
 struct Ranking<'a> {
     best: Option<Match<'a>>,
     /// For each kind of reading, the likeliest of the readings that lost against another id when
@@ -36,10 +37,11 @@ struct Ranking<'a> {
     /// of A. Such an entry hides the best reading of a third id C, so all readings must be compared
     /// again.
     seconds: [Option<Second>; Match::KINDS],
-    /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
+    /// `true` if the text is likely to be an id in at least one format, or if the caller named the
+    /// format or the encoding.
     is_any_likely: bool,
-    /// The minimum evidence, in bits, with which a further reading can become the best match or its
-    /// rival. Readings with less evidence are skipped.
+    /// The minimum evidence, in bits, that another reading of the text needs. With less, it can
+    /// neither replace the best reading nor make it ambiguous, so it is skipped.
     bits_needed: f64,
 }
 
@@ -89,17 +91,18 @@ impl<'a> Ranking<'a> {
 
 impl<'a> DecoderAt<'a> {
     /// Returns the best match, which is the first match of [`decode`](DecoderAt::decode). This is
-    /// faster than `decode`, because it skips unlikely readings and the reasons why other formats
-    /// cannot read the text.
+    /// faster than `decode`, because it skips formats and encodings in which the text is unlikely,
+    /// and does not find out why other formats cannot read the text.
     pub fn best(&self, text: &str, filter: DecodeFilter<'_>) -> Option<Match<'a>> {
         self.first_of(text, filter).map(|first| first.best)
     }
 
     /// Returns the match of [`best`](DecoderAt::best), and a flag that is `true` if the match [is
-    /// ambiguous](crate::id::Decoded::is_ambiguous).
+    /// ambiguous](crate::id::Decoded::is_ambiguous), because another id is nearly as likely or the
+    /// text may be random.
     ///
-    /// Returns `None` if the text has no reading. Also returns `None` if every reading [is
-    /// unlikely](Match::is_unlikely) and the caller named neither the format nor the encoding.
+    /// Returns `None` if no format can read the text as an id. Also returns `None` if every such id
+    /// [is unlikely](Match::is_unlikely) and the caller named neither the format nor the encoding.
     pub fn best_and_doubt(
         &self,
         text: &str,
@@ -110,7 +113,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the best match, with flags that say whether the match is ambiguous and whether it
-    /// may be reported. Returns `None` if the text has no reading.
+    /// may be reported. Returns `None` if no format can read the text as an id.
     pub(super) fn first_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<FirstMatch<'a>> {
         let text = GivenText::new(text, filter);
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
@@ -139,8 +142,8 @@ impl<'a> DecoderAt<'a> {
             let Some(id) = text.value_as(any.of(formats), is_wanted) else {
                 continue;
             };
-            // Try the likeliest encoding of the group first. Most other encodings can then be
-            // skipped.
+            // Of the encodings that read this number, try the likeliest first. Most others can then
+            // be skipped.
             let mut weighed = [0.0; WEIGHED_MAX];
             let mut likeliest: Option<(f64, Member)> = None;
             for (place, member) in members().enumerate() {
@@ -208,7 +211,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the groups of encodings whose texts can have the length and the letters of `text`.
-    /// Each group comes with a lower bound, in bits, for the evidence against every id that the
+    /// Each group comes with a lower bound, in bits, for the improbability of every id that the
     /// group writes as a text of this length.
     fn groups_of<'b>(
         &'b self,

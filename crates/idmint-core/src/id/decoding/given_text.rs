@@ -69,8 +69,8 @@ impl<'a> GivenText<'a> {
     }
 
     /// Reads the text as one of the format's prefixes followed by a number. Returns the number, and
-    /// a copy of `self` in which `prefix_len` and `prefix_bits` are set. Returns `None` if the text
-    /// has none of the prefixes.
+    /// a copy of `self` in which the length and the information of the prefix are set. Returns
+    /// `None` if the text has none of the prefixes.
     pub(super) fn read_behind_prefix(
         self,
         format: &Format,

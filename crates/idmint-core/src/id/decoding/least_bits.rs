@@ -29,9 +29,9 @@ pub(super) struct LeastBits {
 }
 
 impl LeastBits {
-    /// Creates the bounds of a format. `of_fields` is the evidence against the format's likeliest
-    /// id, in bits, not counting the time. `constants` are the bits with the same value in every
-    /// id.
+    /// Creates the lower bounds for the improbability of a format's ids. `of_fields` is the
+    /// improbability of the likeliest id, in bits, not counting the time. `constants` are the bits
+    /// with the same value in every id.
     pub(super) fn new(
         format: &Format,
         of_fields: f64,
@@ -64,8 +64,8 @@ impl LeastBits {
         }
     }
 
-    /// Returns a lower bound, in bits, for the evidence against reading any number in the range
-    /// `numbers` as an id of the format.
+    /// Returns a lower bound, in bits, for the improbability of every number in the range `numbers`
+    /// as an id of the format.
     #[inline]
     pub(super) fn of_any(&self, numbers: &RangeInclusive<u128>) -> f64 {
         let (least, greatest) = (*numbers.start(), *numbers.end());
@@ -92,8 +92,8 @@ impl LeastBits {
 }
 
 /// Returns the number that one tick (the unit of time in ids) adds to an id. Returns `None` unless
-/// every layout begins with its only time field, this field counts single ticks, and the number is
-/// the same in all layouts.
+/// all layouts of the format (its arrangements of fields) begin with their only time field, count
+/// single ticks in it, and agree on the number.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

@@ -56,8 +56,8 @@ impl Format {
         }
     }
 
-    /// `true` if all letters of `line` can occur in texts of one encoding of the format, or in a
-    /// prefix of such a text. Characters that are not letters, such as digits, do not matter.
+    /// `true` if one encoding of the format has all letters of `line`, in its texts or in their
+    /// prefixes. Characters that are not letters, such as digits, do not matter.
     pub(crate) fn can_have_letters_of(&self, line: &str) -> bool {
         let letters: String = line.chars().filter(|char| char.is_alphabetic()).collect();
         let prefixes = match &self.prefixes {

@@ -57,14 +57,14 @@ pub struct NearId<'a> {
     pub text: String,
     /// The best reading of `text`.
     pub found: Match<'a>,
-    /// The evidence against this id, in bits. The suggestion with the smallest number is the
+    /// How improbable this id is, in bits. The suggestion with the smallest number is the
     /// likeliest.
     id_bits: f64,
 }
 
 impl NearId<'_> {
-    /// `true` if `id` is another number than this suggestion, and at least nearly as likely, so
-    /// that the caller may have meant `id` instead. `id_bits` is the evidence against `id`, in
+    /// `true` if the caller may have meant the id `id` instead of this suggestion. This holds if
+    /// `id` is another number and not much less likely. `id_bits` says how improbable `id` is, in
     /// bits.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
@@ -194,8 +194,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns the ids that the encodings find in `text` when they permit small differences, such
-    /// as in letter case. An id whose text is `given` is left out. Each number occurs once, and the
+    /// Returns the ids that `text` can stand for if small differences are permitted, such as in
+    /// letter case. An id whose text is `given` is left out. Each number occurs once, and the
     /// likeliest id comes first.
     fn read_leniently(
         &self,
@@ -231,9 +231,9 @@ impl<'a> DecoderAt<'a> {
             if text == given || near.iter().any(|other| other.text == text) {
                 continue;
             }
-            // Reading Crockford's base 32 leniently replaces `I` and `O` by digits. If the
-            // resulting text is also base 36, ignore its reading in base 36, because `I` and `O`
-            // are separate digits there.
+            // Lenient reading in Crockford's base 32 replaces `I` and `O` by the digits 1 and 0. In
+            // base 36, `I` and `O` are digits of their own, so a base-36 reading of the new text
+            // would be another id. Accept only readings in the encodings that replaced the letters.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
@@ -293,11 +293,13 @@ impl<'a> DecoderAt<'a> {
     }
 }
 
-/// `true` if the specification of this encoding accepts the letter case of `text`.
+/// `true` if the specification of the encoding that `member` refers to permits the letter case of
+/// `text`.
 fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_of_one_case = !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
-    // A short text that mixes upper and lower case is more likely an id in base 62.
+    // A short text that mixes upper and lower case is more likely an id in base 62 than a Crockford
+    // or hexadecimal id.
     let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
     match format.encodings[member.encoding].definition().kind {
         EncodingKind::Uuid | EncodingKind::Uuid8 => true,

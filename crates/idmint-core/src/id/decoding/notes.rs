@@ -141,8 +141,8 @@ pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
 }
 
 /// Returns the number in a decimal text if the number may have been rounded to a floating-point
-/// number. Such a number has more than 53 bits, ends in `0`, and is printed as the same text after
-/// a conversion to a floating-point number.
+/// number. Such a number has more than 53 bits. It ends in `0`, because programs print zeros for
+/// the digits that were lost. Conversion to a floating-point number and back gives the same text.
 pub(in crate::id) fn rounded(text: &str) -> Option<u64> {
     let number = large_number(text)?;
     #[allow(clippy::cast_precision_loss, reason = "the lost digits are looked for")]

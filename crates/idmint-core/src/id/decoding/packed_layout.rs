@@ -8,16 +8,17 @@ use crate::id::rejection::Rejection;
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
-    /// The layout in a form that is fast to check. `None` if the layout has no such form, so that
-    /// numbers are checked with `layout`.
+    /// The layout in a form that is fast to check. `None` if there is no such form, because some
+    /// numbers below the greatest id are never ids, or a constant does not fill whole bits. Numbers
+    /// are then checked with `layout`.
     gapless: Option<Gapless>,
     /// The fields that together hold the time of an id. Each field comes with the number of ticks
     /// that one unit of the field stands for.
     times: Vec<(FieldPlace, u128)>,
 }
 
-/// A layout in which every number up to `greatest` with the right constants is an id. The bits of
-/// each constant hold nothing else, so a mask can select them.
+/// A layout in which a number is an id if it is at most `greatest` and its constant fields have
+/// their values. The bits of each constant hold nothing else, so a mask can select them.
 #[derive(Debug, Clone, Copy)]
 struct Gapless {
     greatest: u128,
@@ -36,8 +37,9 @@ pub(super) struct Constants {
 pub(super) enum FieldPlace {
     /// The field fills whole bits, starting at bit `shift`.
     Bits { shift: u32, mask: u128 },
-    /// The field is a digit in a mixed radix. For example, if `above` has the numbers `a` and `b`,
-    /// the value of the field in an id is `id % a % b / stride`.
+    /// The field has no bits of its own. Its value is found by division. For example, if `above`
+    /// has the numbers `a` and `b` (strides of more significant fields), the value of the field in
+    /// an id is `id % a % b / stride`.
     Digits { above: Vec<u128>, stride: u128 },
 }
 
@@ -65,8 +67,8 @@ impl PackedLayout {
                 greatest,
                 constants,
             }) if id <= greatest && constants.are_in(id) => Ok(()),
-            // If `gapless` is `None`, `unpack_into` decides whether the number is an id. Otherwise
-            // it only returns the reason why the number is not an id.
+            // Without the fast check, `unpack_into` decides whether the number is an id. After a
+            // failed fast check, it returns the reason why the number is not an id.
             _ => self.layout.unpack_into(id, &mut [0; Layout::FIELDS_MAX]),
         }
     }
@@ -94,9 +96,9 @@ impl PackedLayout {
 }
 
 impl Gapless {
-    /// Prepares a layout for fast checks. Returns `None` if the strides of the fields leave gaps of
-    /// numbers that are never ids, or if a constant (such as a decimal digit) does not fill whole
-    /// bits.
+    /// Prepares a layout for fast checks. Returns `None` if some numbers below the greatest id are
+    /// never ids, because the fields leave gaps between them. Also returns `None` if a constant
+    /// (such as a decimal digit) does not fill whole bits.
     fn of(layout: &Layout) -> Option<Gapless> {
         let (mut greatest, mut constants) = (0_u128, Constants::default());
         for field in layout.fields().iter().rev() {
@@ -140,8 +142,9 @@ impl FieldPlace {
             .iter()
             .map(|field| field.stride)
             .collect();
-        // A stride can be skipped if a smaller stride divides it. For example, `id % 1000 % 10` is
-        // equal to `id % 10`.
+        // The stride of a field is the number by which an id grows if the field grows by 1. A
+        // stride can be skipped if a smaller one divides it. For example, `id % 1000 % 10` is equal
+        // to `id % 10`.
         let is_needed = |place: usize| {
             strides[place + 1..]
                 .iter()

@@ -31,12 +31,14 @@ const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 /// The beginning of 2021 in milliseconds since 1970. No UUID of version 7 is older.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
-/// The minimum evidence, in bits, with which a text is clearly an id and not random. The bound is
-/// for ids with a plausible time in the canonical encoding of their format.
+/// The minimum evidence, in bits, with which an id is reported without doubt. With less, the text
+/// may be random instead. This minimum is for ids with a plausible time in the canonical encoding
+/// of their format. At -8 bits, the text is 2^8 times likelier as a random text than as an id.
 const CLEAR_BITS: f64 = -8.0;
 
-/// The minimum evidence, in bits, with which a text is clearly an id and not random. The bound is
-/// for ids with an implausible time or in a non-canonical encoding.
+/// The minimum evidence, in bits, with which an id is reported without doubt if its time is
+/// implausible or its encoding is not canonical. With less, the text may be random instead. At 12
+/// bits, the text is 2^12 times likelier as an id than as a random text.
 const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 
 const TIME_SHIFT: u32 = 80;
@@ -52,8 +54,8 @@ pub(super) struct Spelling {
     /// `true` if the encoding writes UUIDs with hyphens.
     is_uuid: bool,
     is_usual: bool,
-    /// `true` if texts of the encoding can look like UUIDs, but the ids of the format are not
-    /// UUIDs.
+    /// `true` if the ids of the format are not UUIDs, but texts in this encoding can look like
+    /// UUIDs. Such a text more probably belongs to a UUID format.
     is_unclaimed: bool,
 }
 
@@ -83,14 +85,15 @@ impl Spelling {
         format.encodings.iter().enumerate().map(spelling).collect()
     }
 
-    /// `true` if a reading in this encoding counts as usual. This holds for the common encodings of
-    /// the format. It also holds for UUID notation of ids that are not UUIDs, because the notation
-    /// alone does not show the format of an id.
+    /// `true` if this encoding counts as usual for the format. This holds for the common encodings
+    /// of the format. It also holds for UUID notation if the ids of the format are not UUIDs. That
+    /// notation alone says nothing about the format, so it is no reason to doubt a reading.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }
 
-    /// Returns the evidence, in bits, against reading a text in this encoding as the id `id`.
+    /// Returns the evidence against an id that comes from its encoding: how improbable it is, in
+    /// bits, that `id` is written in this encoding.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0
@@ -108,8 +111,9 @@ impl Spelling {
         }
     }
 
-    /// Returns the minimum evidence, in bits, with which a text that is read in this encoding is
-    /// clearly not random.
+    /// Returns the minimum evidence, in bits, with which an id in this encoding is reported without
+    /// doubt, and not as a text that may be random. `is_plausible` says whether the time of the id
+    /// is plausible.
     pub(super) fn bits_of_clear(self, is_plausible: bool) -> f64 {
         if self.is_canonical && is_plausible {
             CLEAR_BITS
@@ -120,7 +124,8 @@ impl Spelling {
 }
 
 /// `true` if ids of the format fill the 63 or 64 bits of an integer, and other programs mint them.
-/// The databases of these programs store the integer, and show it as often as the canonical text.
+/// The databases of these programs store the integer and show it as often as the canonical text, so
+/// the decimal encoding is as common as the canonical one.
 fn is_stored_as_integer(format: &Format) -> bool {
     let integers = 1 << 62..=u64::MAX.into();
     format.rule == Rule::DecodeOnly && integers.contains(&format.greatest())
