@@ -107,8 +107,8 @@ impl Codec {
         match self {
             Self::Positional(codec) => codec.endings(),
             Self::Uuid(codec) => codec.endings(),
-            // Consecutive texts of these codecs differ in more than two letters: they end in a
-            // checksum or in filler bits, or their letters are shuffled.
+            // In these codecs, the texts of consecutive numbers differ in more than their last two
+            // letters. They end in a checksum or in filler bits, or their letters are shuffled.
             Self::Checked(_)
             | Self::Did(_)
             | Self::Uuid8(_)

@@ -57,7 +57,7 @@ pub struct EncodingDefinition {
     pub strip: Option<bool>,
     /// The salt that shuffles the alphabet, in ASCII.
     pub salt: Option<Salt>,
-    /// A file that contains the salt as its only line.
+    /// A file that contains the salt (which shuffles the alphabet) as its only line.
     /// [`FormatDefinition::read_salts`](crate::id::FormatDefinition::read_salts) reads the file and
     /// fills in `salt`.
     pub salt_file: Option<PathBuf>,
@@ -83,8 +83,8 @@ impl EncodingDefinition {
         }
     }
 
-    /// Returns the configuration keys of all settings that this definition sets in addition to the
-    /// kind.
+    /// Returns the configuration keys of all settings that this definition of an encoding sets,
+    /// except `kind`.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("name", self.name.is_some()),
@@ -150,8 +150,8 @@ impl<'de> Visitor<'de> for NameOrTable {
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        // If the TOML of a table has a mistake, the whole table arrives here as one string that
-        // includes the salt. The error must therefore not quote the string.
+        // If an encoding is written as a TOML table with a mistake, the text of the whole table
+        // arrives here as one string. It includes the salt, so the error must not quote it.
         if !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -270,8 +270,8 @@ named! {
 }
 
 impl EncodingKind {
-    /// Returns the configuration keys of the settings that this kind accepts. `name` and `prefix`
-    /// are left out, because every kind accepts them.
+    /// Returns the configuration keys of the settings that this kind of encoding accepts. `name`
+    /// and `prefix` are left out, because every kind accepts them.
     pub fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Decimal | Self::Base62 | Self::Base64Lex => &["length", "check"],

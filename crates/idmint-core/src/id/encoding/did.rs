@@ -22,9 +22,11 @@ pub(super) struct Did {
     alphabet: Alphabet,
     pairs: Pairs,
     radix: Radix,
-    /// The number of leading letters. They carry the checksum and the highest bits of the number.
+    /// The number of letters in the first part of a text. This part carries the checksum and the
+    /// highest bits of the number.
     upper_len: usize,
-    /// The number of trailing letters. They carry only bits of the number.
+    /// The number of letters in the second part of a text. This part carries the other bits of the
+    /// number, and nothing of the checksum.
     lower_len: usize,
 }
 
@@ -127,7 +129,7 @@ impl Did {
         LETTER_BITS * self.lower_len
     }
 
-    /// Returns how many bits of the number the leading letters carry, in addition to the bits of
+    /// Returns how many bits of the number are in the first part of the text, which also carries
     /// the checksum.
     fn shared_bits(&self) -> usize {
         8 * self.bytes - self.lower_bits()

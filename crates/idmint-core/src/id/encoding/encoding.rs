@@ -69,7 +69,8 @@ pub enum EncodingError {
         /// The settings that this kind accepts.
         keys: &'static [&'static str],
     },
-    /// A setting is out of bounds, or the encoding cannot write the greatest number of the layout.
+    /// A setting of the encoding is out of bounds, or the encoding cannot write the greatest number
+    /// of the layout.
     #[error("encoding {name}: {parameter}")]
     Parameter {
         /// The name of the encoding.
@@ -193,8 +194,9 @@ impl Encoding {
         out.truncate(start + written);
     }
 
-    /// Appends the text of each id like [`write_block`](Encoding::write_block), with the text
-    /// `front` (such as the prefix `user_`) before each of them.
+    /// Appends the text of each id and a separator to `out`, like
+    /// [`write_block`](Encoding::write_block). The text `front` (such as the prefix `user_`)
+    /// precedes each of them.
     pub fn write_block_behind<const SEAM: usize>(
         &self,
         front: &str,
@@ -225,10 +227,10 @@ impl Encoding {
     }
 
     /// Returns the maximum number of bytes by which [`Encoding::write_block`] extends `out` while
-    /// it writes `count` texts with separators of `seam_len` bytes.
+    /// it writes `count` texts, each followed by a separator of `seam_len` bytes.
     ///
-    /// The maximum is slightly more than the texts need, because texts are copied in chunks that
-    /// extend beyond them.
+    /// The maximum is slightly more than the texts need, because each text may be copied with a few
+    /// bytes after its end.
     pub fn block_len_max(&self, count: usize, seam_len: usize) -> usize {
         count
             .saturating_mul(self.len_max + seam_len)
@@ -335,8 +337,8 @@ impl Encoding {
             })
     }
 
-    /// Returns `true` if both encodings always read the same number from a text. They may still
-    /// have different greatest numbers.
+    /// Returns `true` if both encodings always read the same number from a text. One of them may
+    /// still have a lower limit for the numbers that it accepts.
     pub(in crate::id) fn reads_like(&self, other: &Encoding) -> bool {
         let depends_on_max = self.definition.kind == EncodingKind::Uuid8;
         self.definition == other.definition

@@ -29,8 +29,8 @@ pub(super) struct Hashids {
     digits: Vec<u8>,
     separators: Vec<u8>,
     guards: Vec<u8>,
-    /// Entry `n` is the shuffled alphabet in which the first number of a text is written, if the
-    /// text begins with the letter `digits[n]`.
+    /// The first letter of a text selects the alphabet of the digits that follow. Entry `n` is the
+    /// shuffled alphabet for texts that begin with the letter `digits[n]`.
     shuffled: Vec<Letters>,
     /// Maps the first letter of a text to its position in `digits`.
     first_places: Places,
@@ -147,10 +147,11 @@ impl Hashids {
     /// Parses a text as a number.
     ///
     /// # Errors
-    /// Returns the first error that applies, in this order: [`Rejection::WrongLength`] (the hyphens
-    /// between groups are not counted), [`Rejection::BadAlphabet`], [`Rejection::BadGrouping`],
-    /// [`Rejection::OutOfRange`] above 128 bits, [`Rejection::NonCanonical`],
-    /// [`Rejection::NotSingleNumber`].
+    /// Returns the first error that applies, in this order: [`Rejection::WrongLength`] (not
+    /// counting the hyphens between groups of letters), [`Rejection::BadAlphabet`],
+    /// [`Rejection::BadGrouping`], [`Rejection::OutOfRange`] above 128 bits,
+    /// [`Rejection::NonCanonical`], [`Rejection::NotSingleNumber`] unless the text holds exactly
+    /// one number.
     pub(super) fn read(&self, text: &str) -> Result<u128, Rejection> {
         let ungrouped;
         let letters = if self.groups.is_empty() {
@@ -188,8 +189,8 @@ impl Hashids {
         if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
             return self.read(text).ok();
         }
-        // A text without padding consists of a first letter, which depends on the number, and the
-        // digits of the number.
+        // A Hashids text without padding consists of a first letter, which depends on the number,
+        // and the digits of the number.
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.first_places.of_letter(*first)?);
         let number = self
@@ -223,7 +224,8 @@ impl Hashids {
     /// Returns a regular expression that accepts every text of this codec, and refuses texts with
     /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
-        // The pattern leaves separators out, because the text of a single number has no separator.
+        // The regular expression leaves out the letters that separate two numbers, because the text
+        // of a single number has none. The guards are the letters between padding and number.
         let class = letter_class(&[self.digits.as_slice(), &self.guards].concat());
         if self.groups.is_empty() {
             format!("^{class}{}$", repeat(self.len_min, self.len_max))
@@ -237,8 +239,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core is the text without its padding and without its guards, which separate padding
-        // and core. The core has the first letter, the digits, and the separators between numbers.
+        // The core of a text has the first letter, the digits, and the separators between numbers.
+        // In a padded text, guard letters stand between the core and the padding outside it.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -345,7 +347,8 @@ impl Hashids {
 }
 
 /// Returns a value that depends on all numbers in a text. The value selects the first letter of the
-/// text. It also selects the guards, the letters that separate padding from the rest of the text.
+/// text. If the text is padded, the value also selects the guards, the letters between the padding
+/// and the rest of the text.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()
@@ -385,8 +388,8 @@ fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (digits, separators, guards)
 }
 
-/// Shuffles the letters in which the next number of a text is written. The new order depends on the
-/// first letter of the text, on the salt and on the current order.
+/// Shuffles the alphabet in which the next number of a text is written as digits. The new order
+/// depends on the first letter of the text, on the salt and on the current order.
 fn shuffle_for_number(letters: &mut [u8], first: u8, salt: &[u8]) {
     let all: Vec<u8> = [first]
         .iter()
@@ -512,8 +515,8 @@ mod tests {
 
     #[test]
     fn published_rejections_hold() {
-        // The vectors refuse a number above 77 bits because the layout has only 77 bits. The codec
-        // itself accepts such a number, so the row is skipped.
+        // The test vectors refuse a number above 77 bits, because ids of this format have only 77
+        // bits. The codec itself accepts such a number, so the row is skipped.
         let short = |row: &Value| row["operation"] == "decode_short";
         assert_eq!(
             vectors::check_invalid(&conjunction(), "conjunction", |row| short(row)

@@ -74,11 +74,11 @@ fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
     }
 }
 
-/// Appends the letters to `out` with a hyphen between groups. Hyphens that are missing in `letters`
-/// are added.
+/// Appends `letters` to `out` in groups of the given lengths, with a hyphen between every two
+/// groups. Hyphens that are missing in `letters` are added.
 ///
-/// Returns `None` if a hyphen is not between two groups, or if the groups do not add up to the
-/// number of letters.
+/// Returns `None` if `letters` has a hyphen inside a group, or more or fewer letters than the
+/// groups.
 fn push_grouped(out: &mut String, letters: &str, groups: &[usize]) -> Option<()> {
     if groups.is_empty() {
         out.push_str(letters);

@@ -99,8 +99,9 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // A text with wrong padding, another offset or a blocked word can decode to valid numbers.
-        // Write the numbers again, and accept the text only if it is the result.
+        // A text can decode to valid numbers and still be wrong: its padding is wrong, its alphabet
+        // is rotated differently, or it contains a blocked word. Write the numbers again, and
+        // accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -112,11 +113,11 @@ impl Sqids {
         }
     }
 
-    /// Parses a text like [`read`](Self::read), but returns `None` instead of the reason for a
-    /// failure.
+    /// Parses a text as a number, like [`read`](Self::read), but returns `None` instead of the
+    /// reason for a failure.
     ///
-    /// The result may also be `None` if `is_wanted` refuses the number. `is_wanted` is called
-    /// before the check that the text is canonical, because that check costs more than decoding.
+    /// If `is_wanted` returns `false` for the number, this function may also return `None`. It can
+    /// then skip the check that the text is canonical, which costs more than decoding.
     pub(super) fn value(&self, text: &str, is_wanted: impl FnOnce(u128) -> bool) -> Option<u128> {
         let can_be_padded = text.len() == self.len_min && self.len_min > 2;
         if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
@@ -125,9 +126,9 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // `rotate` makes the alphabet start at `place` and then reverses it. Compute the position
-        // of a letter in the result. The letter at position 0 is the separator, so digits begin at
-        // position 1.
+        // The alphabet of a text begins at `place`, the position of the text's first letter, and is
+        // then reversed. Compute the position of a letter in that alphabet. The letter at position
+        // 0 is the separator, so digits begin at position 1.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -147,8 +148,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // With the first offset, the text of this number would contain a blocked word, so the right
-        // text has another offset. `read` tries the other offsets.
+        // With the first rotation of the alphabet, the text of this number would contain a blocked
+        // word, so the right text has another rotation. `read` tries the others.
         if is_blocked {
             self.read(text).ok()
         } else {
@@ -258,8 +259,8 @@ impl Sqids {
             let end = rest.iter().position(|letter| *letter == letters[0]);
             let digits = &rest[..end.unwrap_or(rest.len())];
             if digits.is_empty() {
-                // Two separators in a row, or a separator at the end, mean that no number follows.
-                // The remaining letters are padding.
+                // In a Sqids text, two separators in a row, or a separator at the end, mean that no
+                // number follows. The remaining letters only pad the text to its minimum length.
                 break;
             }
             let (radix, unknown) = (&self.radix, Rejection::BadAlphabet);
@@ -329,8 +330,9 @@ impl Blocklist {
     fn blocks(&self, text: &[u8]) -> bool {
         text.windows(2).enumerate().any(|(start, two)| {
             let first = usize::from(two[0].to_ascii_lowercase());
-            // At nearly every position, the two letters there show that no blocked word begins with
-            // them. This saves comparing whole words, which would be the most expensive step.
+            // At nearly every position, no blocked word begins with the two letters at that
+            // position. Looking up these two letters avoids comparing whole words, which would be
+            // the most expensive step.
             if self.seconds[first] & second_bit(two[1]) == 0 {
                 return false;
             }
@@ -351,8 +353,9 @@ impl Blocklist {
     }
 }
 
-/// Returns the mask bit of a second letter. The upper and lower case of a letter have the same
-/// lowest five bits, so they have the same mask bit.
+/// Returns the bit that stands for `letter`, the second letter of a blocked word, in a mask. The
+/// upper and lower case of a letter have the same lowest five bits, so they have the same bit in
+/// the mask.
 fn second_bit(letter: u8) -> u32 {
     1 << (letter & 0x1f)
 }

@@ -57,8 +57,8 @@ impl Uuid8 {
     ///
     /// # Errors
     /// Returns the first error that applies: an error of [`Uuid::read`], [`Rejection::BadVersion`]
-    /// for another version or variant, [`Rejection::NonCanonical`] if an unused bit on the right is
-    /// set.
+    /// for another version or variant, [`Rejection::NonCanonical`] if a bit to the right of the
+    /// number is set.
     pub(super) fn read(&self, text: &str) -> Result<u128, Rejection> {
         let uuid = self.uuid.read(text)?;
         if uuid & VERSION_MASK != VERSION || uuid & VARIANT_MASK != VARIANT {

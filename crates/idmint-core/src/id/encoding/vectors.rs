@@ -66,8 +66,8 @@ pub(crate) fn check_valid(
         .count()
 }
 
-/// Checks that the texts in the chosen rows of the section `invalid` of a file with test vectors
-/// are refused for the listed reason. Returns the number of rows checked.
+/// Checks that each chosen text is refused for the listed reason. The texts are in the section
+/// `invalid` of a file with test vectors. Returns the number of texts checked.
 pub(crate) fn check_invalid(codec: &Codec, file: &str, chosen: impl Fn(&Value) -> bool) -> usize {
     let rows = rows(file, "invalid");
     let texts = rows

@@ -8,13 +8,13 @@ pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }
 
-/// Splits the letters at the beginning of `out` into groups, and inserts a hyphen between every two
-/// groups. The result fills `out`.
+/// Splits letters into groups of the given lengths, with a hyphen between every two groups. `out`
+/// has the letters at its start, and free space after them for the hyphens.
 pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();
-    // Move groups from right to left, so that no move overwrites letters that have not been moved
-    // yet.
+    // Move groups of letters from right to left, so that no move overwrites letters that have not
+    // been moved yet.
     for group in groups.iter().rev() {
         out.copy_within(letters_end - group..letters_end, group_end - group);
         letters_end -= group;

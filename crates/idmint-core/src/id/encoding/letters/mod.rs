@@ -1,4 +1,4 @@
-//! The letters of encoded texts: their order in an alphabet, sets of letters, hyphenated groups and
+//! Tools for the letters in the text of an id: alphabets, sets of letters, hyphenated groups and
 //! regular expressions.
 
 mod alphabet;

@@ -16,22 +16,22 @@
 
 use crate::id::id_block::{IdBlock, Progression};
 
-/// The maximum length in bytes of a text, including its separator, that is copied in chunks.
+/// The maximum length in bytes of a text with its separator, up to which the text is copied in one
+/// chunk of constant length.
 ///
-/// The buffer needs this number of bytes after the texts of a block, because the chunk of the last
-/// text extends beyond that text.
+/// A chunk can be longer than its text. The buffer therefore needs this number of spare bytes after
+/// the last text.
 pub(crate) const CHUNK_MAX: usize = 64;
 
 /// All possible last two letters of a text, such as `00` to `99` in decimal. Neighbouring ids
 /// mostly differ only in these letters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endings<'a> {
-    /// All endings, in ascending order of the two-digit numbers that the letters of an ending stand
-    /// for.
+    /// All pairs of letters that can end a text, in ascending order of their value as two digits.
     letters: &'a [[u8; 2]],
-    /// From this number on, texts with the same beginning (all letters but the last two) have the
-    /// same length. In decimal without leading zeros, this number is 100, because 7 and 42 both
-    /// have an empty beginning.
+    /// From this number on, texts that are equal except for the last two letters have the same
+    /// length. In decimal without leading zeros, this number is 100. Below it, `7` and `42` differ
+    /// in length.
     from: u128,
 }
 
@@ -39,13 +39,15 @@ impl<'a> Endings<'a> {
     /// The length of an ending in letters.
     pub(in crate::id::encoding) const LEN: usize = 2;
 
-    /// Creates endings for texts that all have the same length of at least two letters.
+    /// Creates the possible last two letters of texts that all have the same length, which is at
+    /// least two. `letters` are all pairs of letters in ascending order.
     pub(in crate::id::encoding) fn of_fixed(letters: &'a [[u8; 2]]) -> Self {
         Self { letters, from: 0 }
     }
 
-    /// Creates endings for texts without leading zeros. The text of a number below the radix is one
-    /// letter, which is too short for an ending.
+    /// Creates the possible last two letters of texts without leading zeros. `letters` are all
+    /// pairs of letters in ascending order. Numbers of fewer than three digits are not copied,
+    /// because their texts may have only one letter.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -64,10 +66,11 @@ impl<'a> Endings<'a> {
             .filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// Returns the endings of the ids after `value` whose texts differ from the text of `value`
-    /// only in the ending, but at most `most` endings.
+    /// Returns the last two letters of each id that follows `value`, as long as the rest of the
+    /// text stays the same. Returns at most `most` pairs of letters.
     ///
-    /// From one id to the next, the ending moves forward by `step` entries in `letters`.
+    /// All pairs of letters are in `letters`, in ascending order. From one id to the next, the pair
+    /// moves forward by `step` entries.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,
@@ -83,8 +86,8 @@ impl<'a> Endings<'a> {
     }
 }
 
-/// The endings (last two letters) of the next texts: every `step`-th entry of `letters`, but at
-/// most `most` entries.
+/// The last two letters of the texts that follow a text: every `step`-th pair of `letters`, but at
+/// most `most` pairs.
 #[derive(Clone, Copy)]
 struct Later<'a> {
     letters: &'a [[u8; 2]],
@@ -123,8 +126,9 @@ pub(crate) fn write_block<const SEAM: usize>(
     }
 }
 
-/// Writes the texts of ids that differ by the same step. In each run of ids whose texts have the
-/// same beginning, the first text is written digit by digit and the others are copied.
+/// Writes the texts of ids that have the same distance from one id to the next. Of texts that
+/// differ only in their last two letters, the first is written digit by digit. The others are
+/// copies of it with other last letters.
 #[inline]
 fn write_progression(
     ids: Progression,
@@ -160,8 +164,8 @@ fn write_progression(
     written
 }
 
-/// Copies `sample`, which is a text with its separator, once for each ending, and replaces the last
-/// two letters of the text by that ending. Stops if `out` has no room for another chunk.
+/// Copies `sample`, which is a text with its separator, once for each pair of letters in `endings`.
+/// Each copy has that pair as its last two letters. Stops if `out` has no room for another copy.
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {

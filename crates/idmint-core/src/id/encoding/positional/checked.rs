@@ -116,8 +116,8 @@ impl Checked {
     }
 }
 
-/// Returns the check value of `number`, which is 2 to 98. If the check value is appended to
-/// `number` as two digits of `radix`, the result is 1 modulo 97.
+/// Returns the check value of `number`, a number from 2 to 98 that detects errors. Appended to
+/// `number` as two digits of `radix`, it gives a number that is 1 modulo 97.
 ///
 /// Only `number % 97` matters, so the remainder may be passed instead of the number.
 pub fn mod_97_check(number: u128, radix: u128) -> u128 {

@@ -382,8 +382,9 @@ impl Pairs {
         |number| self.letters[lowest_14_bits(number)]
     }
 
-    /// Returns the same function as [`two`](Self::two), for a table that has exactly `COUNT` pairs.
-    /// The compiler can then omit the bounds check.
+    /// Returns a function that maps a number to the two letters of its two digits, like
+    /// [`two`](Self::two). The table must have exactly `COUNT` pairs, so the compiler can omit the
+    /// bounds check.
     #[inline(always)]
     pub(in crate::id::encoding) fn two_of<const COUNT: usize>(
         &self,
@@ -395,8 +396,8 @@ impl Pairs {
     }
 }
 
-/// Converts a number of two digits to an index into the table of letter pairs, which has fewer than
-/// 2^14 entries.
+/// Converts a number of two digits to its index in the table of letter pairs. The mask keeps the
+/// index as it is, because no radix has a table of 2^14 entries.
 fn lowest_14_bits(number: u64) -> usize {
     (number & 0x3fff) as usize
 }
@@ -409,7 +410,7 @@ mod tests {
     use crate::id::encoding::letters::Alphabet;
 
     /// Returns the last `count` printable letters in descending order. No digit then has its usual
-    /// letter.
+    /// letter, such as `0` for the digit 0.
     fn printable(count: usize) -> Alphabet {
         let letters: String = ('!'..='~').rev().take(count).collect();
         Alphabet::new(&letters, 2).expect("different printable letters")

@@ -1,4 +1,4 @@
-//! Codecs that write numbers, and blocks of numbers, as digits of one radix.
+//! Codecs that write numbers, one by one or many in a row, as digits of one radix.
 
 mod block_copy;
 mod checked;

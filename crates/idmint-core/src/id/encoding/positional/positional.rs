@@ -32,8 +32,8 @@ pub(crate) struct Positional {
     /// The number of zero bits that are added on the right of the number to fill its last digit.
     /// For example, one byte needs two base64 digits of 6 bits, so 4 bits are added.
     filler_bits: u32,
-    /// The pairs of letters that can end a text, because their last `filler_bits` bits are zero.
-    /// `None` if texts have no filler bits.
+    /// The pairs of letters that can end a text whose number does not fill its last digit. The
+    /// digit then ends in `filler_bits` zero bits. `None` if the numbers fill whole digits.
     filled: Option<Box<[[u8; 2]]>>,
     len_max: usize,
 }
@@ -130,8 +130,8 @@ impl Positional {
     /// text of 0 is empty.
     ///
     /// # Errors
-    /// Returns [`ParameterError`] for the reasons of [`Positional::of_bytes`], or if the bytes do
-    /// not fill a whole number of digits.
+    /// Returns [`ParameterError`] for the reasons of [`Positional::of_bytes`], or if the bits of
+    /// the bytes do not fill the last digit.
     pub(crate) fn of_stripped_bytes(
         letters: &str,
         bytes: usize,
@@ -397,8 +397,9 @@ mod tests {
         ]
     }
 
-    /// Checks that the codec rejects invalid texts. It accepts a text above the layout's greatest
-    /// value, so it must read such a text as a number.
+    /// Checks that invalid texts are rejected for the reason that the test vectors list. The codec
+    /// reads a number above `max`, the greatest value of the layout, so such a number counts as
+    /// rejected here.
     fn check_invalid(
         codec: &Codec,
         file: &str,
