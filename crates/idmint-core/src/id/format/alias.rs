@@ -21,10 +21,11 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// The name that `encoding` had in earlier versions, in which `name` was a format of its own.
+    /// In earlier versions, `name` was a separate format. In that format, the encoding that is now
+    /// called `encoding` had this name.
     former_encoding: &'static str,
-    /// The encodings of the former format `name`, as TOML. The first of them is today's encoding
-    /// `encoding`.
+    /// The encodings that the format `name` had in earlier versions, as TOML. The first of them is
+    /// the one that is now called `encoding`.
     pub encodings: &'static str,
 }
 
@@ -53,8 +54,8 @@ impl FormatAlias {
         FormatAlias::named(name).map_or(name, |alias| alias.format)
     }
 
-    /// Returns the current name of the encoding `encoding`. The caller used the former name of the
-    /// format, so `encoding` may also be a former name.
+    /// Returns the current name of the encoding `encoding`. Call this function if a caller used the
+    /// format's former name, because that caller may also use the encoding's former name.
     pub fn current_encoding<'a>(&self, encoding: &'a str) -> &'a str {
         if encoding == self.former_encoding {
             self.encoding

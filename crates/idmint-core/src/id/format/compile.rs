@@ -185,8 +185,8 @@ impl FormatDefinition {
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
-    /// Builds one layout. If a field carries a code word for the type of the id, `word` is the
-    /// length of that word in bits and its value.
+    /// Builds one layout. If a field carries a code word (a bit pattern for the type of the id),
+    /// `word` is the length of that word in bits and its value.
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
         for (at, field) in self.fields.iter().enumerate() {
@@ -299,8 +299,8 @@ fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
     }
 }
 
-/// Checks that no two types of ids share a name or an alias, and that every type with aliases also
-/// has a name.
+/// Checks the types of ids that the code words in `codes` stand for. No two types may share a name
+/// or an alias, and every type with aliases must also have a name.
 fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
     let mut names: Vec<&String> = codes
         .iter()

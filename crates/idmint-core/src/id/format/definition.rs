@@ -89,8 +89,8 @@ pub(super) struct FieldDefinition {
     pub(super) value: Option<WholeNumber>,
     pub(super) max: Option<WholeNumber>,
     pub(super) scale: Option<WholeNumber>,
-    /// The name of the sequence field that shares the bits of this field. The last bits of this
-    /// field hold the code word for the type of the id, and its other bits hold the sequence.
+    /// The name of the sequence, a counter that takes the first bits of this field. The last bits
+    /// of the field hold the code word (a bit pattern for the type of the id).
     pub(super) sequence: Option<String>,
     pub(super) codes: Option<Vec<CodeDefinition>>,
 }
@@ -100,7 +100,8 @@ pub(super) struct FieldDefinition {
 pub(super) struct CodeDefinition {
     pub(super) suffix: String,
     pub(super) name: Option<String>,
-    /// Other names by which callers may select the type of id that this code word stands for.
+    /// Other names by which callers may select the type of id for which this code word (a bit
+    /// pattern in the id) stands.
     #[serde(default)]
     pub(super) aliases: Vec<String>,
 }

@@ -51,7 +51,8 @@ impl Format {
         Some(self.first_worker.into()..=last.min(greatest))
     }
 
-    /// Returns the smallest and the greatest id that could be minted if the time field were 0.
+    /// Returns the smallest and the greatest number that all fields except the time can add to an
+    /// id.
     fn numbers_below_time(&self) -> RangeInclusive<u128> {
         let least = |field: &Field| match field.kind {
             FieldKind::Worker => self.first_worker.into(),

@@ -35,13 +35,14 @@ named! {
 }
 
 impl Rule {
-    /// Returns `true` if a mint request gives only the number of ids. Ids of other rules are minted
-    /// one by one, each from an event or a report in the request.
+    /// Returns `true` if a mint request for a format with this rule gives only the number of ids.
+    /// With other rules that mint, each id is made from an event or a report in the request.
     pub const fn is_counted(self) -> bool {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
 
-    /// Returns `true` if ids of formats with this rule can be minted.
+    /// Returns `true` if ids of formats with this rule (the way in which ids are made) can be
+    /// minted.
     pub const fn is_minted(self) -> bool {
         !matches!(self, Rule::DecodeOnly)
     }
@@ -77,11 +78,12 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts that an id of this format can have. There is one layout for each word of the
-    /// suffix code `code`, or a single layout if the format has no such code.
+    /// The layouts (arrangements of fields) that an id of this format can have. If `code` is set,
+    /// each of its code words stands for one type of id and has a layout of its own. Otherwise,
+    /// there is a single layout.
     pub variants: Vec<Variant>,
-    /// The suffix code, which is a set of code words. The word in an id stands for the type of the
-    /// id and selects its layout. `None` if the format has only one layout.
+    /// The set of code words, if an id contains one. A code word is a bit pattern that stands for
+    /// the type of the id and selects its layout. `None` if the format has only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -95,8 +97,9 @@ pub struct Format {
     /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
     /// service's configuration decides.
     pub lanes: Option<u32>,
-    /// Every tick starts at a sequence below this bound, which is a power of two. The starts of
-    /// different ticks are spread evenly below the bound. With 1, every tick starts at sequence 0.
+    /// The sequence (the number of an id within its tick) starts below this bound in every tick.
+    /// The bound is a power of two. The starts of different ticks are spread evenly below it. With
+    /// 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id that another generator has minted. This service mints no ids in the tick of that
     /// id or in an earlier tick.
@@ -124,7 +127,7 @@ pub struct Format {
     /// A description, for people, of the information that an id reveals to anyone who sees it.
     pub reveals: String,
     /// `false` if the definition has `mint = false`, so that ids are decoded and no longer minted.
-    /// [`Format::is_minted`] also considers the rule.
+    /// [`Format::is_minted`] also considers whether the format's [`Rule`] mints ids.
     pub mint: bool,
     /// `true` if the service enables the format unless `formats.enabled` in the configuration says
     /// otherwise.
@@ -156,12 +159,12 @@ pub struct Variant {
     pub layout: Layout,
 }
 
-/// A suffix code, whose words stand for types of ids, and the position in an id of the field that
-/// carries the word.
+/// A set of code words, each of which stands for a type of id, and the position of the word in an
+/// id.
 #[derive(Debug)]
 pub(in crate::id) struct PlacedCode {
     pub(in crate::id) code: SuffixCode,
-    /// The number of bits to the right of the field that carries the code.
+    /// The number of bits to the right of the field that carries the code word.
     pub(in crate::id) shift: u32,
 }
 
@@ -188,13 +191,14 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the numbers in the id. Fields of the same name hold parts of one number, so their
-    /// values are combined. Each item has the first field of a name, the combined value, and the
-    /// width of the combined value.
+    /// Returns the numbers in the id. If several fields have the same name, they hold parts of one
+    /// number, and their values are combined. Each item has the first field with a name, the
+    /// combined value, and the width of that value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
-        // Fields with the same name hold parts of one number, and have different scales. If all
-        // scales are 1, no two fields have the same name, so the names need not be compared.
+        // Fields with the same name hold parts of one number, and have different scales (the
+        // factors of the parts in that number). If all scales are 1, no two fields have the same
+        // name, so the names need not be compared.
         let has_shares = fields.iter().any(|field| field.scale != 1);
         let is_first = move |at: &usize| {
             !has_shares
@@ -224,8 +228,8 @@ impl<'a> Parts<'a> {
 }
 
 impl Format {
-    /// The value of `mint_below` for a format without an upper bound, which mints ids up to the
-    /// greatest id that fits its layout.
+    /// The value of `mint_below`, the upper bound for new ids, that stands for no bound. The format
+    /// then mints ids up to the greatest id that fits its layout.
     pub const UNBOUNDED: u128 = u128::MAX;
 
     /// Returns `true` if new ids of the format can be minted: its [`Rule`] mints ids, and its
@@ -234,7 +238,8 @@ impl Format {
         self.mint && self.rule.is_minted()
     }
 
-    /// Returns the first layout, which is the only one unless the format has a suffix code.
+    /// Returns the first layout. A format has only one layout unless its ids contain code words for
+    /// types of id.
     pub fn layout(&self) -> &Layout {
         &self.variants[0].layout
     }
@@ -261,7 +266,8 @@ impl Format {
         self.code.is_some()
     }
 
-    /// Returns the index in `variants` of the type whose name or alias is `name`.
+    /// Returns the index in `variants` (one entry for each type of id) of the type whose name or
+    /// alias is `name`.
     ///
     /// # Errors
     /// Returns [`Rejection::UnassignedQualifier`] if no type has that name or alias.
@@ -408,8 +414,9 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // The objects in a grouped id come from a report, so their values are not known here.
-            // Minting therefore checks `mint_below` again for each id.
+            // Ids of a grouped format contain numbers of objects, which come from a report and are
+            // not known here. Minting therefore checks for each id that it is below `mint_below`,
+            // the upper bound for new ids.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;
@@ -438,8 +445,9 @@ impl Format {
         self.time_of(self.end_tick()?)
     }
 
-    /// Returns the average number of ids per second that one worker number can mint in `layout`.
-    /// Returns `None` if the format has no tick or no sequence.
+    /// Returns the average number of ids per second that `layout` permits for one worker number,
+    /// the part of an id that keeps two machines apart. Returns `None` if the format has no tick
+    /// (time unit), or no sequence to count ids within a tick.
     pub fn per_second(&self, layout: &Layout) -> Option<u128> {
         let (tick, sequence) = (self.tick?, layout.field_of(FieldKind::Sequence)?);
         let in_parts = (sequence.max + 1).checked_mul(1_000_000_000 * u128::from(tick.parts()))?;
@@ -511,7 +519,8 @@ mod tests {
             ]
             encodings = ["decimal"]"#;
         let kept = identity(text);
-        // Settings that do not affect which ids are possible are not part of the identity.
+        // Settings that do not affect which ids are possible are not part of the format's identity,
+        // so they may differ between programs that mint ids of the format.
         assert_eq!(
             identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")),
             kept

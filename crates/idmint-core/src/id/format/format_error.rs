@@ -7,8 +7,8 @@ use crate::id::encoding::EncodingError;
 use crate::id::layout::{LayoutError, SuffixCodeError};
 use crate::time::{TickError, UnixTimeError};
 
-/// The reason why a definition is not a valid format. The message names the format, the key, the
-/// value and the bound.
+/// The reason why a definition is not a valid format. The message names the format, the key of the
+/// setting, its value and the bound that the value violates.
 #[derive(Debug, thiserror::Error)]
 #[error("format `{format}`: {cause}")]
 pub struct FormatError {
@@ -90,7 +90,7 @@ pub(super) enum Cause {
 
 impl Cause {
     /// Returns an error with this message, for a definition that violates a requirement of formats.
-    /// [`Cause::at`] adds the path of the wrong key.
+    /// [`Cause::at`] adds the key of the setting that is wrong.
     pub(super) fn rule<T>(message: impl Into<String>) -> Result<T, Cause> {
         Err(Cause::Rule(message.into()))
     }
@@ -104,7 +104,7 @@ impl Cause {
         Err(Cause::Rule(message.into()).at(key))
     }
 
-    /// Adds the path of the wrong key to this cause. If the cause has a path already, that path is
+    /// Adds the key of the wrong setting to this error. If the error has a key already, that key is
     /// kept, because it is more exact.
     pub(super) fn at(self, key: impl Into<String>) -> Cause {
         match self {

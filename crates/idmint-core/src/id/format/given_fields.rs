@@ -12,7 +12,8 @@ const TIME: &str = "time";
 const TIME_TICKS: &str = "time_ticks";
 /// The name under which callers give the type of an id, in a format whose ids have types.
 const TYPE: &str = "type";
-/// The name under which callers give the prefix of the canonical text, in a format with prefixes.
+/// The key under which callers give the prefix of the canonical text, such as `user_`, in a format
+/// with prefixes.
 const PREFIX: &str = "prefix";
 
 /// An id that was built from field values, and the prefix of its canonical text.
@@ -77,13 +78,14 @@ pub enum FieldsError {
         /// The only value that the field can have.
         constant: u128,
     },
-    /// The fields of this name together hold one number, and no combination of their values gives
-    /// the requested number.
+    /// The fields with this name each hold a part of one number, but the number that the caller
+    /// gave cannot be divided among them.
     #[error("`{name}` is {given}, which its fields cannot hold; the next lower value is {before}")]
     Gap {
         /// The name of the field.
         name: String,
-        /// The value that the caller gave. For the time, this is the number of the tick.
+        /// The number that the caller gave for these fields. For the time, this is the number of
+        /// ticks since the epoch.
         given: u128,
         /// The greatest lower value that the fields can hold.
         before: u128,
@@ -111,8 +113,9 @@ pub enum FieldsError {
         given: String,
         /// The length of a tick.
         tick: String,
-        /// The start of the tick that contains the instant, and of the next tick. The last tick
-        /// of the format, and the last one of the year 9999, have no next tick.
+        /// The start of the tick (time unit) that contains the instant, and of the next tick. There
+        /// is no next tick if the first one is the last that ids can hold, or the last of the year
+        /// 9999.
         nearest: Vec<String>,
     },
     /// The format has no type with this name or number.
@@ -284,9 +287,9 @@ impl Format {
         })
     }
 
-    /// Returns the variant (layout) of the type that the caller gave, either by its name or as the
-    /// value of the type's field. If the caller gave no type, returns the variant with the smallest
-    /// ids.
+    /// Returns the variant (layout) for the type of id that the caller gave. The caller may give
+    /// the type by its name, or as a number for the field that holds the type. If the caller gave
+    /// no type, returns the variant with the smallest ids.
     fn variant_of_fields(&self, given: &[(&str, &str)]) -> Result<&Variant, FieldsError> {
         let by_name = value_of(given, TYPE).filter(|_| self.has_types());
         if let Some(name) = by_name {
@@ -373,9 +376,9 @@ impl Format {
         if self.time_of(count) == Some(given) {
             return Ok(count);
         }
-        // Decoding cuts instants to a fixed number of decimals. Such an instant may lie just before
-        // the start of its tick, so compare it with the start of the next tick, cut to the same
-        // number of decimals.
+        // Decoded instants are cut to a fixed number of decimals, so the start of a tick may be
+        // written as an instant just before that start. Therefore compare the given instant with
+        // the start of the next tick, cut in the same way.
         let unit = 10_i128.pow(9 - u32::from(tick.second_digits()));
         let next = self.time_of(count + 1).filter(|_| count < most);
         if next.is_some_and(|next| next.nanos() - next.nanos().rem_euclid(unit) == given.nanos()) {
@@ -437,8 +440,8 @@ fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     }
 }
 
-/// Divides `number` among the fields that hold its parts, and writes their values into `values`.
-/// `name` is the name of the fields, which the error message contains.
+/// Divides `number` among several fields that each hold a part of it, and writes their values into
+/// `values`. All of these fields are called `name`, which the error message contains.
 fn divide(
     layout: &Layout,
     values: &mut [u128],

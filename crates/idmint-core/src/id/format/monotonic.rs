@@ -1,5 +1,5 @@
-//! The guarantees that a random format can give about the order of its ids, and the check that the
-//! fields and the tick of a format permit its guarantee.
+//! The guarantees that a random format can give about the order of its ids, and the check that its
+//! fields and its tick (the unit of time in ids) permit the guarantee.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ named! {
         Batch = "batch",
         /// All ids from one process increase, even if its clock steps back.
         ///
-        /// The first response of a tick draws a random position within the tick. Later responses in
-        /// that tick continue from there.
+        /// The first response within a tick (a time unit of the format) draws a random starting
+        /// point. Later responses in that tick continue from there.
         Process = "process",
         /// All ids from one process increase. Ids from several processes increase as far as the
         /// clocks of the processes agree.
@@ -42,28 +42,30 @@ named! {
 }
 
 impl Monotonic {
-    /// The number of parts into which a tick is divided. Each response of a process gets its own
-    /// part, so that ids of a later response are greater.
+    /// The number of parts into which a tick (the unit of time in ids) is divided. Each response of
+    /// a process uses a later part than the previous response, so its ids are greater.
     pub const PARTS_OF_TICK: u64 = 1 << 12;
 
-    /// Returns `true` if each tick (the unit of time in ids) is divided into parts, with one part
-    /// for each response.
+    /// Returns `true` if each tick (the unit of time in ids) is divided into parts, so that each
+    /// response gets a later part than the previous one.
     pub const fn has_parts(self) -> bool {
         matches!(self, Monotonic::Process | Monotonic::Clock)
     }
 }
 
-/// The shortest tick that can be divided into parts. With a shorter tick, each of its 4096 parts
-/// would last less than 1 ns, which no clock can distinguish.
+/// The shortest tick (time unit) for ids that increase from response to response. The tick is
+/// divided into 4096 parts, one for each response. With a shorter tick, a part would last less than
+/// 1 ns, which no clock can distinguish.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// The longest tick that can be divided into parts. With a longer tick, a process could send more
-/// responses within a tick than the tick has parts, and would then mint ids with times ahead of its
-/// clock.
+/// The longest tick (time unit) for ids that increase from response to response. The tick is
+/// divided into parts, one for each response. With a longer tick, a process could use up the parts
+/// and would then mint ids with times ahead of its clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
-/// The minimum number of values that the random fields must have, in each part of a tick. With
-/// fewer values, a large response would too often draw the same value twice.
+/// The minimum number of values that the random fields must have in each part of a tick (one part
+/// for each response). With fewer values, a large response would too often draw the same value
+/// twice.
 const VALUES_MIN: u128 = 1 << 40;
 
 /// Checks that the layout and the tick of a format permit the order of ids that its setting

@@ -9,7 +9,8 @@ use crate::id::encoding::{Encoding, LetterSet};
 /// The maximum number of prefixes that a format can have. Parsing a text tries each of them.
 const LISTED_MAX: usize = 64;
 
-/// The maximum length of a prefix in bytes, which is also the limit for the prefix of an encoding.
+/// The maximum length in bytes of a prefix in front of an id, such as `user_`. The prefix of an
+/// encoding, which is part of each of its texts, has the same limit.
 const LEN_MAX: usize = 64;
 
 /// Checks the prefixes and types in the definition of a format, and returns them. `has_types` is
@@ -78,8 +79,9 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Returns an error if a chained or grouped format has a prefix or a type. Stores look up the ids
-/// of these formats by their text, and with a prefix an id would have several texts.
+/// Returns an error if a format has a prefix or a type, but its ids are made from events or reports
+/// (rule chained or grouped). Stores look up such ids by their text, and with a prefix an id would
+/// have several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {
@@ -94,8 +96,8 @@ fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
 }
 
 /// Checks that canonical texts can have this prefix. `others` are the other encodings of the
-/// format. The error is the end of a sentence that begins with the prefix, such as `must be 1 to 64
-/// printable ASCII characters`.
+/// format. The error is a text without a subject, such as `must be 1 to 64 printable ASCII
+/// characters`. The caller puts the prefix in front of it.
 fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     let Some(last) = prefix

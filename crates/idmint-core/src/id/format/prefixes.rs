@@ -125,8 +125,9 @@ impl Prefixes {
         format!("^(?:{optional})?{body}")
     }
 
-    /// Returns the first type in the list of types that the format mints. Returns `None` if there
-    /// is no such list, because the format mints every type or has no types.
+    /// Returns the first type that the definition lists under the types that may be minted. Returns
+    /// `None` if the definition has no such list, because the format mints every type or has no
+    /// types.
     pub fn minted_type(&self) -> Option<&str> {
         match self {
             Prefixes::Types { minted } => minted.first().map(String::as_str),
@@ -134,8 +135,8 @@ impl Prefixes {
         }
     }
 
-    /// Returns the prefixes that callers can request. The list is empty for a format that has types
-    /// instead.
+    /// Returns the prefixes that callers can request. The list is empty if the prefix of an id is a
+    /// type that the caller chooses.
     pub fn listed(&self) -> &[Prefix] {
         match self {
             Prefixes::Listed(listed) => listed,
@@ -218,8 +219,8 @@ impl Prefixes {
                 };
                 let as_written = listed.iter().filter(is_as_written).find_map(meant_behind);
                 let mut others = listed.iter().filter(is_meant).filter_map(meant_behind);
-                // If the text can start with two listed prefixes in another letter case, the caller
-                // may have meant either prefix, so the result is `None`.
+                // Ignoring letter case, the text may start with two of the listed prefixes. The
+                // caller may then have meant either, so the result is `None`.
                 as_written.or_else(|| others.next().filter(|_| others.next().is_none()))
             }
         }

@@ -219,7 +219,8 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     ))
 }
 
-/// Checks that a chained format has the same fields, tick and epoch as the built-in Evently format.
+/// Checks that a chained format (each id depends on the previous one) has the same fields, tick and
+/// epoch as the built-in format `evently`.
 ///
 /// This lets other programs verify a chain of ids from its events.
 pub(super) fn check_chained(
@@ -418,8 +419,8 @@ mod tests {
     fn the_last_tick_leaves_room_below_mint_below_for_every_other_field() {
         let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'")
             .expect("some room");
-        // In tick 0, worker 1 with the greatest sequence gives the id 2^54 + 4095. `mint_below` is
-        // 2^54 + 4096, so no id of tick 1 fits.
+        // The worker number leads in this id. In tick 0, worker 1 with the greatest sequence gives
+        // the id 2^54 + 4095. `mint_below` is 2^54 + 4096, so no id of tick 1 fits.
         let end = format.end_tick().expect("it has a time");
         let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
         assert!(

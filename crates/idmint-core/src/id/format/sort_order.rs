@@ -1,4 +1,5 @@
-//! The order in which the ids of a format sort as numbers.
+//! Describes the order of a format's ids if they are sorted as numbers, for example whether newer
+//! ids come last.
 
 use super::format::{Format, Rule};
 use super::monotonic::Monotonic;

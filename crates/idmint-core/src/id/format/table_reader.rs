@@ -50,8 +50,8 @@ impl ReadError {
             "."
         };
         self.key = format!("{key}{dot}{}", self.key);
-        // For an item of a list, `under_item` has already added the name of the item to `place`, as
-        // in ``field `time`: ``.
+        // Add nothing for an item of a list, because `under_item` has already added the item's name
+        // to `place`, as in ``field `time`: ``.
         if !is_item {
             self.place = format!("{key}: {}", self.place);
         }
