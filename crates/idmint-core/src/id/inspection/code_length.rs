@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The cost, in bits, of stating which of several codes (ways to write the same numbers) was chosen
-/// as the shortest.
+/// The cost, in bits, of stating which of several ways to write numbers down was used. The one that
+/// takes the fewest bits is used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
@@ -56,8 +56,8 @@ pub(super) fn bits_of_span(numbers: &[u128], bits_of_greatest: f64) -> f64 {
     bits_of_greatest + BITS_OF_A_CHOICE + bits_below_greatest(&sorted).min(of_different)
 }
 
-/// Returns the code length in bits of all numbers in `sorted` except the greatest one, whose bits
-/// the caller adds.
+/// Returns the number of bits that it takes to write down all numbers in `sorted` except the
+/// greatest one. The caller adds the bits of the greatest.
 fn bits_below_greatest(sorted: &[u128]) -> f64 {
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else {
         return 0.0;
@@ -94,8 +94,9 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The least and the greatest value are written in full, with their positions in the
-            // list. All other values lie between these two, so they take fewer bits.
+            // The least and the greatest value are written in full, each with its position in the
+            // list. The other values lie between these two, so each takes only the bits of a number
+            // from 0 to `most - least`.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }

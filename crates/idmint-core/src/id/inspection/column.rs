@@ -12,7 +12,8 @@ use crate::id::format::Parts;
 use crate::id::layout::FieldKind;
 use crate::time::UnixTime;
 
-/// The maximum length in bytes of a text that the sample stores. A longer text is not an id.
+/// The maximum length in bytes of a text that is stored in the sample of a column's lines. A longer
+/// text is not an id.
 const SAMPLED_LEN_MAX: usize = 256;
 
 /// The minimum evidence, in bits, for the note that the numbers of a column have lost their last
@@ -54,22 +55,22 @@ pub struct IdColumn {
     /// A summary of the lines that each encoding can read, keyed by format index and encoding
     /// index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
-    /// The number of lines that are clearly ids of a format when each line is considered alone,
-    /// keyed by format index and encoding index.
+    /// The number of lines that are clearly ids of a format even without the other lines of the
+    /// column, keyed by format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
     /// The number of lines with a number so large that a floating-point number may not hold it
     /// exactly.
     large: u64,
-    /// The number of lines counted in `large` that a program may have rounded to a floating-point
-    /// number and printed.
+    /// The number of lines counted in `large` whose last digits may be lost, because a program may
+    /// have stored the number as a floating-point number.
     rounded: u64,
-    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. The
-    /// sum includes all large numbers, so it counts only if all of them look rounded (`rounded`
-    /// equals `large`).
+    /// The number of bits by which the large numbers look rounded to floating-point numbers: 20
+    /// bits mean that random numbers look so once in 2^20 columns. The sum includes all large
+    /// numbers, so it counts only if all of them look rounded (`rounded` equals `large`).
     rounded_bits: u64,
-    /// The line numbers of the first ten lines that are not blank. A format that reads its first id
-    /// after some of them starts its list `none_at` (lines that are not its ids) with the numbers
-    /// collected so far.
+    /// The line numbers of the first lines that are not blank, at most ten. If a format reads its
+    /// first id in a later line, these numbers are the start of its list `none_at` (lines that are
+    /// not its ids).
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.
@@ -217,9 +218,9 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|letter| letter.is_ascii_digit())
 }
 
-/// Returns the likeliest reading of a line if the line by itself is clearly an id of one format.
-/// For a decimal number, returns `None`, because it could be an id of several formats. The readings
-/// in `decoded` must be sorted.
+/// Returns the likeliest id that a line can stand for, if the line is clearly an id of one format
+/// even without the other lines. Returns `None` for a decimal number, because many formats have
+/// decimal ids. The readings in `decoded` must be sorted.
 pub(super) fn clear_id<'a>(text: &str, decoded: &Decoded<'a>) -> Option<Match<'a>> {
     let best = decoded.matches.first().filter(|best| best.is_plausible());
     let is_clear = !decoded.is_unlikely() && !decoded.is_ambiguous() && !is_number(text);
@@ -234,15 +235,16 @@ pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
     Some(worker.1)
 }
 
-/// `true` if a column counts the reading of a line as an id. An id with an implausible time never
-/// counts. A word or an everyday number counts only if the caller named the format or the encoding.
+/// `true` if the id `found` counts as an id of the column. An id with an implausible time does not
+/// count. A text that may be a word or an everyday number counts only if the caller named the
+/// format or the encoding.
 pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
     found.is_plausible() && (filter.is_pinned() || !found.is_unlikely())
 }
 
 impl ReadLines {
-    /// Creates an empty summary for a format that read no earlier line as an id. `lines` are the
-    /// line numbers of the first earlier lines.
+    /// Creates an empty summary for a format that could read none of the lines so far as an id.
+    /// `lines` are the numbers of the first of these lines.
     fn after(lines: &[u64]) -> ReadLines {
         ReadLines {
             none_at: lines.to_vec(),

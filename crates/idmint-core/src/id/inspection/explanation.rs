@@ -36,29 +36,30 @@ use crate::time::UnixNanos;
 /// second value is for all other encodings: 8 bits, a probability of 1 in 256.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of assuming that the ids have an unknown format, in which random bits follow
-/// the same time. 3 bits are a probability of 1 in 8.
+/// The cost, in bits, of assuming that the ids have an unknown format, in which the time is
+/// as in this format and random bits follow it. 3 bits are a probability of 1 in 8.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
-/// The cost, in bits, of assuming that the ids have another format, but are written in an encoding
-/// that the other format does not define. 8 bits are a probability of 1 in 256.
+/// The cost, in bits, of assuming that the texts are ids of a second format, written in an encoding
+/// that the second format does not have. 8 bits are a probability of 1 in 256.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
 
-/// A text of the sample, and its reading as an id of one format in one encoding.
+/// A text of the sample (the stored lines of a column), and the id of one format that the text
+/// stands for in one encoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading<'t, 'a> {
     pub(super) text: &'t str,
     pub(super) found: Match<'a>,
 }
 
-/// The number of bits that it takes to write down the texts of a sample in two ways: as ids of a
-/// format, and in the way of the best rival explanation.
+/// The numbers of bits that it takes to write down the texts of a sample, in two ways. In one way,
+/// the texts are ids of a format. In the other, they are something else, such as random numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Explanation {
-    /// The number of bits if the texts are explained as ids of the format.
+    /// The number of bits that it takes to write down the texts as ids of the format.
     pub(super) bits: f64,
-    /// The number of bits if the texts are explained by the best rival explanation, such as random
-    /// numbers.
+    /// The number of bits that it takes to write down the texts without the format, in the way that
+    /// takes fewest, such as random numbers.
     pub(super) bits_of_rival: f64,
 }
 
@@ -187,8 +188,9 @@ impl<'a> Fields<'a> {
         Some((known, any))
     }
 
-    /// Returns the number of bits that it takes to write down all fields of all ids, except their
-    /// times. The bits that state the variant (layout) of each id are included.
+    /// Returns the number of bits that it takes to write down the fields of all ids, except their
+    /// times. Few bits mean that the fields have a pattern. The bits that state the variant
+    /// (layout) of each id are included.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
@@ -218,8 +220,8 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // Do not group worker numbers by worker number. Each group would contain only
-                    // one distinct value, which would look like a pattern.
+                    // Other fields are grouped by worker number, but worker numbers are not. Each
+                    // group would contain only one distinct value, which would look like a pattern.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);
@@ -237,8 +239,8 @@ impl<'a> Fields<'a> {
         of_variants + of_fields.sum::<f64>()
     }
 
-    /// Returns the number of bits that it takes to write down all fields except the time, assuming
-    /// that their values are random.
+    /// Returns the number of bits that the fields of all ids take, except their times, if the
+    /// values are random.
     fn bits_of_any_rest(&self) -> f64 {
         let of_one = |(_, parts): &(usize, Parts<'_>)| {
             let others = parts
@@ -251,8 +253,8 @@ impl<'a> Fields<'a> {
         self.parts.iter().map(of_one).sum()
     }
 
-    /// `true` if the format has a field whose values should have a pattern. This is any field
-    /// except the time, random bits and checksums.
+    /// `true` if the format has a field whose values should show a pattern if the texts are its
+    /// ids. This is any field except the time, random bits and checksums.
     fn has_claims(&self) -> bool {
         let is_claim = |kind| {
             !matches!(
@@ -338,8 +340,7 @@ fn bits_of_numbers(numbers: &[u128]) -> f64 {
     } else {
         1.0 + 2.0 * log2_of_values(step)
     };
-    // The greatest number costs 7 bits for its own width of up to 128 bits, plus the bits of the
-    // number itself.
+    // The greatest number takes 7 bits to state how many bits it has, at most 128, plus these bits.
     bits_of_span(&steps, 7.0 + log2_of_values(most)) + of_step
 }
 
@@ -351,8 +352,8 @@ fn gcd(one: u128, other: u128) -> u128 {
     }
 }
 
-/// Returns the number of bits for texts in which no position has a pattern, so that every letter is
-/// written by itself.
+/// Returns the number of bits that it takes to write down texts of random letters, in which every
+/// letter is written by itself.
 pub(super) fn bits_of_any_texts<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
     let bits = |text: &str| {
         let letters = f64::from(LetterSet::of(text.as_bytes()).usual_count().max(2));

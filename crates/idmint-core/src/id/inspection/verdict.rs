@@ -19,9 +19,9 @@ const TOLD_BITS: f64 = 10.0;
 /// is about a million times as likely as the next best explanation of the column.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// The rarity, in bits, from which the non-canonical encodings of a format are ignored, unless the
-/// caller names the format. A rarity of 32 bits means that ids of the format, such as
-/// `typeid-uuid`, are 2^32 times rarer than ids of well-known formats.
+/// If a format is at least this rare, its non-canonical encodings are ignored, unless the caller
+/// names the format. A rarity of 32 bits means that ids of the format, such as `typeid-uuid`, are
+/// 2^32 times rarer than ids of well-known formats.
 const RARITY_OF_ANY: u8 = 32;
 
 /// For a format to be found, at most one line in this number of lines may be something other than
@@ -35,8 +35,8 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The minimum number of distinct lines in a column for a finding that judges each line by itself
-/// instead of the column as a whole.
+/// The minimum number of distinct lines in a column before the lines may also be judged one by one.
+/// A column with fewer lines is judged only as a whole.
 const CLEAR_MIN: usize = 10;
 
 /// The maximum number of candidates that are reported if no format is found.
@@ -103,8 +103,8 @@ named! {
         NoFormat = "no_format",
         /// Several formats explain the column about equally well.
         SeveralFormats = "several_formats",
-        /// The lines are clearly ids, but of several formats. The candidates are these formats,
-        /// each with the number of its lines.
+        /// The lines of the column are clearly ids, but of several formats. The verdict lists these
+        /// formats as candidates, each with the number of its lines.
         MixedFormats = "mixed_formats",
         /// Another explanation of the column is about equally good or better, for example that the
         /// lines are plain numbers, or ids with an unknown epoch.
@@ -112,7 +112,7 @@ named! {
     }
 }
 
-/// A summary of the lines of a column as ids of one format.
+/// A format that may be the format of a column, with a summary of the lines that are its ids.
 #[derive(Debug)]
 pub struct Candidate<'a> {
     /// The format that the lines are read as.
@@ -124,7 +124,7 @@ pub struct Candidate<'a> {
     /// The number of lines that are not ids of the format: other texts, unlikely ids, and ids with
     /// an implausible time.
     pub none: u64,
-    /// The line numbers, counted from 1, of the first lines that `none` counts.
+    /// The line numbers, counted from 1, of the first lines that are not ids of the format.
     pub none_at: Vec<u64>,
     /// The earliest and the latest time of the ids, or `None` for a format without time.
     pub span: Option<(UnixTime, UnixTime)>,
@@ -137,13 +137,13 @@ pub struct Candidate<'a> {
 }
 
 /// A format and encoding that can read nearly all lines, with the number of bits that it takes to
-/// write down the sample as ids in this encoding.
+/// write down the sample of lines as such ids. Fewer bits mean a better explanation.
 struct Explained<'a> {
     key: (usize, usize),
     one: Match<'a>,
     bits: f64,
-    /// The number of bits saved compared with the best rival explanation, such as random numbers.
-    /// Negative if the rival needs fewer bits.
+    /// The number of bits that the sample takes less as ids of this format than in the best other
+    /// explanation, such as random numbers. Negative if the other explanation takes fewer bits.
     saved: f64,
 }
 
@@ -198,7 +198,7 @@ impl IdColumn {
     }
 
     fn find<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Finding<'a> {
-        // Weigh all formats, including those that are hidden from the caller. Without the hidden
+        // Compare all formats, including those that are hidden from the caller. Without the hidden
         // formats, a column in one of them could be attributed to a visible format.
         let all = DecodeFilter {
             among: None,
@@ -277,16 +277,17 @@ impl IdColumn {
     }
 
     /// Returns the formats and encodings that can read nearly all lines. Each comes with the number
-    /// of bits that it takes to write down the sample as ids of the format.
+    /// of bits that it takes to write down the sample of lines as its ids. Fewer bits mean a better
+    /// explanation.
     fn explain<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Vec<Explained<'a>> {
         let is_enough = |read: &ReadLines| {
             let is_headed = !self.is_first_id && read.is_headed(self.first_line());
             let others = self.lines - read.count - u64::from(is_headed);
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        // The only built-in format of this rarity, `typeid-uuid`, has neither constants nor a time.
-        // Its non-canonical encodings can read any UUIDs, so reading UUIDs is no evidence for this
-        // format.
+        // The only built-in format as rare as this, `typeid-uuid`, has neither constants nor a
+        // time. Its non-canonical encodings can read any UUIDs, so reading UUIDs is no evidence for
+        // this format.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY
@@ -306,7 +307,8 @@ impl IdColumn {
                 if let Some(of_key) =
                     readings.get_mut(&(found.format_index(), found.encoding_index()))
                 {
-                    // If a text can be read both with and without a prefix, count the text once.
+                    // An encoding may read a text both as an id with a prefix and as one without.
+                    // Count the text once.
                     if of_key
                         .last()
                         .is_none_or(|last| !std::ptr::eq(last.text, text.as_str()))
@@ -404,9 +406,9 @@ impl IdColumn {
         })
     }
 
-    /// Returns the total evidence, in bits, that the sampled lines which look clearly like ids are
-    /// not random texts. The keys are format index and encoding index. The evidence is negative if
-    /// random texts are likelier.
+    /// Returns the evidence, in bits, that the lines of the sample which are clearly ids are not
+    /// random texts. There is one total for each format index and encoding index. The evidence is
+    /// negative if random texts are likelier.
     fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
         let mut evidence = BTreeMap::new();
         for text in self.sample.values() {
@@ -422,9 +424,9 @@ impl IdColumn {
         evidence
     }
 
-    /// `true` if the format has no constants, but all of its ids have the bits of one UUID version
-    /// and of the UUID variant. The ids are then UUIDs in another notation, such as suffixes of
-    /// TypeIDs.
+    /// `true` if no field of the format has a constant value, but all ids in the sample have the
+    /// bits of one UUID version and of the UUID variant. The ids are then UUIDs in another
+    /// notation, such as suffixes of TypeIDs.
     fn are_uuids_of_one_version(&self, key: (usize, usize), decoder: &DecoderAt<'_>) -> bool {
         let all = DecodeFilter::default();
         let readings = self
