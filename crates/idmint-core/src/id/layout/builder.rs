@@ -14,8 +14,8 @@ pub enum LayoutError {
         /// The number of fields in the layout.
         count: usize,
     },
-    /// Two fields have the same name, but cannot hold parts of one number, because they differ in
-    /// kind, are constants, or have scales that overlap.
+    /// Two fields have the same name, but cannot hold parts of one number. They differ in kind, are
+    /// constants, or their scales (the weights of the parts) overlap.
     #[error(
         "two fields are named `{name}`: give them the same kind and scales that do not overlap, or rename one"
     )]
@@ -23,7 +23,7 @@ pub enum LayoutError {
         /// The name that both fields have.
         name: String,
     },
-    /// The width of a field is invalid: it has no values, or more than 127 bits.
+    /// The width of a field is invalid: the field has no possible values, or more than 2^127.
     #[error("field `{name}`: width {width} must be from 1 value to 127 bits")]
     Width {
         /// The name of the field.
@@ -69,8 +69,8 @@ pub enum LayoutError {
         /// The field with which the layout exceeds 128 bits.
         name: String,
     },
-    /// A field of kind `constant` or `qualifier` has no `value`, or has a `value` above the
-    /// greatest value of the field. Or a field of another kind has a `value`.
+    /// A field that must have a fixed value (of kind `constant` or `qualifier`) has no `value`, or
+    /// one above the greatest value of the field. Or a field of another kind has a `value`.
     #[error(
         "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]
@@ -105,7 +105,8 @@ pub struct LayoutBuilder {
 /// A field whose position in the id's number is not known yet.
 #[derive(Debug, Clone)]
 struct Unplaced {
-    /// The field. Until [`place`] computes its position, its stride is 0 and its shift is `None`.
+    /// The field. Until [`place`] computes its position, its stride (the amount that one unit adds
+    /// to the id) is 0 and its shift (how far its value is shifted left in the id) is `None`.
     field: Field,
     /// The stride (the amount that one unit of the field adds to the id) from the definition, or
     /// `None` for the default.
@@ -147,8 +148,8 @@ impl LayoutBuilder {
         self
     }
 
-    /// Sets the only value that the last field can have. The kind of that field must be constant or
-    /// qualifier.
+    /// Sets the only value that the last field can have. The field must be a constant, or a
+    /// qualifier (a code word for the type of the id).
     ///
     /// # Panics
     /// Panics if no field was added.
@@ -229,8 +230,8 @@ impl LayoutBuilder {
     }
 }
 
-/// Checks a field and computes its stride. `capacity_below` is the greatest value of all less
-/// significant fields together.
+/// Checks a field and computes its stride, the amount that one unit of the field adds to an id.
+/// `capacity_below` is the greatest number that all less significant fields can hold together.
 fn place(unplaced: Unplaced, capacity_below: Option<u128>) -> Result<Field, LayoutError> {
     let Unplaced { field, stride } = unplaced;
     let Field {

@@ -32,8 +32,9 @@ named! {
         Checksum = "checksum",
         /// The number of the ledger that the id belongs to.
         Ledger = "ledger",
-        /// The type of thing that the id names, as a code word. In a definition, the word takes
-        /// only the last bits of the field, and a sequence takes the other bits.
+        /// A code word (a bit pattern) for the type of thing that the id names. In a format's
+        /// definition, such a field is wider than the word: its last bits hold the word, and its
+        /// first bits hold a counter, the sequence.
         Qualifier = "qualifier",
     }
 }
@@ -80,7 +81,8 @@ impl Width {
         }
     }
 
-    /// Returns the greatest value of this width, or `None` if the width is out of bounds.
+    /// Returns the greatest value of a field of this width, or `None` if the field has no possible
+    /// values or more than 2^127.
     pub fn max(self) -> Option<u128> {
         let cardinality = match self {
             Width::Bits(bits @ 1..=127) => 1_u128 << bits,

@@ -105,13 +105,14 @@ impl Layout {
         values
     }
 
-    /// Like [`with_ticks`](Self::with_ticks), but the result has the least time at or after
-    /// `ticks`.
+    /// Replaces the time in the field values `values` by `ticks`, like
+    /// [`with_ticks`](Self::with_ticks). If the time fields cannot hold exactly `ticks`, the result
+    /// has the next later time that they can hold.
     pub(in crate::id) fn with_ticks_from(&self, ticks: u128, values: Vec<u128>) -> Vec<u128> {
         let mut values = self.with_ticks(ticks, values);
         if self.sum_of(FieldKind::Time, &values) < Some(ticks) {
-            // Add one unit of the field with the least scale, and carry into fields with greater
-            // scales.
+            // Add one to the least significant time field, the one with the least scale, and carry
+            // into the more significant ones.
             for at in self
                 .by_scale(|field| field.kind == FieldKind::Time)
                 .into_iter()
@@ -143,7 +144,8 @@ impl Layout {
         })
     }
 
-    /// Returns the indices of the fields for which `is_part` is true, greatest scale first.
+    /// Returns the indices of the fields for which `is_part` is true, most significant first. The
+    /// scale of a field is the weight of its value in the number that the fields hold together.
     fn by_scale(&self, is_part: impl Fn(&Field) -> bool) -> Vec<usize> {
         let fields = self.fields.iter().enumerate();
         let parts = fields.filter(|(_, field)| is_part(field));

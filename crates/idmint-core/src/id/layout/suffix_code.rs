@@ -21,8 +21,8 @@ pub(crate) struct CodeWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SuffixCode {
     words: Vec<CodeWord>,
-    /// A mask and a value for each word. A number ends in the word if its masked bits equal the
-    /// value.
+    /// A mask and a value for each word. The last bits of a number are the word if
+    /// `number & mask` is the value.
     endings: Vec<(u16, u16)>,
 }
 
@@ -99,8 +99,8 @@ impl SuffixCode {
                 return Err(SuffixCodeError::NameTwice { name: name.clone() });
             }
         }
-        // By Kraft's equality, a suffix-free code is complete if all 16-bit numbers end in one of
-        // its words.
+        // A code in which no word ends in another word is complete if every 16-bit number ends in
+        // one of its words (Kraft's equality).
         let shared_out: u32 = parsed
             .iter()
             .map(|word| 1 << (SuffixCode::BITS_MAX - word.bits))
