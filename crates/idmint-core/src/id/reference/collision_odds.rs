@@ -23,13 +23,13 @@ use crate::id::layout::FieldKind;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollisionOdds {
-    /// The number of random bits in an id as text, such as `74` or `71.5`.
+    /// The number of random bits in an id, written as a decimal number such as `74` or `71.5`.
     pub random_bits: String,
     /// The number of ids, in decimal digits, among which two are equal with a probability of one in
     /// a million.
     pub one_in_a_million: String,
-    /// The number of ids, in decimal digits, among which two are equal with a probability of one
-    /// half.
+    /// The number of ids among which two are equal with a probability of one half, written as a
+    /// decimal number.
     pub even: String,
 }
 
@@ -56,8 +56,8 @@ impl Format {
         } else {
             format!("{bits:.1}")
         };
-        // For a probability p of one in a million, the exponent -ln(1 - p) equals p to seven
-        // digits.
+        // The chance of a collision is 1 - exp(-x). For a chance of one in a million, x is also one
+        // in a million, to seven digits.
         Some(CollisionOdds {
             random_bits,
             one_in_a_million: ids_for(1e-6, values),
@@ -66,8 +66,9 @@ impl Format {
     }
 }
 
-/// Solves n (n - 1) / 2N = `exponent` for n, where N is `values`. The result is at least 2, because
-/// a collision needs two ids.
+/// Solves n (n - 1) / 2N = `exponent` for the number of ids n, where N is `values`. The chance of a
+/// collision is then 1 - exp(-`exponent`). The result is at least 2, because a collision needs two
+/// ids.
 fn ids_for(exponent: f64, values: f64) -> String {
     let count = f64::midpoint((1.0 + 8.0 * values * exponent).sqrt(), 1.0).max(2.0);
     three_digits(format!("{count:.0}"))

@@ -107,18 +107,18 @@ impl Database {
 pub enum Stored<'a> {
     /// The id's number as a signed 64-bit integer.
     Number,
-    /// A UUID in the database's own UUID type. Applications pass ids to queries as texts in this
-    /// encoding.
+    /// A UUID in the database's own UUID type. The value is the encoding in which applications
+    /// write ids in queries.
     Uuid(&'a Encoding),
     /// The id's number in big-endian bytes. The value is the number of bytes that each id takes.
     Bytes(usize),
     /// The id's text in this encoding.
     Text(&'a Encoding),
-    /// The id's canonical text, which does not sort like the id's number, in a column of variable
-    /// length.
+    /// The id's canonical text in a column of variable length. Sorting these texts gives another
+    /// order than sorting the ids' numbers.
     ShortText(&'a Encoding),
-    /// The id's canonical text with its prefix or type, in a column of variable length. Texts with
-    /// different prefixes do not sort like the ids' numbers.
+    /// The id's canonical text with its prefix or type, in a column of variable length. Sorting
+    /// texts with different prefixes gives another order than sorting the ids' numbers.
     PrefixedText(&'a Encoding, &'a Prefixes),
 }
 

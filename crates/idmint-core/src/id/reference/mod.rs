@@ -1,5 +1,5 @@
-//! Data for documents that is derived from a format: storage advice, collision odds, ranges of ids,
-//! example ids, drawings of layouts, and SQL functions.
+//! Reference data about a format for its documentation: storage advice, collision odds, ranges of
+//! ids, example ids, drawings of the fields in an id, and SQL functions.
 
 mod collision_odds;
 mod database;

@@ -15,11 +15,11 @@ named! {
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum SqlDialect {
-        /// PostgreSQL 14 or later. The functions can be used in generated columns, indexes and
-        /// partitions.
+        /// PostgreSQL 14 or later. The generated SQL functions can be used in generated columns,
+        /// indexes and partitions.
         PostgreSql = "postgresql",
-        /// MySQL 8 and MariaDB 10.11 or later. Generated columns cannot call the functions, but can
-        /// contain the same expressions.
+        /// MySQL 8 and MariaDB 10.11 or later. Generated columns cannot call the generated SQL
+        /// functions, but can contain the same expressions.
         MySql = "mysql",
         /// SQLite 3. The output consists of expressions, because SQLite cannot define functions in
         /// SQL.
@@ -93,8 +93,9 @@ impl SqlDialect {
     /// the digit that the letter stands for. `letters` are the letters of all digits in ascending
     /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // Leave out the letter of digit 0. For example, with the letters `0123`, the search in
-        // `123` finds `2` at position 2. It does not find `0`, so the result is 0.
+        // Search only for letters of the digits from 1 on. A letter that is not found is then digit
+        // 0. For example, with the letters `0123`, the search in `123` finds `2` at position 2, and
+        // `0` gives 0.
         self.position(text, at, &letters[1..])
     }
 

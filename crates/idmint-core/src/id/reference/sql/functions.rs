@@ -196,7 +196,8 @@ impl Functions<'_> {
     }
 
     /// Returns an SQL expression that extracts the value of a field from the column `id`. Returns
-    /// `None` if ids are stored as bytes or UUIDs, and the field does not have bits of its own.
+    /// `None` if ids are stored as bytes or UUIDs, and the field does not fill whole bits that no
+    /// other field uses.
     fn value_of(&self, field: &Field) -> Option<String> {
         let fields = self.layout.fields().iter();
         let mut above = fields.take_while(|other| other.stride > field.stride);
@@ -242,9 +243,9 @@ impl Functions<'_> {
         } else if parts == 1 {
             dialect.quotient(&format!("({ticks} * {nanos})"), MICRO)
         } else {
-            // The product of `ticks` and `nanos` could exceed 64 bits. Split the ticks into groups
-            // of `parts` ticks instead, each of which lasts `nanos` nanoseconds. Every tick begins
-            // at a whole nanosecond.
+            // A tick lasts `nanos / parts` nanoseconds, and the product of `ticks` and `nanos`
+            // could exceed 64 bits. Count in groups of `parts` ticks instead. Each group lasts
+            // `nanos` nanoseconds, and every tick in it begins at a whole nanosecond.
             let rounds = dialect.quotient(ticks, parts);
             let rest = SqlDialect::rest(ticks, parts);
             let begun = dialect.quotient(&format!("({rest} * {nanos} + {})", parts - 1), parts);
@@ -273,16 +274,17 @@ impl Functions<'_> {
         format!("({rounds} * {parts} + {begun})")
     }
 
-    /// Returns the greatest tick that the SQL functions can handle. An id in an integer column must
-    /// fit into the column. For other columns, the next tick must fit into a signed 64-bit integer.
+    /// Returns the greatest tick that the SQL functions can handle. In an integer column, every id
+    /// of that tick must fit into the column. In other columns, the number of the tick after it
+    /// must fit into a signed 64-bit integer, because the functions calculate with it.
     fn last_tick(&self) -> u128 {
         match self.column {
             Column::Number => {
                 let room = u128::from(i64::MAX.unsigned_abs()).saturating_sub(self.rest_greatest());
                 self.time.max.min(room / self.time.stride)
             }
-            // Leave room for the tick after the last one, which `greatest_before` uses, within a
-            // signed 64-bit integer.
+            // `greatest_before` also calculates with the next tick after the last one, which must
+            // fit into a signed 64-bit integer.
             Column::Uuid | Column::Bytes(_) => {
                 self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1)
             }
@@ -318,8 +320,8 @@ impl Functions<'_> {
         let ticks = self.dialect.least(&before, end);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         self.of_known_instant(match self.column {
-            // An integer column needs no CASE, because `id` is less than every id of the format if
-            // `instant` is before the first tick.
+            // An integer column needs no special case for an `instant` before the first tick. The
+            // result is then less than every id of the format.
             Column::Number => id,
             Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
         })
@@ -356,9 +358,9 @@ impl Functions<'_> {
         }
     }
 
-    /// Returns the letters of the digits in canonical texts, and the length of these texts. Returns
-    /// `None` unless canonical texts are plain numbers of a fixed length and the column holds
-    /// integers.
+    /// Returns the letters that canonical texts use as digits, and the length of these texts.
+    /// Returns `None` unless canonical texts are plain numbers of a fixed length and the column
+    /// holds integers.
     fn digits_of_text(&self) -> Option<(&str, usize)> {
         let canonical = self.format.canonical();
         let definition = canonical.definition();
@@ -444,7 +446,8 @@ mod tests {
     use crate::id::format::FormatDefinition;
     use crate::id::preset;
 
-    /// Returns the SQL functions for SQLite of a decode-only format with these fields.
+    /// Returns the SQL functions that are generated for SQLite, for a decode-only format with these
+    /// fields.
     fn of_fields(fields: &str) -> String {
         for_sqlite(fields).expect("time leads")
     }
