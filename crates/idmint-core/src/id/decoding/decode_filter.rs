@@ -40,9 +40,9 @@ pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.
     #[default]
     Canonical,
-    /// The given text may differ from the exact text in the case of letters. This holds only where
-    /// the specification of the ids permits it: in UUIDs, in canonical texts in Crockford's base
-    /// 32, and in canonical hexadecimal texts of formats that are only decoded, such as `objectid`.
+    /// Only the case of letters may differ from the exact text, and only where the specification of
+    /// the ids permits it: in UUIDs, in canonical texts in Crockford's base 32, and in canonical
+    /// hexadecimal texts of formats that are only decoded, such as `objectid`.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around

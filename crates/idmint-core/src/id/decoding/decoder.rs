@@ -222,8 +222,9 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text` (an id that the text can stand for) in no particular order.
-    /// Unlike `decode`, this function does not find out why other formats cannot read the text.
+    /// Returns every reading of `text` (a format, an encoding and the resulting id) in no
+    /// particular order. Unlike `decode`, this function does not find out why other formats cannot
+    /// read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);
@@ -436,9 +437,8 @@ impl<'a> Match<'a> {
         self.prefix_len
     }
 
-    /// Returns the kind of this reading (format, encoding and id), from 0 to 2. The kind is 0 if
-    /// the time of the id is implausible, and 1 if the time is plausible. It is 2 if ids of the
-    /// format are also commonly written in this encoding.
+    /// Returns the kind of this reading: 0 if the time of the id is implausible, 1 if the time is
+    /// plausible, and 2 if the encoding also counts as usual for the format.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }
@@ -446,9 +446,8 @@ impl<'a> Match<'a> {
     /// The number of values that `kind` can return.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the limit, in bits, up to which another reading of the text makes this one
-    /// ambiguous. The other reading is a rival if its evidence is at most this much less. `kind` is
-    /// the kind of the other reading, from its method `kind`.
+    /// Returns how much less evidence, in bits, another reading of the text can have and still be a
+    /// rival, which makes this reading ambiguous. `kind` is the kind of the other reading.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS

@@ -162,7 +162,7 @@ pub(super) struct TimeRule {
 }
 
 /// How improbable the time of an id is, in bits: one number each for a recent, a past and an
-/// implausible time. The numbers depend on the moment of decoding.
+/// implausible time. The numbers for recent and past times depend on the moment of decoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeWeight {
     /// The first tick that is plausible as the time of an id.
@@ -237,8 +237,8 @@ impl Weights {
         }
     }
 
-    /// Returns a lower bound for the improbability of an id of this format, in bits. The bound
-    /// holds for the likeliest values of all fields except the time, which is not included.
+    /// Returns a lower bound, in bits, for the improbability of the ids of this format. The bound
+    /// assumes the likeliest value of each field, and leaves out the time.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
             let numbered = weight
@@ -309,8 +309,8 @@ fn begins_at_zero(format: &Format) -> bool {
 
 impl NumberWeight {
     /// Creates the probabilities of a field's values. Half of the probability is for the likely
-    /// values in `own`. If `spread` exceeds 1, a quarter is for the values below `spread`. The rest
-    /// is spread evenly over all values of the field.
+    /// values in `own`. If `spread` exceeds 1, a quarter is for the values below `spread`. All
+    /// values of the field share the rest equally.
     fn new(
         place: FieldPlace,
         field: &Field,

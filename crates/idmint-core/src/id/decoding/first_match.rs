@@ -26,8 +26,8 @@ pub(super) struct FirstMatch<'a> {
     pub(super) is_told: bool,
 }
 
-/// The best reading of a text so far, and the evidence that a further reading needs. With that
-/// evidence, the further reading may replace the best one, or may make it ambiguous (a rival).
+/// The best reading of a text so far, and the evidence that a further reading needs to replace it
+/// or to be its rival, which makes it ambiguous.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
     /// For each kind of reading, the likeliest of the readings that lost against another id when
@@ -91,8 +91,8 @@ impl<'a> Ranking<'a> {
 
 impl<'a> DecoderAt<'a> {
     /// Returns the best match, which is the first match of [`decode`](DecoderAt::decode). This is
-    /// faster than `decode`, because it skips formats and encodings in which the text is unlikely,
-    /// and does not find out why other formats cannot read the text.
+    /// faster than `decode`, because it skips formats and encodings in which the text is much less
+    /// likely than in the best one, and does not find out why other formats cannot read the text.
     pub fn best(&self, text: &str, filter: DecodeFilter<'_>) -> Option<Match<'a>> {
         self.first_of(text, filter).map(|first| first.best)
     }

@@ -69,7 +69,7 @@ impl<'a> GivenText<'a> {
     }
 
     /// Reads the text as one of the format's prefixes followed by a number. Returns the number, and
-    /// a copy of `self` in which the length and the information of the prefix are set. Returns
+    /// a copy of `self` that contains the length of the prefix and its information in bits. Returns
     /// `None` if the text has none of the prefixes.
     pub(super) fn read_behind_prefix(
         self,

@@ -233,7 +233,8 @@ impl<'a> DecoderAt<'a> {
             }
             // Lenient reading in Crockford's base 32 replaces `I` and `O` by the digits 1 and 0. In
             // base 36, `I` and `O` are digits of their own, so a base-36 reading of the new text
-            // would be another id. Accept only readings in the encodings that replaced the letters.
+            // would be another id. Therefore accept only readings in the encodings for which the
+            // text was changed.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at

@@ -8,9 +8,9 @@ use crate::id::rejection::Rejection;
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
-    /// The layout in a form that is fast to check. `None` if there is no such form, because some
-    /// numbers below the greatest id are never ids, or a constant does not fill whole bits. Numbers
-    /// are then checked with `layout`.
+    /// The layout in a form that is fast to check. `None` if there is no such form, because the
+    /// fields leave gaps between them, or a constant does not fill whole bits. Numbers are then
+    /// checked with `layout`.
     gapless: Option<Gapless>,
     /// The fields that together hold the time of an id. Each field comes with the number of ticks
     /// that one unit of the field stands for.
@@ -96,9 +96,9 @@ impl PackedLayout {
 }
 
 impl Gapless {
-    /// Prepares a layout for fast checks. Returns `None` if some numbers below the greatest id are
-    /// never ids, because the fields leave gaps between them. Also returns `None` if a constant
-    /// (such as a decimal digit) does not fill whole bits.
+    /// Prepares a layout for fast checks. Returns `None` if the fields leave gaps between them:
+    /// numbers below the greatest id that no combination of field values gives. Also returns `None`
+    /// if a constant (such as a decimal digit) does not fill whole bits.
     fn of(layout: &Layout) -> Option<Gapless> {
         let (mut greatest, mut constants) = (0_u128, Constants::default());
         for field in layout.fields().iter().rev() {

@@ -87,8 +87,9 @@ impl<'a> DecoderAt<'a> {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats for which one of `texts` looks like an id whose letters were shuffled
-    /// with another salt, or for which the first of `texts` is an id with wrong check digits.
+    /// Returns the formats for which one of `texts` looks like an id that was written with another
+    /// salt (which shuffles the alphabet), or for which the first of `texts` is an id with wrong
+    /// check digits.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format
@@ -130,8 +131,8 @@ impl<'a> DecoderAt<'a> {
 }
 
 /// Returns the ids, each as text and number, that result from removing one letter of `text`, or
-/// from inserting the letter for zero at any position. Returns no ids unless `text` has both
-/// letters and digits and the encoding has a fixed length.
+/// from inserting a placeholder (the first letter of the text of 0) at any position. Returns no ids
+/// unless `text` has both letters and digits and the encoding has a fixed length.
 fn ids_a_letter_off(text: &str, encoding: &Encoding) -> Vec<(String, u128)> {
     let has_both = text.bytes().any(|letter| letter.is_ascii_digit())
         && text.bytes().any(|letter| letter.is_ascii_alphabetic());

@@ -55,7 +55,7 @@ pub(super) struct Spelling {
     is_uuid: bool,
     is_usual: bool,
     /// `true` if the ids of the format are not UUIDs, but texts in this encoding can look like
-    /// UUIDs. Such a text more probably belongs to a UUID format.
+    /// UUIDs. A text that looks like a UUID more probably belongs to a UUID format.
     is_unclaimed: bool,
 }
 
@@ -92,8 +92,8 @@ impl Spelling {
         self.is_usual
     }
 
-    /// Returns the evidence against an id that comes from its encoding: how improbable it is, in
-    /// bits, that `id` is written in this encoding.
+    /// Returns how improbable it is, in bits, that `id` is written in this encoding. This is the
+    /// part of the evidence against the id that comes from the encoding.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0

@@ -108,7 +108,7 @@ impl Codec {
             Self::Positional(codec) => codec.endings(),
             Self::Uuid(codec) => codec.endings(),
             // In these codecs, the texts of consecutive numbers differ in more than their last two
-            // letters. They end in a checksum or in filler bits, or their letters are shuffled.
+            // letters. The texts contain a checksum, end in filler bits, or have shuffled letters.
             Self::Checked(_)
             | Self::Did(_)
             | Self::Uuid8(_)

@@ -151,7 +151,8 @@ impl<'de> Visitor<'de> for NameOrTable {
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
         // If an encoding is written as a TOML table with a mistake, the text of the whole table
-        // arrives here as one string. It includes the salt, so the error must not quote it.
+        // arrives here as one string. That text can contain the salt, so the error must not quote
+        // it.
         if !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

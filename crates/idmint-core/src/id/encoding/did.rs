@@ -22,11 +22,10 @@ pub(super) struct Did {
     alphabet: Alphabet,
     pairs: Pairs,
     radix: Radix,
-    /// The number of letters in the first part of a text. This part carries the checksum and the
-    /// highest bits of the number.
+    /// The number of leading letters (after `did:METHOD:`) that carry the checksum and the highest
+    /// bits of the number.
     upper_len: usize,
-    /// The number of letters in the second part of a text. This part carries the other bits of the
-    /// number, and nothing of the checksum.
+    /// The number of trailing letters, which carry only the other bits of the number.
     lower_len: usize,
 }
 
@@ -129,7 +128,7 @@ impl Did {
         LETTER_BITS * self.lower_len
     }
 
-    /// Returns how many bits of the number are in the first part of the text, which also carries
+    /// Returns how many bits of the number the leading letters carry, in addition to the bits of
     /// the checksum.
     fn shared_bits(&self) -> usize {
         8 * self.bytes - self.lower_bits()

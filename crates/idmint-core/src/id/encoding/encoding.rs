@@ -195,8 +195,8 @@ impl Encoding {
     }
 
     /// Appends the text of each id and a separator to `out`, like
-    /// [`write_block`](Encoding::write_block). The text `front` (such as the prefix `user_`)
-    /// precedes each of them.
+    /// [`write_block`](Encoding::write_block). Before each text, it also appends `front`, such as
+    /// the prefix `user_`.
     pub fn write_block_behind<const SEAM: usize>(
         &self,
         front: &str,

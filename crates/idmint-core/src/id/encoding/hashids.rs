@@ -30,7 +30,7 @@ pub(super) struct Hashids {
     separators: Vec<u8>,
     guards: Vec<u8>,
     /// The first letter of a text selects the alphabet of the digits that follow. Entry `n` is the
-    /// shuffled alphabet for texts that begin with the letter `digits[n]`.
+    /// shuffled alphabet for the first number in a text that begins with the letter `digits[n]`.
     shuffled: Vec<Letters>,
     /// Maps the first letter of a text to its position in `digits`.
     first_places: Places,

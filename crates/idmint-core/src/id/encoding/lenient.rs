@@ -77,8 +77,8 @@ fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
 /// Appends `letters` to `out` in groups of the given lengths, with a hyphen between every two
 /// groups. Hyphens that are missing in `letters` are added.
 ///
-/// Returns `None` if `letters` has a hyphen inside a group, or more or fewer letters than the
-/// groups.
+/// Returns `None` if `letters` has a hyphen anywhere except between two groups, or more or fewer
+/// letters than the groups.
 fn push_grouped(out: &mut String, letters: &str, groups: &[usize]) -> Option<()> {
     if groups.is_empty() {
         out.push_str(letters);

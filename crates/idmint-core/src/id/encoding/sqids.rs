@@ -148,8 +148,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // With the first rotation of the alphabet, the text of this number would contain a blocked
-        // word, so the right text has another rotation. `read` tries the others.
+        // If the text of this number contains a blocked word with the first rotation of the
+        // alphabet, the right text has another rotation. `read` tries the others.
         if is_blocked {
             self.read(text).ok()
         } else {

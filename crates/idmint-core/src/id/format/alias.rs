@@ -21,8 +21,8 @@ pub struct FormatAlias {
     pub format: &'static str,
     /// The encoding for which the former name stands.
     pub encoding: &'static str,
-    /// In earlier versions, `name` was a separate format. In that format, the encoding that is now
-    /// called `encoding` had this name.
+    /// The former name of the encoding `encoding`. In earlier versions, it was an encoding of a
+    /// separate format with the name `name`.
     former_encoding: &'static str,
     /// The encodings that the format `name` had in earlier versions, as TOML. The first of them is
     /// the one that is now called `encoding`.

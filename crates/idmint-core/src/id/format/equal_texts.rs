@@ -52,7 +52,7 @@ impl Format {
     }
 
     /// Returns the smallest and the greatest number that all fields except the time can add to an
-    /// id.
+    /// id that could be minted.
     fn numbers_below_time(&self) -> RangeInclusive<u128> {
         let least = |field: &Field| match field.kind {
             FieldKind::Worker => self.first_worker.into(),

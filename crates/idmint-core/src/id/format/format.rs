@@ -82,8 +82,9 @@ pub struct Format {
     /// each of its code words stands for one type of id and has a layout of its own. Otherwise,
     /// there is a single layout.
     pub variants: Vec<Variant>,
-    /// The set of code words, if an id contains one. A code word is a bit pattern that stands for
-    /// the type of the id and selects its layout. `None` if the format has only one layout.
+    /// The set of code words, of which each id contains one. A code word is a bit pattern that
+    /// stands for the type of the id and selects its layout. `None` if the format has only one
+    /// layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,

@@ -12,7 +12,7 @@ const TIME: &str = "time";
 const TIME_TICKS: &str = "time_ticks";
 /// The name under which callers give the type of an id, in a format whose ids have types.
 const TYPE: &str = "type";
-/// The key under which callers give the prefix of the canonical text, such as `user_`, in a format
+/// The name under which callers give the prefix of the canonical text, such as `user_`, in a format
 /// with prefixes.
 const PREFIX: &str = "prefix";
 
@@ -440,8 +440,8 @@ fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     }
 }
 
-/// Divides `number` among several fields that each hold a part of it, and writes their values into
-/// `values`. All of these fields are called `name`, which the error message contains.
+/// Divides `number` among the fields that each hold a part of it, and writes their values into
+/// `values`. The error contains `name`, under which the caller gave the number.
 fn divide(
     layout: &Layout,
     values: &mut [u128],

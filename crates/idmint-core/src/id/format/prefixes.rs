@@ -125,9 +125,8 @@ impl Prefixes {
         format!("^(?:{optional})?{body}")
     }
 
-    /// Returns the first type that the definition lists under the types that may be minted. Returns
-    /// `None` if the definition has no such list, because the format mints every type or has no
-    /// types.
+    /// Returns the first type in the definition's list of types that may be minted. Returns `None`
+    /// if the definition has no such list, because the format mints every type or has no types.
     pub fn minted_type(&self) -> Option<&str> {
         match self {
             Prefixes::Types { minted } => minted.first().map(String::as_str),

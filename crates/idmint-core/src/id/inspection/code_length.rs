@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The cost, in bits, of stating which of several ways to write numbers down was used. The one that
+/// The cost, in bits, of stating which of several ways to write down numbers was used. The way that
 /// takes the fewest bits is used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 

@@ -64,13 +64,13 @@ pub struct IdColumn {
     /// The number of lines counted in `large` whose last digits may be lost, because a program may
     /// have stored the number as a floating-point number.
     rounded: u64,
-    /// The number of bits by which the large numbers look rounded to floating-point numbers: 20
-    /// bits mean that random numbers look so once in 2^20 columns. The sum includes all large
-    /// numbers, so it counts only if all of them look rounded (`rounded` equals `large`).
+    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. With
+    /// 20 bits, random numbers would look rounded in one of 2^20 columns. The sum includes all
+    /// large numbers, so it counts only if all of them look rounded (`rounded` equals `large`).
     rounded_bits: u64,
     /// The line numbers of the first lines that are not blank, at most ten. If a format reads its
-    /// first id in a later line, these numbers are the start of its list `none_at` (lines that are
-    /// not its ids).
+    /// first id after some of these lines, the numbers collected so far are the start of its list
+    /// `none_at` (lines that are not its ids).
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.
@@ -236,8 +236,8 @@ pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
 }
 
 /// `true` if the id `found` counts as an id of the column. An id with an implausible time does not
-/// count. A text that may be a word or an everyday number counts only if the caller named the
-/// format or the encoding.
+/// count. A text that is more likely a word or an everyday number counts only if the caller named
+/// the format or the encoding.
 pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
     found.is_plausible() && (filter.is_pinned() || !found.is_unlikely())
 }

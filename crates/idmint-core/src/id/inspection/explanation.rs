@@ -36,8 +36,8 @@ use crate::time::UnixNanos;
 /// second value is for all other encodings: 8 bits, a probability of 1 in 256.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of assuming that the ids have an unknown format, in which the time is
-/// as in this format and random bits follow it. 3 bits are a probability of 1 in 8.
+/// The cost, in bits, of assuming that the ids have an unknown format, in which the time is as in
+/// this format and random bits follow it. 3 bits are a probability of 1 in 8.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
 /// The cost, in bits, of assuming that the texts are ids of a second format, written in an encoding
@@ -58,8 +58,8 @@ pub(super) struct Reading<'t, 'a> {
 pub(super) struct Explanation {
     /// The number of bits that it takes to write down the texts as ids of the format.
     pub(super) bits: f64,
-    /// The number of bits that it takes to write down the texts without the format, in the way that
-    /// takes fewest, such as random numbers.
+    /// The number of bits that it takes to write down the texts in the best other way, such as
+    /// random numbers. The best way is the one that takes the fewest bits.
     pub(super) bits_of_rival: f64,
 }
 

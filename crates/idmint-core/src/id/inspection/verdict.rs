@@ -36,7 +36,7 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines in a column before the lines may also be judged one by one.
-/// A column with fewer lines is judged only as a whole.
+/// A column with fewer distinct lines is judged only as a whole.
 const CLEAR_MIN: usize = 10;
 
 /// The maximum number of candidates that are reported if no format is found.
@@ -142,8 +142,9 @@ struct Explained<'a> {
     key: (usize, usize),
     one: Match<'a>,
     bits: f64,
-    /// The number of bits that the sample takes less as ids of this format than in the best other
-    /// explanation, such as random numbers. Negative if the other explanation takes fewer bits.
+    /// The number of bits that are saved if the sample is written down as ids of this format
+    /// instead of in the best other way, such as random numbers. Negative if the other way takes
+    /// fewer bits.
     saved: f64,
 }
 

@@ -23,7 +23,7 @@ pub enum LayoutError {
         /// The name that both fields have.
         name: String,
     },
-    /// The width of a field is invalid: the field has no possible values, or more than 2^127.
+    /// The width of a field is out of bounds. For example, it has no values, or more than 2^127.
     #[error("field `{name}`: width {width} must be from 1 value to 127 bits")]
     Width {
         /// The name of the field.

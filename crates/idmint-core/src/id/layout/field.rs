@@ -81,8 +81,8 @@ impl Width {
         }
     }
 
-    /// Returns the greatest value of a field of this width, or `None` if the field has no possible
-    /// values or more than 2^127.
+    /// Returns the greatest value of a field of this width, or `None` if the width is out of
+    /// bounds: 0 bits or digits, a radix outside 2 to 64, no values, or more than 2^127.
     pub fn max(self) -> Option<u128> {
         let cardinality = match self {
             Width::Bits(bits @ 1..=127) => 1_u128 << bits,

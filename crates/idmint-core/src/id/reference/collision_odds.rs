@@ -25,8 +25,8 @@ use crate::id::layout::FieldKind;
 pub struct CollisionOdds {
     /// The number of random bits in an id, written as a decimal number such as `74` or `71.5`.
     pub random_bits: String,
-    /// The number of ids, in decimal digits, among which two are equal with a probability of one in
-    /// a million.
+    /// The number of ids among which two are equal with a probability of one in a million, written
+    /// as a decimal number.
     pub one_in_a_million: String,
     /// The number of ids among which two are equal with a probability of one half, written as a
     /// decimal number.
@@ -56,8 +56,8 @@ impl Format {
         } else {
             format!("{bits:.1}")
         };
-        // The chance of a collision is 1 - exp(-x). For a chance of one in a million, x is also one
-        // in a million, to seven digits.
+        // The chance of a collision is 1 - exp(-x), where x is the first argument of `ids_for`. For
+        // a chance of one in a million, x is also one in a million, to seven digits.
         Some(CollisionOdds {
             random_bits,
             one_in_a_million: ids_for(1e-6, values),

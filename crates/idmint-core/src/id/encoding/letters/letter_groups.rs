@@ -9,7 +9,8 @@ pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
 }
 
 /// Splits letters into groups of the given lengths, with a hyphen between every two groups. `out`
-/// has the letters at its start, and free space after them for the hyphens.
+/// has the letters at its start, and after them the space that the hyphens need. The result fills
+/// `out`.
 pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();

@@ -16,8 +16,8 @@
 
 use crate::id::id_block::{IdBlock, Progression};
 
-/// The maximum length in bytes of a text with its separator, up to which the text is copied in one
-/// chunk of constant length.
+/// The maximum length in bytes, including the separator, of a text that is copied in one chunk of
+/// constant length.
 ///
 /// A chunk can be longer than its text. The buffer therefore needs this number of spare bytes after
 /// the last text.
@@ -29,9 +29,9 @@ pub(crate) const CHUNK_MAX: usize = 64;
 pub(crate) struct Endings<'a> {
     /// All pairs of letters that can end a text, in ascending order of their value as two digits.
     letters: &'a [[u8; 2]],
-    /// From this number on, texts that are equal except for the last two letters have the same
-    /// length. In decimal without leading zeros, this number is 100. Below it, `7` and `42` differ
-    /// in length.
+    /// Only texts of this number and of greater numbers are copied. In decimal without leading
+    /// zeros, this number is 100. Below it, texts without their last two letters are empty, but `7`
+    /// and `42` differ in length.
     from: u128,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Endings<'a> {
     pub(in crate::id::encoding) const LEN: usize = 2;
 
     /// Creates the possible last two letters of texts that all have the same length, which is at
-    /// least two. `letters` are all pairs of letters in ascending order.
+    /// least two. `letters` are all pairs of letters that can end a text, in ascending order.
     pub(in crate::id::encoding) fn of_fixed(letters: &'a [[u8; 2]]) -> Self {
         Self { letters, from: 0 }
     }
@@ -165,7 +165,8 @@ fn write_progression(
 }
 
 /// Copies `sample`, which is a text with its separator, once for each pair of letters in `endings`.
-/// Each copy has that pair as its last two letters. Stops if `out` has no room for another copy.
+/// Each copy has that pair as its last two letters. Stops if `out` has no room for another chunk,
+/// which can be longer than the text. Copies nothing if `sample` exceeds [`CHUNK_MAX`].
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {

@@ -396,8 +396,8 @@ impl Pairs {
     }
 }
 
-/// Converts a number of two digits to its index in the table of letter pairs. The mask keeps the
-/// index as it is, because no radix has a table of 2^14 entries.
+/// Converts a number of two digits to its index in the table of letter pairs. The mask does not
+/// change the number, because the largest table has 94^2 entries, fewer than 2^14.
 fn lowest_14_bits(number: u64) -> usize {
     (number & 0x3fff) as usize
 }

@@ -398,8 +398,8 @@ mod tests {
     }
 
     /// Checks that invalid texts are rejected for the reason that the test vectors list. The codec
-    /// reads a number above `max`, the greatest value of the layout, so such a number counts as
-    /// rejected here.
+    /// itself accepts numbers above `max`, the greatest value of the layout, so this function
+    /// rejects them as out of range.
     fn check_invalid(
         codec: &Codec,
         file: &str,
