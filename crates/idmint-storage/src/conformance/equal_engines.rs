@@ -37,8 +37,9 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
             1..4 if !ledgers.is_empty() => {
                 let head = ledgers[random.random_range(0..ledgers.len())].head;
                 let names = &["a", "b", "c"][..random.random_range(1..4)];
-                // If one call of this function plans two appends to the same ledger, the second
-                // plan is stale, because it does not take the first append into account.
+                // Each plan to append is based on the stored events. So if two plans of one call
+                // append to the same ledger (chain of events), the second plan is stale (based on
+                // outdated data).
                 RecordPlan::Append(plan(
                     &append(head.id.ledger(), names, key),
                     Some(head),
@@ -87,8 +88,9 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
                 &format!("reason {number}"),
             ),
             head if random.random_bool(0.02) => close_plan(&name, head),
-            // If one call of this function plans to issue numbers of the same series twice, the
-            // second plan is stale, because it does not take the first plan into account.
+            // Otherwise, issue numbers after the stored ones. If two plans of one call issue
+            // numbers of the same series, the second plan is stale (based on an outdated last
+            // number).
             head => {
                 let key = format!("{step}-{number}");
                 let plan = given_plan(&name, random.random_range(1..5), &key, head);
@@ -127,8 +129,8 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
     text
 }
 
-/// Returns `true` if all engines wrote the plans, or `false` if all of them refused the plans as
-/// stale.
+/// Returns `true` if all engines (kinds of stores) wrote these records, or `false` if all of them
+/// refused the plans to write them as stale (based on outdated data).
 fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool {
     let outcomes: Vec<_> = all.iter().map(|records| records.write(plans)).collect();
     if outcomes.iter().all(Result::is_ok) {
@@ -139,8 +141,8 @@ fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool
     false
 }
 
-/// Writes the same random plans about numbers of series to several empty stores, and checks that
-/// all stores have the same data afterwards.
+/// Writes the same random changes of series (named sequences of numbers) to several empty stores,
+/// and checks that all stores have the same data afterwards.
 ///
 /// `open` takes a seed and returns the empty stores.
 pub fn stores_agree_on_numbers(open: impl Fn(u64) -> Vec<Records>) {
@@ -248,8 +250,8 @@ pub fn stores_agree_on_records(open: impl Fn(u64) -> Vec<Records>) {
             }
             if random.random_bool(0.1) {
                 let since = at(NOW + random.random_range(0..=step) * STEP_MICROS);
-                // Call `forget_requests` until it has nothing left to remove, because an engine may
-                // remove one day per call or all days at once.
+                // Call `forget_requests` until no old idempotency key is left to remove. A storage
+                // engine may remove the keys of one day per call, or those of all days at once.
                 let has_forgotten = |records: &dyn RecordStore| {
                     let forget = || records.forget_requests(since, 1_000).expect("works");
                     std::iter::repeat_with(forget)

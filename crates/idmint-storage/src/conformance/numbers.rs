@@ -332,8 +332,8 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_eq!(give(records, &name, 1, "next").first, right + 1);
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
-    // The first number of a series was 12 and was corrected to 10. The next request gets 11 to 13,
-    // so the number 12 must now belong to this request.
+    // The first number of a series was 12 and was corrected to 10. The next request gets 11 to 13.
+    // So the number 12 now belongs to this request, and not to the corrected one.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -386,8 +386,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     };
     let next =
         |name: &SeriesName, count, key: &str| given_plan(name, count, key, head_of(numbers, name));
-    // The numbers 1 and 2 have no stored form (no rule for writing them as text), like numbers that
-    // an earlier version of idmint has stored.
+    // The numbers 1 and 2 have no stored form (way to write them as text), like numbers that an
+    // earlier version of idmint has stored.
     write(next(&acme, 2, "a"));
     for (key, before) in [("b", "A-"), ("c", "A-"), ("d", "B-"), ("e", "A-")] {
         write(in_form(next(&acme, 2, key), form(before)));
@@ -421,16 +421,16 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // A stale plan is refused, so the store must not keep its form (how its numbers are written as
-    // text).
+    // This plan is stale (based on an outdated last number) and is refused. So the store must not
+    // keep its form (how its numbers are written as text).
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
     );
     assert_eq!(changes(1, u64::MAX), [3, 7, 9]);
 
-    // Two nodes with different templates plan one number each, and both plans are written in one
-    // call. Each number must keep its own form.
+    // Two nodes with different templates for number texts issue one number each, and both numbers
+    // are written in one call. Each number must keep its own form (way to write it as text).
     let head = |plan: &RecordPlan| match plan {
         RecordPlan::Number(plan) => plan.given.head(),
         _ => unreachable!("made"),
@@ -445,8 +445,9 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // A correction of the first number (here from 12 to 10) also replaces its form. Otherwise the
-    // number 12 could later get the form `OLD-` of the wrong number.
+    // The first number 12, with the form `OLD-` (way to write it as text), is corrected to 10. The
+    // correction must also replace this form. Otherwise a later number 12 could be written
+    // `OLD-12`.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);
@@ -478,8 +479,8 @@ pub fn templates_of_the_first_start_stay_and_no_text_is_written_twice(records: &
     let agree = |text: &str| records.agree_on_rules(&rules(text));
     let first = |text: &str| agree(text).expect("it is new").first.form(&acme).text(7);
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
-    // While no series has numbers, the template of their texts may change freely, because no text
-    // was written yet.
+    // While no series has numbers, the template by which numbers are written as text may change
+    // freely, because no text was written yet.
     assert_eq!(first("A/{series}/1{n}"), "A/acme-1/7");
     assert_eq!(first("A/{series}/{n}"), "A/acme-1/7");
     give(records, &acme, 20, "a");
@@ -541,8 +542,8 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
         text.contains("\"acme-10\" would be number 10 of acme"),
         "{text}"
     );
-    // The series acme has issued the numbers up to 10 and issues none of them again. So a rule for
-    // this series alone repeats no text.
+    // The series acme has issued the numbers up to 10 and issues none of them again. So this rule,
+    // which applies to no other series, begins with number 11 and repeats no text.
     let alone = rules("acme", "acme-{n}", Some(NumberCheck::Luhn));
     records.agree_on_rules(&other).expect("no text is equal");
     records.agree_on_rules(&alone).expect("no text is equal");
@@ -575,7 +576,8 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     let agree = |rules: &NumberRules| records.agree_on_rules(rules).expect("no text is equal");
     let [luhn, mod97] = [NumberCheck::Luhn, NumberCheck::Mod97].map(Some);
 
-    // Plain digits would write the texts 1001 to 1012 again, for the numbers 1001 to 1012.
+    // The series `orders` has written its numbers 1 to 12 as 1001 to 1012. Without a rule, numbers
+    // are written as plain digits, so the numbers 1001 to 1012 would repeat these texts.
     let one = rules("orders", "1{n:03}", None);
     agree(&one);
     write("orders", 12, &one);
@@ -592,9 +594,9 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     records.write(&[close]).expect("nothing was written since");
     agree(&none);
 
-    // The rule first has no check digit, then adds one, and then removes it again. In a fleet,
-    // adding a check digit is refused, because another node may still write later numbers without
-    // one.
+    // The rule for the series `tills` first writes no check digit, then writes one, and then none
+    // again. In a fleet, adding a check digit is refused, because another node may still write
+    // later numbers without one.
     let [plain, checked] = [None, luhn].map(|check| rules("tills", "{n}", check));
     agree(&plain);
     write("tills", 9, &plain);
@@ -605,7 +607,8 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     write("tills", 9, &checked);
     refused(&plain, ["numbers.order.text", "of tills and number"]);
 
-    // The text of a number with two check digits can equal the text of a number with one.
+    // Going back from two check digits to one is refused, because the text of a number with two
+    // check digits can equal the text of a number with one.
     agree(&rules("tills", "T{n}", None));
     let two = rules("tills", "{n}", mod97);
     agree(&two);
@@ -628,9 +631,9 @@ pub fn a_higher_start_does_not_hide_texts_that_a_begun_series_repeats(records: &
         };
         NumberRules::new(vec![rule]).expect("one rule")
     };
-    // The first nine numbers have a check digit, so the number 1 of `tills` is written `18`. The
-    // new rule writes no check digit. Even if its start is 1000, the series continues with 10, and
-    // would reach the number 18.
+    // The first nine numbers of each series have a check digit, so the number 1 of `tills` is
+    // written `18`. The rule `plain` writes no check digit, so the number 18 would have the same
+    // text. The series continues with 10 even if the rule's `start` is 1000, and would reach 18.
     for (name, text) in [
         ("tills", "{n}"),
         ("desks", "A{n}"),
@@ -846,7 +849,8 @@ mod reopened {
                 assert_eq!(text.map(|form| form.text(1)).as_deref(), Some("DONE-1"));
                 let closed = numbers.series_state(&series("done")).expect("reads").closed;
                 assert_eq!(closed.map(|closed| closed.last), Some(Some(1)));
-                // Request keys of numbers are never removed, no matter how late the sweep runs.
+                // The store never removes the idempotency keys of requests for numbers, however
+                // late the time is.
                 while records.forget_requests(at(NOW * 4), 1_000).expect("works") {}
             }
             assert_stale(&*records, &[given_plan(&acme, 1, "b", None)]);
