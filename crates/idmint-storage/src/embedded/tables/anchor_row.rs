@@ -9,12 +9,12 @@ const VERSION: u8 = 1;
 /// The length of a row, in bytes.
 pub(super) const LEN: usize = 9;
 
-/// The key of an anchor's row: the format, the two objects, and their time of closest approach in
-/// microseconds since 1970.
+/// The key of the row for an anchor (first report of a close approach): the format, the two
+/// objects, and their time of closest approach in microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
-/// Returns the key of the row for the anchor of these two objects. `tca` is their time of closest
-/// approach.
+/// Returns the key of the row for the first report (anchor) of a close approach of these two
+/// objects. `tca` is their time of closest approach.
 pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
     (format, pair.primary, pair.secondary, tca.0)
 }

@@ -9,8 +9,9 @@ use super::anchor_row;
 use super::database::unreadable;
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
-/// Maps the format, the two objects and the time of an anchor (first report of a conjunction) to
-/// its rank. A new anchor gets a higher rank than the older anchors near it.
+/// Maps the format, the two objects and the time of an anchor (first report of a close approach) to
+/// its rank. A new anchor gets a higher rank than the older anchors of the same objects within two
+/// seconds.
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 
@@ -39,8 +40,8 @@ pub(super) fn unreadable_anchor(name: anchor_row::Name<'_>, row: &[u8]) -> redb:
     unreadable(is_whole, &format!("the anchor {name:?} is"))
 }
 
-/// Returns up to `count_max` pairs of objects that have anchors. The pairs are ordered by format
-/// and objects, and begin after `after`.
+/// Returns up to `count_max` pairs of objects that have anchors (first reports of close
+/// approaches). The pairs are ordered by format and objects, and begin after `after`.
 pub(super) fn pairs(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     after: Option<(&str, Pair)>,

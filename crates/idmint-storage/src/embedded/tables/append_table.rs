@@ -217,7 +217,8 @@ fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     }
 }
 
-/// Returns the events of an append, each with the id of the event before it in the ledger.
+/// Returns the events of an append (events that were written together), each with the id of the
+/// event before it in the ledger.
 fn links_of(
     appends: &Appends,
     append: &StoredAppend,

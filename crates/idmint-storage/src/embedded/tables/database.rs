@@ -112,9 +112,10 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// Keeps the engine open during a copy. A thread that copies the whole database locks it for
-    /// writing, and a thread that closes the engine locks it for reading. A thread that needs both
-    /// locks must lock this one before `engine`.
+    /// Keeps the engine open during a copy of the database. The lock protects no data, and its two
+    /// modes stand for two roles. The thread that copies locks it for writing, and a thread that
+    /// closes the engine locks it for reading. A thread that needs both locks must lock this one
+    /// before `engine`.
     copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.
@@ -132,8 +133,8 @@ pub(crate) struct Database {
     /// `true` if the disk was full at the last write. The database can still be read.
     ///
     /// Written by: `attempt`, and by `reopen` after a successful write. Read by: `obstacle`,
-    /// `attempt_read`, `attempt_write`, `reopen`. Ordering: `Relaxed`, for the same reason as
-    /// `has_failed`.
+    /// `attempt_read`, `attempt_write`, `reopen`. Ordering: `Relaxed`, because the lock of `engine`
+    /// orders all accesses that matter.
     is_full: AtomicBool,
     /// The lock on the data folder. The lock must be released only after the database file is
     /// closed.

@@ -10,20 +10,21 @@ use crate::records::rows::externals_row;
 use crate::records::{AnchorKey, ListPlace, ListRange};
 use idmint_records::conjunction::{ExternalId, Pair, Tca};
 
-/// The key of a row: the format, the time and the two objects of an anchor (first report of a
-/// conjunction).
+/// The key of a row, which names an anchor (first report of a close approach of two objects): the
+/// id format, the time of the approach, and the numbers of the two objects.
 type Name<'a> = (&'a str, i64, u64, u64);
 
 /// The key of a row: a format and an external id, followed by the time and the two objects of a
 /// conjunction that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
-/// Maps the anchor (first report) of a conjunction to the external ids of this conjunction.
+/// Maps the first report of a conjunction (close approach of two objects) to the external ids that
+/// other originators gave to it.
 pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("externals");
 
-/// Maps an external id to the anchors (first reports) of all conjunctions that have this external
-/// id.
+/// Maps an external id (id from another originator) to the first reports of all close approaches
+/// that have this external id.
 pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
     TableDefinition::new("anchors-by-external");
 
@@ -50,8 +51,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the external ids of an anchor (first report of a conjunction). If the table does not
-/// exist yet, the result is empty.
+/// Returns the external ids (ids from other originators) of a close approach, which is named by its
+/// first report. If the table does not exist yet, the result is empty.
 pub(super) fn beside(
     table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
     key: &AnchorKey,
@@ -69,8 +70,8 @@ pub(super) fn beside(
     })
 }
 
-/// Returns up to `count_max` anchors (first reports of conjunctions) that have this external id,
-/// from the latest to the earliest.
+/// Returns up to `count_max` anchors (first reports of close approaches) that have this external
+/// id, from the latest to the earliest.
 pub(super) fn anchors_of(
     transaction: &ReadTransaction,
     format: &str,
@@ -105,8 +106,9 @@ pub(super) fn anchors_of(
     .collect()
 }
 
-/// The two tables of external ids, opened for writing. When old anchors (first reports of
-/// conjunctions) are removed, their external ids are removed from both tables.
+/// The two tables of external ids (ids that other originators gave to close approaches), opened for
+/// writing. When the first reports of old close approaches are removed, their external ids are
+/// removed from both tables.
 pub(super) struct Externals<'a> {
     table: Table<'a, Name<'static>, &'static [u8]>,
     by_external: Table<'a, NameOfId<'static>, &'static [u8]>,

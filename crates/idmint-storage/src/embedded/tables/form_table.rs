@@ -23,8 +23,8 @@ pub(super) const FORMS: TableDefinition<'_, NumberName<'_>, &[u8]> =
 
 impl RecordTables {
     /// Returns the form (how a number is written as text) that applies to a number. Reads in the
-    /// open write transaction, which sees all commits in the log. A new read transaction would
-    /// first have to wait for a commit to the tables.
+    /// open write transaction, because it sees the latest commits at once. A new read transaction
+    /// would have to wait until the engine has committed them to the tables.
     pub(super) fn latest_form(
         &self,
         series: &SeriesName,
@@ -64,9 +64,9 @@ impl RecordTables {
     }
 }
 
-/// Returns the changes of form (how numbers are written as text) to store together with these
-/// plans. A plan changes the form if its numbers are written differently than the number before
-/// them.
+/// Returns the changes of form (how numbers are written as text) to store together with the plans
+/// to issue numbers. A plan changes the form if its numbers are written differently than the number
+/// before them.
 pub(super) fn changes_of(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -105,8 +105,8 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Returns the form (how numbers are written as text) that applies to a number, with the first
-/// number that has the form. Returns `None` if no form was stored up to this number.
+/// Returns the last change of form (how numbers are written as text) at or below a number: the
+/// form, and the first number that has it. Returns `None` if no such change is stored.
 fn latest_at(
     forms: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,

@@ -62,7 +62,7 @@ impl<'a> FormatsTable<'a> {
     }
 
     /// Returns the stored number of slots (places for nodes) if there is one, and the name and
-    /// description of every stored format.
+    /// properties of every stored format.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if a row is damaged or the disk refuses.
@@ -103,8 +103,8 @@ impl FormatsTable<'_> {
         self.keep_of_numbers(NUMBERS_ROW, &kinds.0)
     }
 
-    /// Returns the history of the templates by which numbers are written as text: the templates
-    /// that were configured at each start. The history is empty if no start has stored templates.
+    /// Returns the templates by which numbers were written as text at earlier starts, as the
+    /// history of their changes. The history is empty if no start has stored templates.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the row is damaged or the disk refuses.
@@ -212,8 +212,9 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks that every stored row is intact, including its name. Otherwise, a format whose row
-    /// has a damaged name would look new, and any definition of the format would be accepted.
+    /// Checks that every stored row is intact. The check includes the row's key, for example the
+    /// name of a format. Otherwise, a format whose row has a damaged name would look new, and any
+    /// definition of the format would be accepted.
     fn check_all(&self) -> Result<Result<(), DatabaseError>, redb::Error> {
         for row in self.table.iter()? {
             let (row, kept) = row?;
@@ -252,8 +253,8 @@ impl Rows<'_> {
         Ok(Ok((slots, formats)))
     }
 
-    /// Compares the description `now` with the stored row, and returns the differences. If the row
-    /// does not exist and `joins` is `true`, stores `now`.
+    /// Compares `now`, the configured properties of a format or of the slots, with the stored row,
+    /// and returns the differences. If the row does not exist and `joins` is `true`, stores `now`.
     fn keep_or_compare(
         &mut self,
         row: &str,

@@ -20,8 +20,8 @@ use idmint_records::ledger::SeriesName;
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
 /// The key of the row for the current hold, which stops all series from issuing numbers.
-/// `ENDED_FOR_ALL` is the key of the last hold that has ended for all series. Any other key is the
-/// name of a series, which is never empty or `*`.
+/// `ENDED_FOR_ALL` is the key of the last hold that has ended for all series. All other keys are
+/// names of series, and such a name is never empty or `*`.
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
@@ -46,8 +46,9 @@ pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), 
 }
 
 impl RecordTables {
-    /// `true` if a hold stops the series from issuing numbers. Only a start sets a hold, so no row
-    /// is read if no hold was in force when the tables were opened.
+    /// `true` if the series may issue no numbers after a restore, because it is on hold. A hold
+    /// begins while the node starts. So if no hold was in force when the tables were opened, no row
+    /// is read.
     pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.may_hold {
             return Ok(false);
@@ -76,8 +77,8 @@ impl RecordTables {
     }
 }
 
-/// `true` if a hold was set after a restore and has not ended for all series at once. Some series
-/// may then still be on hold and issue no numbers.
+/// `true` if some series may be on hold, which means that they issue no numbers after a restore.
+/// The result is `false` if no hold was set, or if the last hold has ended for all series at once.
 pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let Some(holds) = if_there(transaction, HOLDS)? else {
         return Ok(false);

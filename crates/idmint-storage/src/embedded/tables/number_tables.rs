@@ -27,7 +27,7 @@ pub(super) const NUMBERS: TableDefinition<'_, NumberName<'_>, &[u8]> =
 /// Maps a series and an idempotency key to the last number that the request with this key received.
 pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
     TableDefinition::new("number-keys");
-/// Maps a series and a void number to the time and the reason of its voiding.
+/// Maps a series and a number that a caller made void to the time and the reason of the voiding.
 pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
     TableDefinition::new("number-voids");
 /// Maps a closed series and its last number to the time of closing and the caller who closed the
@@ -230,7 +230,8 @@ pub(super) fn head_of(
         .transpose()
 }
 
-/// Returns the name of the first series in the table that follows `behind` in the order of names.
+/// Returns the name of the first series in `rows` that follows the name `behind`, or of the first
+/// series of all if `behind` is `None`. Series are ordered by name.
 fn next_name(
     rows: &ReadOnlyTable<NumberName<'static>, &'static [u8]>,
     behind: Option<&SeriesName>,
@@ -277,8 +278,9 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes the numbers `wrong`, which a caller has corrected, and the idempotency keys of their
-/// requests. Only the first number of a series can be corrected.
+/// Removes the numbers `wrong`, and the idempotency keys of the requests that received them. Each
+/// of them was the first number of its series and was corrected to another one. Later numbers
+/// cannot be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -21,11 +21,12 @@ use crate::records::{
 };
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 
-/// The key of a row: the format, the time and the two objects of an anchor.
+/// The key of a row, which names an anchor (first report of a close approach): the format, the time
+/// and the two objects.
 type Name<'a> = (&'a str, i64, u64, u64);
 
-/// Maps the format, the time and the two objects of an anchor to the report count of its
-/// conjunction.
+/// Maps the first report of a close approach, which is named by its format, its time and its two
+/// objects, to the count of all reports of this close approach.
 pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("anchors-by-time");
 

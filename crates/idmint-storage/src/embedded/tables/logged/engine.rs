@@ -47,15 +47,16 @@ const TABLES: [&str; 14] = [
 /// tables. Otherwise, the next reader would have to wait until all of its rows are added.
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
-/// The maximum number of bytes from the log in the open transaction. A larger transaction is
-/// committed even without a reader. Otherwise, the next reader would have to wait for a long
-/// commit. Committing this many bytes takes about a millisecond.
+/// The maximum number of bytes from the log in the open transaction, which is not visible to
+/// readers yet. A larger transaction is committed before a reader needs it. Otherwise, the next
+/// reader would have to wait for a long commit. Committing this many bytes takes about a
+/// millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The database engine, with a log of the commits that it has not synced yet.
 pub(crate) struct Engine {
     /// The commits in the log that readers of the tables cannot see yet. This field is declared
-    /// first, so that it is dropped before the engine.
+    /// first, so that its open transaction is dropped before the engine.
     pending: Mutex<Pending>,
     engine: redb::Database,
     /// The log, and the numbers of its commits. A thread that needs both locks must lock `log`
@@ -215,9 +216,9 @@ impl Engine {
         })
     }
 
-    /// Commits `rows`, encoded as in [`logged_rows`], if `may_write` returns `true` for the durable
-    /// data. Returns the result of `may_write`. Committed rows survive a crash, and the next reader
-    /// sees them.
+    /// Calls `may_write` with all durable data. If it returns `true`, commits `rows`, which are
+    /// encoded as in [`logged_rows`]. Returns the result of `may_write`. Committed rows survive a
+    /// crash, and the next reader sees them.
     pub(in crate::embedded::tables) fn commit_logged(
         &self,
         rows: &[u8],

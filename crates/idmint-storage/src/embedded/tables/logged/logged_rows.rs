@@ -38,8 +38,8 @@ const VOID: u8 = b'v';
 const FORM: u8 = b'f';
 const CLOSE: u8 = b'c';
 
-/// Encodes the rows that these plans write, in the byte format of the log. `forms` are changes of
-/// how numbers are written as text, which are stored with the plans.
+/// Encodes the rows that these plans (decisions to write records) write, in the byte format of the
+/// log. `forms` are changes of how numbers are written as text, which are stored with the plans.
 pub(in crate::embedded::tables) fn bytes_of(plans: &[RecordPlan], forms: &[FormChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for plan in plans {
@@ -271,12 +271,14 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// The row of the numbers that a request received, and the idempotency key of this request.
+    /// A row of the numbers that a request received: the row's name, its bytes, and the hash of the
+    /// request's idempotency key.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
     Close(number_rows::NumberName<'a>, &'a [u8]),
-    /// An append (events that were written together), and its request if it has an idempotency key.
+    /// A row of an append (events that were written together): the row's name, its bytes, and the
+    /// append request if it has an idempotency key.
     Append(append_row::AppendName, &'a [u8], Option<DoneRequest>),
     Anchor(anchor_row::Name<'a>, &'a [u8]),
 }
@@ -284,8 +286,8 @@ enum Row<'a> {
 /// Splits off the first row of a commit, and returns the row and the remaining bytes.
 ///
 /// # Errors
-/// Returns [`OtherLayout::LaterContent`] for a row that a later version has written, and
-/// [`redb::Error::Corrupted`] if the bytes are not a valid row.
+/// Returns [`OtherLayout::LaterContent`] for a row that a later version of this program has
+/// written, and [`redb::Error::Corrupted`] if the bytes are not a valid row.
 fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     let (kind, rest) = rows.split_first().expect("some rows are left");
     let later = |what: &str| {
@@ -383,8 +385,8 @@ fn split_closed(bytes: &[u8]) -> Split<'_> {
     }
 }
 
-/// Splits off a row whose name begins with a series. Returns the name, the row and the remaining
-/// bytes.
+/// Splits off a row whose name starts with the name of a series, followed by a number. Returns the
+/// row's name, its bytes, and the remaining bytes.
 fn split_named(bytes: &[u8]) -> Option<(number_rows::NumberName<'_>, &[u8], &[u8])> {
     let (&len, bytes) = bytes.split_first()?;
     let (series, bytes) = bytes.split_at_checked(usize::from(len))?;

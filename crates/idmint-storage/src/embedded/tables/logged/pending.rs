@@ -11,8 +11,8 @@ use redb::{Durability, WriteTransaction};
 
 use super::logged_rows;
 
-/// The commits in the log that readers of the tables cannot see yet, or the error after which the
-/// tables must not be read.
+/// The commits in the write-ahead log that readers of the database tables cannot see yet, or the
+/// error after which the tables must not be read.
 #[derive(Default)]
 pub(super) struct Pending {
     rows: Rows,
@@ -23,7 +23,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 struct Rows {
     open: Option<Box<WriteTransaction>>,
-    /// The number of bytes from the log that were added to the open transaction.
+    /// The number of bytes that were added from the commit log to the open transaction.
     taken: usize,
     /// The rows in the log that still have to be added to the open transaction.
     waiting: Vec<u8>,
@@ -52,7 +52,8 @@ impl Pending {
             .inspect_err(|error| *failure = Some(kept(error)))
     }
 
-    /// Commits the open transaction, so that readers see all rows in the log.
+    /// Commits the open transaction of the engine together with the rows that still wait in the
+    /// log, so that readers of the tables see all rows.
     ///
     /// # Errors
     /// Returns the errors of [`take`](Self::take).
@@ -66,8 +67,8 @@ impl Pending {
             .inspect_err(|error| *failure = Some(kept(error)))
     }
 
-    /// Commits the open transaction, so that readers see all rows in the log. Leaves no transaction
-    /// open.
+    /// Commits the open transaction of the engine, with all rows of the log, so that readers of the
+    /// tables see these rows. Leaves no transaction open.
     ///
     /// # Errors
     /// Returns the errors of [`take`](Self::take).

@@ -20,8 +20,8 @@ use idmint_records::ledger::{
     AppendPlan, ClosePlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
 };
 
-/// Returns `true` if the data on which the plans are based has not changed, so that all of them may
-/// be written in this order.
+/// Returns `true` if the stored data on which these plans (decisions to write records) are based
+/// has not changed, so that all of them may be written in this order.
 pub(in crate::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
@@ -46,14 +46,17 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event of each ledger, as if the plans that were checked so far were written.
+    /// The last event of each ledger (chain of events), as if the writes that were checked so far
+    /// were done.
     heads: HashMap<LedgerId, Option<Head>>,
-    /// The anchors (first reports of new conjunctions) in the plans that were checked so far.
+    /// The anchors (first reports of new close approaches) in the planned writes that were checked
+    /// so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number of each series, as if the plans that were checked so far were written.
+    /// The last number of each series (named sequence of numbers), as if the writes that were
+    /// checked so far were done.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that the plans checked so far make void.
     new_voids: HashSet<(SeriesName, u64)>,
@@ -80,8 +83,8 @@ impl<'a> PlanCheck<'a> {
         }
     }
 
-    /// Returns `true` if the series is open and still has the last number on which the plan is
-    /// based.
+    /// Returns `true` if the plan may issue its numbers: the series is open, and its last number is
+    /// still the one that the plan expects.
     fn number(
         &mut self,
         NumberPlan { before, given, .. }: &NumberPlan,
@@ -91,8 +94,8 @@ impl<'a> PlanCheck<'a> {
         Ok(may_give)
     }
 
-    /// Returns `true` if the series is open and still has the last number on which the plan is
-    /// based.
+    /// Returns `true` if the plan may close the series: the series is open, and its last number is
+    /// still the one that the plan expects.
     fn close(&mut self, ClosePlan { before, closed }: &ClosePlan) -> Result<bool, redb::Error> {
         let may_close = self.is_open_after(&closed.series, *before)?;
         self.new_closed.insert(closed.series.clone());
@@ -124,7 +127,8 @@ impl<'a> PlanCheck<'a> {
         Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
     }
 
-    /// Returns `true` if the last event of the ledger is still the one on which the plan is based.
+    /// Returns `true` if the planned events may be appended: the last event of the ledger is still
+    /// the one that the plan expects.
     fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
         let ledger = plan.ledger();
         let head = match self.heads.get(&ledger) {
@@ -138,8 +142,9 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if the anchors that are now stored near the new anchor allow it. None of them
-    /// may be in a time that must be free, and the rank of the new anchor must still follow theirs.
+    /// Returns `true` if the anchors (first reports) of the same two objects still allow the new
+    /// anchor. None may lie in the time ranges that the plan requires to be free, and the new rank
+    /// must still be one above the highest rank near it.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let AnchorPlan {
             format,
