@@ -28,15 +28,15 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 const MAGIC: [u8; 8] = *b"idmint-c";
 const VERSION: u32 = 1;
 const CHECKSUM_AT: usize = BLOCK_LEN - 4;
-/// The index of the block with the commit mark in the horizon file. The blocks 0 and 1 are the two
-/// copies of the horizon.
+/// The index of the block with the commit mark (number of the last commit) in the horizon file. The
+/// blocks 0 and 1 are the two copies of the horizon (time up to which ids may be minted).
 const BLOCK: u64 = 2;
 
 /// The number of the last commit of the database. It is stored in memory and in the horizon file,
 /// outside the database, so that the loss of the last commits can be detected.
 #[derive(Debug, Default)]
 pub(crate) struct CommitMark {
-    /// The horizon file, or `None` if the store is only in memory.
+    /// The file in which the number is also stored, or `None` if the store is only in memory.
     file: Option<Arc<dyn BlockFile>>,
     /// The number of the last synced commit, or 0 if it is not known.
     ///
@@ -44,14 +44,14 @@ pub(crate) struct CommitMark {
     /// because a thread that opens the records again has written to them itself, or has waited for
     /// the thread that did. Tested by: `records_that_lost_their_end_are_refused`.
     number: AtomicU64,
-    /// `true` if the commit mark must be written again with the next commit, because its block in
-    /// the file was damaged or missing.
+    /// `true` if the commit number must be written to the file again with the next commit, because
+    /// its block in the file was damaged or missing.
     ///
     /// Written by: `read`, `raise`. Read by: `raise`. Ordering: `Relaxed`, for the same reason as
     /// `number`. Tested by: `a_number_is_found_again_and_never_lowered`.
     is_wanting: AtomicBool,
-    /// `true` once a write of the commit mark has failed. The first failure is logged, and later
-    /// failures are not.
+    /// `true` once a write of the commit number to the file has failed. The first failure is
+    /// logged, and later failures are not.
     has_failed: AtomicBool,
 }
 
@@ -76,8 +76,8 @@ impl CommitMark {
                 }
                 number
             }
-            // An earlier version of this program wrote the file. Its horizon files had two blocks
-            // and no commit mark.
+            // An earlier version of this program wrote the file. Its files ended after the two
+            // blocks of the horizon, so they had no commit mark (number of the last commit).
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 warn!(
@@ -135,8 +135,8 @@ pub(crate) fn to_block(number: u64) -> Block {
     block
 }
 
-/// Returns the commit number in a block, or `None` if the block is not an intact commit mark as
-/// [`to_block`] encodes it.
+/// Returns the commit number in a block, or `None` if the block is not exactly what [`to_block`]
+/// encodes for a commit number.
 fn number_in(block: &Block) -> Option<u64> {
     let number = u64::from_be_bytes(block[12..20].try_into().expect("eight bytes"));
     (*block == to_block(number)).then_some(number)

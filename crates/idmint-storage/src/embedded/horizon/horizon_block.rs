@@ -31,9 +31,9 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 /// The content of one intact copy of the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HorizonRecord {
-    /// The slot (place of the node among all nodes) to which the horizon applies.
+    /// The slot (place of the node among all nodes) whose ids the horizon limits.
     pub(crate) slot: u32,
-    /// The number of the pass that wrote this copy. A pass overwrites both copies, so both have the
+    /// The number of the pass (write of both copies) that wrote this copy. Both copies have the
     /// same number once the pass is complete.
     pub(crate) sequence: u64,
     /// The horizon: the first instant for which no ids are reserved.
@@ -41,11 +41,11 @@ pub(crate) struct HorizonRecord {
     /// The floor: the time from which the node began to mint. Earlier ids may exist, even ids in
     /// the tick (time unit of a format) that contains the floor.
     pub(crate) floor: Option<UnixNanos>,
-    /// `true` once the database next to the horizon file was created. If the database is missing
-    /// later, it was lost.
+    /// `true` once the database in the same folder was created. If the database is missing later,
+    /// it was lost.
     pub(crate) has_records: bool,
-    /// `true` if a fleet is adopting the node, or has adopted it. No id may be minted with this
-    /// horizon any more.
+    /// `true` if a fleet is adopting the node (taking it over), or has adopted it. The single node
+    /// may then mint no more ids.
     pub(crate) is_adopted: bool,
 }
 
@@ -64,15 +64,15 @@ pub(crate) enum CopyFault {
     /// The bytes are intact, but they are not a horizon.
     #[error("it is not a horizon")]
     NotAHorizon,
-    /// The copy is an intact horizon that another version of this program wrote, so it cannot be
-    /// decoded.
+    /// The copy is intact, but its version number is not one that this program knows, so it cannot
+    /// be decoded.
     #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
-    /// This copy is intact, but out of date. A later pass wrote this copy first and then the other
-    /// one, but only the other write is on disk.
+    /// This copy is intact, but out of date. The newest pass (write of both copies) wrote this copy
+    /// before the other one. Only the write of the other copy is on disk.
     #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
-        /// The number of the pass (write of both copies) that should have written this copy.
+        /// The number of the newest pass (write of both copies), which this copy should have.
         expected: u64,
         /// The number of the earlier pass that wrote this copy.
         found: u64,
@@ -100,7 +100,7 @@ impl HorizonRecord {
         block
     }
 
-    /// Decodes one copy of the horizon.
+    /// Decodes one copy of the horizon (time up to which ids may be minted).
     ///
     /// # Errors
     /// Returns [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or

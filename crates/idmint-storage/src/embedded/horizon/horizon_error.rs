@@ -26,8 +26,8 @@ pub(crate) enum HorizonError {
         /// The fault of copy B.
         b: CopyFault,
     },
-    /// Both copies of the horizon are intact, but no sequence of writes explains their content. The
-    /// file was not changed.
+    /// Both copies of the horizon (time up to which ids may be minted) are intact, but no sequence
+    /// of writes explains their content. The file was not changed.
     #[error(
         "the two copies of the horizon in {} contradict each other, as if parts of two files were mixed; start with \
          --floor and an instant at or above which no id was ever issued", .path.display()
@@ -36,8 +36,8 @@ pub(crate) enum HorizonError {
         /// The path of the horizon file.
         path: PathBuf,
     },
-    /// The file is the horizon of another slot (place of a node) than the configured one. The file
-    /// was not changed.
+    /// The file has the horizon of another slot (number of a node among all nodes) than the
+    /// configured one. The file was not changed.
     #[error(
         "{} is the horizon of slot {kept}, but slot {asked} is configured; set worker.slot = {kept}, use another \
          storage.data_dir, or start with --floor and an instant at or above which slot {asked} never issued an id",
@@ -61,7 +61,8 @@ pub(crate) enum HorizonError {
         path: PathBuf,
     },
     /// A later version of this program wrote the horizon or the commit mark (number of the last
-    /// commit) in the file, so this version cannot read the file. Setting a floor does not help.
+    /// commit) in the file, so this version cannot read the file. A floor (lowest time for minting)
+    /// that an operator sets does not help.
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
@@ -81,8 +82,9 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The disk refused a write, so the content of the file is unknown. No id may be minted with
-    /// this horizon. The operator has to stop the process, repair the disk, and start again.
+    /// The disk refused to write the horizon (time up to which ids may be minted), so the content
+    /// of the file is unknown. No id may be minted with this horizon. The operator has to stop the
+    /// process, repair the disk, and start again.
     #[error("cannot make the horizon in {} durable; stop the process, check the disk, start again", .path.display())]
     NotWritten {
         /// The path of the horizon file.
@@ -91,8 +93,9 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The write was refused, because an earlier write of the horizon has failed. After that, even
-    /// a successful write would not prove that the horizon is durable.
+    /// The write was refused, because an earlier write of the horizon (time up to which ids may be
+    /// minted) has failed. After that, even a successful write would not prove that the horizon is
+    /// durable.
     #[error(
         "the horizon in {} is no longer written, because a write failed; check the disk, start again",
         .path.display()

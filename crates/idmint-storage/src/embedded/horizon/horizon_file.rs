@@ -52,8 +52,8 @@ impl fmt::Display for WhichCopy {
     }
 }
 
-/// A report that one copy of the horizon was bad. The other copy was used, and the bad copy was
-/// repaired.
+/// A report that one copy of the horizon (time up to which ids may be minted) was bad. The other
+/// copy was used, and the bad copy was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// The copy that was bad.
@@ -81,7 +81,8 @@ impl fmt::Display for Damage {
 pub(crate) struct HorizonFile<F = File> {
     path: PathBuf,
     file: F,
-    /// The content of both copies of the horizon, unless a write has failed.
+    /// The content of both copies of the horizon (time up to which ids may be minted), unless a
+    /// write has failed.
     newest: HorizonRecord,
     is_poisoned: bool,
 }
@@ -115,8 +116,8 @@ impl HorizonFile {
         }
     }
 
-    /// Opens the horizon file. If one copy of the horizon is bad, it is repaired from the other
-    /// copy.
+    /// Opens the file with the horizon (time up to which ids may be minted). If one copy of the
+    /// horizon is bad, it is repaired from the other copy.
     ///
     /// # Errors
     /// Returns the errors of [`read_from`](HorizonFile::read_from), or [`HorizonError::NotOpened`]
@@ -221,9 +222,9 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.floor
     }
 
-    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon was not
-    /// raised above this floor yet. Returns `None` after a first start, because a first start
-    /// writes a horizon above the floor.
+    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon
+    /// (highest time for minting) was not raised above this floor yet. Returns `None` after a first
+    /// start, which writes a horizon above the floor.
     pub(crate) fn stated_floor(&self) -> Option<UnixNanos> {
         self.floor().filter(|floor| *floor == self.horizon())
     }
@@ -233,7 +234,7 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.has_records
     }
 
-    /// Records in both copies of the horizon that the database was created.
+    /// Records in both copies of the file's content that the database was created.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -245,13 +246,13 @@ impl<F: BlockFile> HorizonFile<F> {
         })
     }
 
-    /// `true` if a fleet is adopting the node, or has adopted it.
+    /// `true` if a fleet is adopting the node (taking it over), or has adopted it.
     pub(crate) fn is_adopted(&self) -> bool {
         self.newest.is_adopted
     }
 
-    /// Records in both copies that a fleet is adopting the node. From then on, no id may be minted
-    /// with this horizon.
+    /// Records in both copies of the file's content that a fleet is adopting the node (taking it
+    /// over). From then on, the single node may mint no ids.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -263,7 +264,8 @@ impl<F: BlockFile> HorizonFile<F> {
         })
     }
 
-    /// Checks that both copies still have the content that this process wrote.
+    /// Checks that both copies of the horizon in the file still have the content that this process
+    /// wrote.
     ///
     /// # Errors
     /// Returns [`HorizonError::Changed`] if a copy differs or cannot be read.
@@ -306,8 +308,8 @@ impl<F: BlockFile> HorizonFile<F> {
                 path: self.path.clone(),
             });
         }
-        // Refuse all further writes until both copies are synced, so that an early return cannot
-        // leave a half-written file in use.
+        // Refuse all further writes until both copies of the horizon are synced, so that an early
+        // return cannot leave a half-written file in use.
         self.is_poisoned = true;
         let block = record.to_block();
         for copy in writing_order(record.sequence) {
@@ -326,9 +328,9 @@ impl<F: BlockFile> HorizonFile<F> {
     }
 }
 
-/// Returns the highest horizon in any intact copy of the file, whichever slot the copy belongs to.
-/// A start with a floor that an operator has set must not write a new horizon below the returned
-/// one.
+/// Returns the highest horizon (time up to which ids may have been minted) in any intact copy of
+/// the file, whichever node the copy belongs to. If an operator's floor for a new horizon is lower,
+/// the start must use the returned time instead.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
@@ -346,8 +348,8 @@ pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
     readable_copies(path).first().map(|record| record.slot)
 }
 
-/// Returns `true` if an intact copy in the file says that a fleet is adopting the node, or has
-/// adopted it.
+/// Returns `true` if an intact copy of the horizon in the file says that a fleet is adopting the
+/// node (taking it over), or has adopted it.
 pub(crate) fn is_noted_as_adopted(path: &Path) -> bool {
     readable_copies(path).iter().any(|record| record.is_adopted)
 }
@@ -362,8 +364,8 @@ fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
         .collect()
 }
 
-/// The result of comparing the two copies of the horizon. It has the newest horizon, the copy to
-/// write first, and the damage if one copy is bad.
+/// The result of comparing the two copies of the horizon (time up to which ids may be minted). It
+/// has the newest horizon, the copy to write first, and the damage if one copy is bad.
 struct Choice {
     newest: HorizonRecord,
     /// The copy to write first. If this write fails, the other copy is still intact, because the
@@ -416,8 +418,9 @@ fn choose_copy(
             damage: None,
         });
     }
-    // The newest pass has written its second copy, so the sync of its first copy had reported
-    // success. But the first copy still has the content of an earlier pass, so that write was lost.
+    // The newest pass (write of both copies) has written the copy that comes second, so the sync of
+    // the copy before it had reported success. But that copy still has the content of an earlier
+    // pass, so its last write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,
@@ -467,8 +470,8 @@ fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, Co
     }
 }
 
-/// Returns the order in which pass number `sequence` overwrites the two copies of the horizon.
-/// Passes with even numbers begin with copy A, and all others with copy B.
+/// Returns the order in which a pass (write of both copies of the horizon) overwrites the copies.
+/// Passes with an even number `sequence` begin with copy A, and all others with copy B.
 fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     if sequence.is_multiple_of(2) {
         [A, B]
@@ -477,8 +480,8 @@ fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     }
 }
 
-/// Returns the number of the first pass after pass `sequence` that begins with `copy`. Each pass
-/// overwrites both copies of the horizon.
+/// Returns the number of the first pass (write of both copies of the horizon) after pass `sequence`
+/// that begins with `copy`.
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
     if writing_order(next)[0] == copy {
