@@ -27,8 +27,8 @@ pub struct AdoptedFolder {
     data_dir: Arc<DataDir>,
 }
 
-/// The tables in the database of the adopted node. [`AdoptedFolder`] has no tables if the node
-/// never created a database.
+/// The tables in the database of the node that a fleet takes over. [`AdoptedFolder`] has no tables
+/// if the node never created a database.
 struct Tables {
     slots: Option<u32>,
     formats: BTreeMap<String, BTreeMap<String, String>>,
@@ -65,8 +65,9 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept whichever slot the horizon file names, because no slot of the fleet will mint
-        // below the horizon (time up to which the node may have minted ids).
+        // Accept any slot (place of a node) in the horizon file, even one that a fleet node uses
+        // now. The fleet mints no id below the horizon (time up to which this node may have minted
+        // ids).
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -83,9 +84,10 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold (give no numbers) after a restore, because the
-        // fleet could issue lost numbers again. An adoption that has begun may continue, because no
-        // start can set a hold once an adoption note exists.
+        // Refuse a node whose series are on hold (give no numbers) after a restore, or will be at
+        // its next start because an operator has set a floor. The fleet could issue lost numbers
+        // again. A takeover that has begun may continue, because no start can set a hold once its
+        // note exists.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -108,9 +110,9 @@ impl AdoptedFolder {
         self.horizon.horizon()
     }
 
-    /// Returns the slot that has the worker numbers of this node, in a fleet with `slots` slots.
-    /// Returns `None` if the node was configured with another number of slots, because several
-    /// slots of the fleet may then share its worker numbers.
+    /// Returns the slot (place in the fleet) that has the worker numbers of this node, in a fleet
+    /// with `slots` slots. Returns `None` unless the node was configured with the same number of
+    /// slots. With another number, several slots of the fleet may share its worker numbers.
     pub fn slot_of(&self, slots: u32) -> Option<u32> {
         let kept = self.tables.as_ref().and_then(|tables| tables.slots);
         (kept == Some(slots)).then_some(self.slot)
@@ -130,9 +132,9 @@ impl AdoptedFolder {
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
     /// note or the new one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
-        // Write the note first, because the error of a refused start quotes it. The mark in the
-        // horizon file then prevents a start as a single node even if the note is lost, or if the
-        // program is too old to know adoption notes.
+        // Write the note first, because the error of a refused start quotes it. Then mark the
+        // horizon file as adopted (taken over by a fleet). The mark prevents a start as a single
+        // node even if the note is lost, or if the program is too old to know such notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {
             self.horizon.note_adoption()?;
@@ -189,8 +191,8 @@ impl AdoptedFolder {
     }
 
     /// Returns up to `count_max` pairs of objects, each with its anchors (the first reports of its
-    /// conjunctions). The pairs are ordered by format and objects, and the list begins after the
-    /// pair `after`.
+    /// close approaches). The pairs are ordered by format and objects, and the list begins after
+    /// the pair `after`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.

@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{MachineFiles, create_file};
 use crate::failure::{FailureKind, StoreError};
 
-/// The format version of the notes that this program writes. Notes with this version or an earlier
-/// version can be read.
+/// The format version of the adoption notes that this program writes. Adoption notes with this
+/// version or an earlier version can be read.
 const VERSION: u32 = 2;
 
-/// The note in the folder of a node that a fleet adopts (takes over). It names the fleet, and
-/// records the progress of the adoption.
+/// The file in the folder of a node that a fleet adopts (takes over). It names the fleet, and
+/// records the progress of the takeover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptionNote {
@@ -34,25 +34,26 @@ pub struct AdoptionNote {
     version: u32,
     /// The namespace of the fleet.
     pub namespace: String,
-    /// The endpoints of the fleet's etcd at the time when the adoption began. They are used only in
-    /// messages to people.
+    /// The endpoints of the fleet's etcd at the time when the fleet began to take over the node.
+    /// They are used only in messages to people.
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
     /// The id that the fleet had at first. A fence (the operation that sets a floor after a
     /// restore) gives the fleet another id, but does not change its first id. `None` if the
-    /// adoption has only begun, or in a note of version 1.
+    /// takeover of the node has only begun, or in a note of version 1, which lacks this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
 
-/// The progress of an adoption. The text in a variant is the id of the fleet.
+/// The progress of a fleet in adopting a node (taking it over). The text in a variant is the id of
+/// the fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdoptionProgress {
-    /// The adoption has begun. The fleet may not know about it yet.
+    /// The takeover of the node has begun. The fleet may not know about the node yet.
     Begun,
-    /// The fleet with this id now starts above every id that the node minted. Some records of the
+    /// The fleet with this id now mints above every id that the node minted. Some records of the
     /// node may still be missing in the fleet.
     FloorRaised(String),
     /// The fleet with this id has everything that the node stored.
@@ -86,8 +87,8 @@ fn advice(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The version number in a note. The version number is parsed first, because it determines the form
-/// of the other fields.
+/// The version number in an adoption note (file about the takeover of a node by a fleet). It is
+/// parsed first, because it determines the form of the other fields.
 #[derive(Deserialize)]
 struct Version {
     v: u32,
@@ -105,8 +106,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns this note with the new `progress` of the adoption. `origin` is the id that the fleet
-    /// had at first.
+    /// Returns this adoption note with `progress`, the new progress of the node's takeover by the
+    /// fleet. `origin` is the id that the fleet had at first.
     #[must_use]
     pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
         AdoptionNote {

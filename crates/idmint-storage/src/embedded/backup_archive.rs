@@ -49,7 +49,7 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// The archive is not a backup, because an entry is not the expected file.
+    /// The archive is not a backup. It has the entry `found` where a backup has the file `wanted`.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
@@ -316,8 +316,9 @@ mod tests {
     fn every_flipped_bit_and_every_missing_byte_is_noticed() {
         let archive = archive_of(b"database");
         let is_unused = |at: usize| {
-            // GNU tar and bsdtar write owners and dates, which a restore ignores. The checksum of
-            // the header covers them.
+            // GNU tar and bsdtar write owners and dates, which a restore ignores, but the checksum
+            // of the header covers them. So only a change of the checksum field itself may go
+            // unnoticed.
             let at = at % BLOCK;
             CHECKSUM.contains(&at)
         };

@@ -16,17 +16,17 @@ use crate::files::{FolderLock, FolderLockError};
 /// The file name of the database.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";
 
-/// The state files of a node that exist in its data folder. The two state files are the horizon and
-/// the database.
+/// The state files of a node that exist in its data folder. The two state files are the horizon
+/// (time up to which the node may mint ids) and the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFiles {
     /// Neither file exists, as at a first start.
     Nothing,
-    /// Only the horizon file exists. Either the first start of the node ended before it created the
-    /// database, or the database was lost.
+    /// Only the file with the horizon exists. Either the first start of the node ended before it
+    /// created the database, or the database was lost.
     HorizonOnly,
-    /// Only the database exists. A first start creates the horizon file first, so either that file
-    /// was lost, or the database was restored from a backup, which has no horizon.
+    /// Only the database exists. A first start creates the file with the horizon first. So either
+    /// that file was lost, or the database was restored from a backup, which has no horizon.
     DatabaseOnly,
     /// Both files exist, as at every later start.
     Both,

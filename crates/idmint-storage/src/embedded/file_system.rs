@@ -159,8 +159,9 @@ pub(crate) fn create_folder(system: &impl FileSystem, path: &Path) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && system.is_folder(path) => {}
         done => done?,
     }
-    // Sync the parent folder. If a power loss removed the new folder, the horizon file in it would
-    // be lost, and the next start would look like a first start.
+    // Sync the parent folder, so that a power loss does not remove the new folder. The file with
+    // the horizon (time up to which ids may be minted) would be lost with the folder, and the next
+    // start would look like a first start.
     system.sync_folder(above)
 }
 
@@ -184,9 +185,9 @@ mod tests {
     /// in these tests.
     const STEPS_MAX: u64 = 20;
 
-    /// Runs `work` once for every step at which the power can fail, combined with every outcome of
-    /// the failure. `judge` checks the result. Its second argument is `true` if `work` had
-    /// finished.
+    /// Runs `work` once for every step at which the power can fail, and for every choice in
+    /// [`Unsynced::ALL`] of the changes that survive. `judge` checks the result. Its second
+    /// argument is `true` if `work` had finished.
     fn lose_power_everywhere(
         files: impl Fn() -> SimulatedFiles,
         work: impl Fn(&SimulatedFiles) -> io::Result<()>,

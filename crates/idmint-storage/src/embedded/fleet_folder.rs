@@ -24,8 +24,9 @@ use crate::failure::{FailureKind, StoreError, WithCauses};
 use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
-/// The file name prefix of high-water files. In such a file, a fleet node stores the floor and the
-/// horizons (times up to which ids may have been issued) that its coordinator (etcd) acknowledged.
+/// The file name prefix of high-water files. In such a file, a fleet node stores times that its
+/// coordinator (etcd) acknowledged: the floor (lowest time for minting) and the horizons (times up
+/// to which ids may have been issued).
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -41,9 +42,11 @@ pub struct FleetFolder {
 pub struct AdoptedNode {
     /// The folder that the node used.
     pub path: PathBuf,
-    /// The id of the fleet that adopted the node, or `None` if the adoption note is missing.
+    /// The id of the fleet that took over the node, or `None` if the note about it in the folder is
+    /// missing.
     pub fleet: Option<String>,
-    /// The first instant for which that node has certainly not minted an id.
+    /// The first instant for which the adopted node has certainly not minted an id, or 0 if the
+    /// file with this instant cannot be read.
     pub horizon: UnixNanos,
 }
 
@@ -71,8 +74,8 @@ impl FleetFolder {
         self.lock.clone()
     }
 
-    /// Returns the single node that minted ids in this folder, or `None` if no such node exists. A
-    /// returned node was adopted by the fleet of this namespace.
+    /// Returns the node that minted ids in this folder without a fleet, or `None` if no such node
+    /// exists. According to the files in the folder, a fleet has taken over a returned node.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }
@@ -100,8 +103,9 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Returns the single node that used the folder, if any. Returns an error if the fleet of this
-/// namespace has not adopted that node.
+/// Returns the single node that used the folder, if any. Returns an error if no fleet has adopted
+/// that node (taken over its ids), or if the note about it names another namespace or is
+/// unfinished.
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));
@@ -163,14 +167,14 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Evidence that a node of a fleet has used a data folder. A single node looks for this evidence if
-/// its folder has no horizon file.
+/// its folder has no file with a horizon (time up to which it may mint ids).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// A high-water file, in which the fleet node stored the times up to which ids may have been
-    /// issued.
+    /// The file in which the fleet node stored the times up to which ids may have been issued
+    /// (high-water file).
     pub(super) path: PathBuf,
-    /// An instant at or above which the fleet had issued no id, according to all high-water files
-    /// that can be read. The fleet may have issued later ids since these files were written.
+    /// The latest time in all high-water files that can be read. When these files were written, the
+    /// fleet had issued no id for this time or a later one. It may have issued later ids since.
     pub(super) highest: Option<UnixNanos>,
 }
 
@@ -201,9 +205,9 @@ impl FormerFleet {
     }
 }
 
-/// Returns `true` if `name` is the name of a finished high-water file. The temporary file of a
-/// killed process does not count, because a fleet node mints ids only once the finished file
-/// exists.
+/// Returns `true` if `name` is the name of a finished high-water file, which shows up to which time
+/// ids may have been issued. The temporary file of a killed process does not count, because a fleet
+/// node mints ids only once the finished file exists.
 fn is_high_water(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(HIGH_WATER))
@@ -249,7 +253,7 @@ mod tests {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    /// Returns a folder in which a single node has reserved time up to noon.
+    /// Returns a folder in which a single node has reserved the time up to noon for minting.
     fn of_a_single_node() -> tempfile::TempDir {
         let root = folder();
         let engine = OwnEngine::Embedded {

@@ -36,18 +36,19 @@ pub(crate) struct EmptyFolder {
     data_dir: DataDir,
 }
 
-/// A data folder with a horizon file. The configured formats were not compared with the stored
-/// formats yet.
+/// A data folder with a horizon file, which contains the time up to which ids may be minted. The
+/// configured formats were not compared with the stored formats yet.
 pub(crate) struct ReservedFolder {
     // The fields are dropped in this order, so the lock is released last.
-    /// `None` if a first start ended before the database was created.
+    /// `None` if no database exists yet, for example because the first start ended before it
+    /// created one.
     database: Option<Database>,
     horizon: HorizonFile,
     data_dir: DataDir,
 }
 
-/// A data folder with a horizon file and a database, after the configured formats were compared
-/// with the stored formats.
+/// A data folder with a database and a horizon file, which contains the time up to which ids may be
+/// minted. The configured formats were compared with the stored formats.
 struct ReadyFolder {
     // The fields are dropped in this order, so the lock is released last.
     database: Arc<Database>,
@@ -75,8 +76,9 @@ pub(crate) enum OpenError {
         /// The path where the horizon should be.
         path: PathBuf,
     },
-    /// According to the horizon file, a database was created, but the folder has none. So the
-    /// database was lost, together with its formats and records.
+    /// The file with the horizon (time up to which ids may be minted) says that a database was
+    /// created, but the folder has none. So the database was lost, together with its formats and
+    /// records.
     #[error(
         "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
          changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
@@ -86,8 +88,9 @@ pub(crate) enum OpenError {
         /// The path where the database should be.
         path: PathBuf,
     },
-    /// A fleet is adopting the node, or has adopted it. The fleet now mints with the node's worker
-    /// numbers, so no id may be minted in this folder any more.
+    /// A fleet is adopting the node of this folder (taking it over), or has adopted it. The fleet
+    /// now mints with the node's worker numbers, so no single node may mint ids in this folder any
+    /// more.
     #[error("{}", adopted(.path, .note.as_deref()))]
     Adopted {
         /// The path of the data folder.
@@ -95,8 +98,9 @@ pub(crate) enum OpenError {
         /// The adoption note, or `None` if it was lost.
         note: Option<Box<AdoptionNote>>,
     },
-    /// A fleet node has minted in this folder. The fleet uses the same worker numbers as this node,
-    /// and the folder does not show up to which time the fleet has issued ids.
+    /// A node of a fleet has minted in this folder. The fleet uses the worker numbers (parts of ids
+    /// that keep machines apart) of this node, and the folder does not show up to which time the
+    /// fleet has issued ids.
     #[error(
         "{} was left by a node of a fleet, and storage.engine is \"embedded\": this node would mint with worker \
          numbers of that fleet; start with --floor and an instant at or above which that fleet issued no id, or give \
@@ -109,7 +113,7 @@ pub(crate) enum OpenError {
     /// The adoption note cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
-    /// The state of a restore does not allow this start. For example, a backup was restored to the
+    /// This start does not fit a restore of the folder. For example, a backup was restored to the
     /// folder, but the start was given no floor (time below which no id is minted).
     #[error(transparent)]
     NotRestored(#[from] RestoreError),
@@ -200,8 +204,9 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        // The horizon is durable, so the floor in the note of a restore is no longer needed. If
-        // this process is killed before the note is removed, the next start removes the note.
+        // The horizon (time up to which ids may be minted) is durable. So the floor in the file
+        // that a restore has left, the note, is no longer needed. If this process is killed before
+        // the note is removed, the next start removes the note.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -271,8 +276,8 @@ impl EmptyEngine for EmptyFolder {
 }
 
 impl ReservedEngine for ReservedFolder {
-    /// Compares the configured formats with the stored ones. Creates the database if it does not
-    /// exist.
+    /// Compares the configured formats with the stored ones, and returns an error if a stored
+    /// format or the number of slots was changed. Creates the database if it does not exist.
     fn agree_on_formats(
         self: Box<Self>,
         slots: u32,
@@ -318,8 +323,8 @@ impl ReadyEngine for ReadyFolder {
         self.check_in_place()?;
         self.horizon.check_unchanged()?;
         self.horizon.raise(horizon)?;
-        // Check again that the files were not replaced. Ids may be minted only if the next start
-        // will find this horizon.
+        // Check again that the files of this node were not replaced. Ids may be minted only if the
+        // next start will find the horizon (time up to which they may be minted).
         Ok(self.check_in_place()?)
     }
 
@@ -329,7 +334,8 @@ impl ReadyEngine for ReadyFolder {
 }
 
 impl ReadyFolder {
-    /// Checks that the next start would find the files that this process has opened.
+    /// Checks that the paths in the data folder still lead to the files that this process has
+    /// opened, so that the next start finds the same files.
     fn check_in_place(&self) -> Result<(), Displaced> {
         self.data_dir.check_in_place()?;
         self.horizon_place.check()?;
@@ -337,7 +343,8 @@ impl ReadyFolder {
     }
 }
 
-/// Opens the horizon file in the folder. Returns `None` at a first start, which has no horizon yet.
+/// Opens the file with the horizon (time up to which ids may be minted) in the folder. Returns
+/// `None` at a first start, because the file does not exist yet.
 fn open_horizon(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -347,8 +354,9 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        // Check for an adoption first. Another slot or a floor must not make an adopted folder
-        // usable, because the fleet now mints with the worker numbers of this node.
+        // Check first whether a fleet has taken over the node of this folder. Another slot (place
+        // of a node) or a floor must not make the folder usable again, because the fleet now mints
+        // with the worker numbers of this node.
         if is_noted_as_adopted(&path) {
             return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),
@@ -437,15 +445,16 @@ fn written_anew(
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
-/// Returns `true` if, after this error, a floor (time below which no id is minted) that an operator
-/// has set may replace the horizon in the file.
+/// Returns `true` if, after this error, an operator's floor (time below which no id is minted) may
+/// replace the stored horizon (time up to which ids may be minted).
 fn yields_to_a_floor(error: &HorizonError) -> bool {
     match error {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // An operator's floor does not replace a horizon file that another version wrote and that
-        // is intact, because a program of that version can read the file.
+        // Another version of the program wrote this intact file and can read it. So the time in the
+        // file must not be replaced by the floor (lowest time for minting) that an operator has
+        // set.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -1,4 +1,5 @@
-//! Finds out whether the next start on a folder would succeed, without changing the folder.
+//! Finds out whether the next start of a node would succeed with its data folder, without changing
+//! the folder.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -25,12 +26,12 @@ const ATTEMPTS: usize = 5;
 /// The kind of start for which a folder is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStart {
-    /// The folder is missing or has no horizon file, so the next start is the first start of a node
-    /// in it.
+    /// The folder is missing or has no file with the horizon (time up to which ids may be minted).
+    /// So the next start is the first start of a node in it.
     First,
-    /// The folder has a horizon, and the configuration fits the stored formats and series. The
-    /// values are the horizon, and the series whose numbers are written differently than at the
-    /// last start.
+    /// The folder has a horizon (time up to which ids may be minted), and the configuration fits
+    /// the stored formats and series. The values are the horizon, and the series whose numbers are
+    /// written differently than at the last start.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,

@@ -77,8 +77,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The floor in the environment variable `IDMINT_FLOOR` is too low, because it was made for an
-    /// earlier restore.
+    /// The floor (time below which no id is minted) in the environment variable `IDMINT_FLOOR` is
+    /// too low, because it was made for an earlier restore.
     #[error(
         "IDMINT_FLOOR is {stated}, but the restore to {} needs {floor} or later: set IDMINT_FLOOR={floor}", .folder.display()
     )]
@@ -90,8 +90,8 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The environment variable `IDMINT_FLOOR` sets a floor for the start after a restore, but the
-    /// folder is empty.
+    /// The environment variable `IDMINT_FLOOR` sets a floor (time below which no id is minted) for
+    /// the start after a restore, but the folder is empty.
     #[error(
         "IDMINT_FLOOR is set for a restore, but {} is empty: run `idmint restore` first, or start without IDMINT_FLOOR",
         .folder.display()
@@ -358,7 +358,7 @@ mod tests {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    /// Returns the archive of a node that has reserved time up to 500.
+    /// Returns the backup archive of a node that may mint ids up to 500 ns after 1970.
     fn archive() -> Vec<u8> {
         let root = folder();
         let engine = OwnEngine::Embedded {
@@ -424,7 +424,8 @@ mod tests {
         let again = start(&dir, OfARestore(floor)).expect("the variable is still set");
         assert_eq!(again.horizon(), Some(UnixNanos::from_seconds(2_000)));
         drop(again);
-        // Ids above the floor were issued, so it must not be used again.
+        // Ids above this floor (lowest time for minting) were issued, so the floor must not be used
+        // again, even if the horizon file is lost.
         fs::remove_file(dir.join("horizon")).expect("it is there");
         assert_refused(
             &dir,

@@ -49,7 +49,8 @@ impl SentBackup {
         copied
     }
 
-    /// Removes a copy that a killed process has left in the data folder.
+    /// Removes an unfinished copy of the database that a killed process has left in the data
+    /// folder.
     ///
     /// # Errors
     /// Returns any error of the file system.
@@ -61,8 +62,8 @@ impl SentBackup {
     }
 }
 
-/// Checks that a second database fits on the disk. Otherwise the copy would fill the disk, and the
-/// running node could not append events until the copy fails and is removed.
+/// Checks that the disk has room for a copy of the database. Otherwise the copy would fill the
+/// disk, and the running node could not append events until the copy fails and is removed.
 fn check_room(data_dir: &Path) -> Result<(), StoreError> {
     let failed = |cause: io::Error| StoreError::new(FailureKind::of_io(&cause), cause);
     let needed = fs::metadata(data_dir.join(DATABASE_NAME))

@@ -26,7 +26,7 @@ pub(in crate::embedded) struct CommitLog {
     file: Arc<dyn BlockFile>,
     first: u64,
     end: u64,
-    /// The index of the block at which the next commit will begin.
+    /// The index of the block in the file at which the next commit will begin.
     next: u64,
     /// The end of the blocks that were written since the file was opened, as the index of the first
     /// block after them.
@@ -172,15 +172,15 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Makes the next commit begin at the first block of the log. The engine must have synced all
-    /// commits up to `number`.
+    /// Makes the next commit overwrite the log from its first block on. The engine (redb) must have
+    /// synced all commits up to `number`.
     ///
     /// # Errors
     /// Returns any error of the disk.
     pub(in crate::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
-        // A note about synced commits is needed only if the log was written since it was opened.
-        // Avoid a needless note, because writing it could fail on a full disk.
+        // The note that commit `number` was synced is needed only if the log was written since it
+        // was opened. Avoid a needless note, because writing it could fail on a full disk.
         if self.filled > self.first {
             self.note(self.first, number)
         } else {

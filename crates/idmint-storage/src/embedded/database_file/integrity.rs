@@ -69,8 +69,9 @@ pub(super) fn check(
     };
     let view = FileView::of(Arc::clone(base))?;
     view.write(SLOT_CHOICE_AT, &[choice])?;
-    // If the pages of the later commit are incomplete, that commit was never finished, and the
-    // current one is valid. The engine may panic when it reads incomplete pages.
+    // The view makes the later of the file's two commits current. If the pages of the later commit
+    // are incomplete, it was never finished, and the current commit of the file is valid. The
+    // engine (redb) may panic when it reads incomplete pages.
     //
     // Unwind safety: a panic drops the view and its engine.
     let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else {
@@ -113,8 +114,8 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Returns the byte to write at [`SLOT_CHOICE_AT`], so that the later of the engine's two commits
-/// becomes current. Returns `None` if no commit is later than the current one.
+/// Returns the byte to write at [`SLOT_CHOICE_AT`], so that the later of the two commits in the
+/// engine's first page becomes current. Returns `None` if no commit is later than the current one.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);
@@ -206,8 +207,8 @@ mod tests {
                     assert_eq!(last, Some(number), "an older commit was taken for the last");
                     found += 1;
                 }
-                // The pages of the previous commit may already be reused. The engine may panic on
-                // them.
+                // The copy names the previous commit as current, but its pages may already be
+                // reused. The engine (redb) may panic on them.
                 Ok(Err(error)) => assert!(
                     matches!(error, redb::Error::Corrupted(_) | redb::Error::Io(_)),
                     "{error}"
@@ -252,8 +253,8 @@ mod tests {
             let whole = fs::read(&path).expect("readable");
             let first =
                 usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
-            // After a power loss, a page may not match its checksum, because the checksum is
-            // written later than the page. Overwriting half of a page has the same effect.
+            // Overwrite half of a page, so that it does not match its checksum. A power loss can
+            // have the same effect, because the checksum is written later than the page.
             for at in (first..whole.len()).step_by(7 * 4_096) {
                 let mut spoilt = whole.clone();
                 spoilt[at..at + 2_048].fill(7);
@@ -264,7 +265,8 @@ mod tests {
                 free += 1;
                 fs::write(&copy, &spoilt).expect("writable");
                 flip_choice_of_slots(&copy);
-                // The pages of the previous commit may already be reused. The file is then refused.
+                // The copy names the previous commit as current. If the pages of that commit are
+                // already reused, the file is refused and `last_of_sound` returns `None`.
                 if let Some(last) = last_of_sound(&copy) {
                     assert_eq!(last, number, "an older commit was taken for the last");
                     found += 1;

@@ -27,7 +27,8 @@ impl SimulatedDatabase {
         }
     }
 
-    /// Opens the records in the database. If the disk is empty, the database is created first.
+    /// Opens the records in the database. If the simulated disk is empty, the database is created
+    /// first.
     pub fn open_records(&self) -> Result<Records, StoreError> {
         let disk = Arc::clone(&self.disk);
         let database = Database::over(disk, LOG_LEN, "simulated")?;

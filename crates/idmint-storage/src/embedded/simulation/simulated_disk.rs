@@ -163,8 +163,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// Returns this disk without garbage in interrupted writes. After an interrupted write, each
-    /// byte of the block has either its old value or its new value.
+    /// Makes interrupted writes leave no garbage, and returns the disk. After an interrupted write,
+    /// each byte of the block has either its old value or its new value.
     #[must_use]
     pub fn without_garbage(self) -> SimulatedDisk {
         self.state().leaves_garbage = false;
@@ -182,9 +182,9 @@ impl SimulatedDisk {
         self.state().plan = Some((operations, fault));
     }
 
-    /// Starts a new process while the machine keeps running. Reads return all written blocks,
-    /// synced or not, and waiting writes keep waiting. A planned fault that has not occurred yet is
-    /// dropped.
+    /// Simulates a new process on a machine that keeps running. Reads return all written blocks,
+    /// synced or not, and unsynced writes still wait for a sync. A planned fault that has not
+    /// occurred yet is dropped.
     pub fn restart_process(&self) {
         let mut state = self.state();
         state.plan = None;
@@ -290,8 +290,8 @@ impl State {
         self.operations += 1;
         match &mut self.plan {
             Some((0, Fault::Full)) => {
-                // End the plan. The disk stays full until the test makes room, so each write checks
-                // whether it needs a new block.
+                // The planned fault has occurred, so remove it. From now on, the disk is full until
+                // the test makes room: each write that needs a new block fails.
                 self.plan = None;
                 self.is_full = true;
                 None
@@ -386,8 +386,8 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // If a write fails before it has changed a byte, the block does not change, and no change
-        // waits for a sync.
+        // If a failed write has not changed a byte, the block stays as it is, and nothing has to be
+        // synced.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);
             state.waiting.push(Change::Block(index, Box::new(written)));

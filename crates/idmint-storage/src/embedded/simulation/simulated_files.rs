@@ -13,8 +13,8 @@ use crate::embedded::file_system::FileSystem;
 pub(crate) enum Unsynced {
     /// No unsynced change survives.
     Lost,
-    /// Created and renamed files and folders survive without a sync, but each file has only its
-    /// synced bytes.
+    /// Created and renamed files and folders survive the power loss without a sync, but each file
+    /// has only its synced bytes.
     NamesLanded,
     /// Unsynced bytes survive, but only synced names do.
     BytesLanded,
