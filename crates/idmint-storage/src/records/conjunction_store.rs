@@ -38,8 +38,8 @@ pub trait ConjunctionStore {
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError>;
 
-    /// Returns at most `count_max` conjunctions in `range`, sorted by time in the direction that
-    /// `range` requests.
+    /// Returns at most `count_max` conjunctions (close approaches of two objects) in `range`,
+    /// sorted by time in the direction that `range` requests.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -75,8 +75,9 @@ pub trait ConjunctionStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors (first reports of conjunctions) of a format to which
-    /// this external id is attached, from the latest to the earliest.
+    /// Returns at most `count_max` anchors (first reports of close approaches) of a format, from
+    /// the latest to the earliest. Each of these close approaches has `external`, an id from
+    /// another organization.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -98,8 +99,9 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
-    /// Removes old conjunctions: their anchors (first reports), report counts and external ids.
-    /// Keeps a conjunction whose report count has changed since the count was read.
+    /// Removes old conjunctions (close approaches of two objects): their first reports, report
+    /// counts and ids from other organizations. Keeps a conjunction whose report count has changed
+    /// since the count was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

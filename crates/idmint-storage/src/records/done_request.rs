@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days by which a recorded day may be ahead of today, if it is the only day
-/// after today. A day further ahead is ignored, because a wrong clock has probably recorded it.
+/// The maximum number of days by which the only recorded day after today may be ahead of today. If
+/// it is further ahead, it is ignored, because a wrong clock has probably recorded it.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.
@@ -18,15 +18,15 @@ pub struct DoneRequest {
     pub key: KeyHash,
     /// The time at which the request was recorded.
     pub recorded: EventTime,
-    /// The last event that the request appended. The store finds all events of the request by this
-    /// event.
+    /// The last event that the request appended. By the id of this event, the store finds all
+    /// events of the request.
     pub last: EventId,
 }
 
 impl DoneRequest {
-    /// Returns the request that is completed once `plan` is stored, if the plan appends events
-    /// under an idempotency key. Returns `None` for any other plan. Plans about numbers are left
-    /// out, because the store keeps their keys without a time limit.
+    /// Returns the append request of `plan`, which is complete once the plan is stored, if the
+    /// request has an idempotency key. Returns `None` for any other plan. Plans about numbers are
+    /// left out, because the store keeps their keys without a time limit.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

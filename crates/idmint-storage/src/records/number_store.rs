@@ -12,10 +12,12 @@ use idmint_records::ledger::{
     TemplateHistory, VoidedNumber,
 };
 
-/// The number of series that a start reads at a time while it checks the configured number rules.
+/// The number of series (named sequences of numbers) that are read from the store at a time, while
+/// a starting node checks the configured number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series to name in a message that says how new numbers are now written.
+/// The maximum number of series to name in a message which says that the texts of their new numbers
+/// change, for example from `7` to `INV-7`.
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of all series (named sequences of numbers). Numbers and the idempotency
@@ -89,7 +91,8 @@ pub trait NumberStore {
         }))
     }
 
-    /// Returns the void numbers of a series that are within `numbers`, in ascending order.
+    /// Returns the numbers of a series that were declared void and are within `numbers`, in
+    /// ascending order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -130,8 +133,9 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError>;
 
-    /// Lets one series, or all series if `series` is `None`, issue numbers again after a restore.
-    /// The change is durable when this method returns.
+    /// Ends a hold, which stops series from issuing numbers after a restore. Lets one series issue
+    /// numbers again, or all series if `series` is `None`. The change is durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the hold has possibly not ended. The call may be repeated.
@@ -221,8 +225,9 @@ pub trait NumberStore {
         }
     }
 
-    /// Checks that the configured rules write no text that a template of an earlier start has
-    /// written for another number.
+    /// Checks that the configured rules write no text that was written for another number earlier.
+    /// The texts of earlier numbers follow from the templates (patterns of texts) of earlier
+    /// starts.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if such a text exists, and another
@@ -241,8 +246,8 @@ pub trait NumberStore {
         let conflicting = all.into_iter().zip(conflicts);
         let mut suspects = Vec::new();
         for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
-            // Read the stored numbers only if the comparison of templates has found a conflict,
-            // because reading takes longer.
+            // Read from the store which numbers were written only if the comparison of templates
+            // (patterns of their texts) has found a conflict, because reading takes longer.
             if let Some(written) = self.written_by(&former, history)? {
                 suspects.push((former, written));
             }
@@ -305,8 +310,9 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // First compare all numbers of the series. Read the stored forms of the numbers
-                // only if that comparison finds a conflict, because reading takes longer.
+                // First compare the texts of all numbers of the series. Read how each number was
+                // really written only if that comparison finds a conflict, because reading takes
+                // longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;
@@ -370,8 +376,9 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the ranges of numbers that a series may have written in this form (way to write a
-    /// number as text). A number without a stored form may have been written in any form.
+    /// Returns the ranges of numbers of a series that are stored in this form (way to write a
+    /// number as text), or without a form. A number without a stored form may have been written in
+    /// any form.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -392,8 +399,8 @@ pub trait NumberStore {
         Ok(ranges.flatten().collect())
     }
 
-    /// Returns the series whose next number is written differently than the templates of the last
-    /// start would write it. The series are grouped by rule.
+    /// Returns the open series whose next number is written differently than the templates
+    /// (patterns of number texts) of the last start would write it. The series are grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -540,8 +547,8 @@ fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     found.has_numbers() && found.closed.is_none() && is_gapless
 }
 
-/// Returns the error for configured rules that could write a text again. `earlier` says which
-/// series have written the text before.
+/// Returns the error for configured number rules under which the text of an earlier number could be
+/// written again for another number. `earlier` says which series have written the text before.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [
@@ -567,22 +574,25 @@ fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
 /// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
-    /// The templates of the first start that stored templates. They apply to numbers that are
-    /// stored without a form (how the number is written as text).
+    /// The templates (patterns of number texts) of the earliest start that has stored them. They
+    /// apply to numbers that are stored without a form of their own.
     pub first: KeptTemplates,
     /// The series whose new numbers are written differently than at the last start, grouped by
     /// rule.
     pub changes: Vec<TextChange>,
 }
 
-/// The series of one number rule whose new numbers are written differently than at the last start.
+/// The series of one number rule whose new numbers are written as other texts than under the rules
+/// of the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
-    /// The name of the number rule, or `None` if no configured rule matches the series any more.
+    /// The name of the rule that now determines the texts of the numbers, or `None` if no
+    /// configured rule matches the series any more.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,
-    /// The first few changed series, each with the first number that is written differently.
+    /// The first few series whose texts change, each with the first number that is written
+    /// differently.
     series: Vec<(SeriesName, u64)>,
     /// The number of changed series, including those that are not in `series`.
     count: usize,

@@ -97,9 +97,9 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if a hold stops series from issuing numbers. A hold begins after a restore and ends
-    /// when an operator resumes the series. Does not ask another machine, so the result may be out
-    /// of date.
+    /// `true` if series (named sequences of numbers) may issue no numbers because of a hold. A hold
+    /// begins after a restore and ends when an operator resumes the series. Does not ask another
+    /// machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }
@@ -143,8 +143,8 @@ impl RecordPlan {
         matches!(self, RecordPlan::Number(plan) if plan.form.is_some())
     }
 
-    /// Returns the wrong first number of a series that this plan replaces, or `None` if it replaces
-    /// no number.
+    /// Returns the first number of a series that this plan corrects to another number, or `None` if
+    /// it corrects no number.
     pub fn replaces(&self) -> Option<&GivenNumbers> {
         match self {
             RecordPlan::Number(plan) => plan.replaces.as_ref(),
@@ -156,8 +156,8 @@ impl RecordPlan {
     }
 }
 
-/// The error of a write. No plan was written, except that `Store` leaves open whether the plans
-/// were written.
+/// The error of a write of plans (decisions to write records). No plan was written, except that
+/// `Store` leaves open whether the plans were written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed records on which a plan is based. None of the plans was written. The
@@ -167,8 +167,8 @@ pub enum WriteError {
     /// The store refused the write. None of the plans was written.
     #[error(transparent)]
     NotWritten(StoreError),
-    /// The store is damaged, or failed during the write. It is unknown whether the plans were
-    /// stored.
+    /// The store is damaged, or failed during the write. It is unknown whether the planned records
+    /// were stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -12,8 +12,8 @@ pub struct StoredConjunction {
     pub pair: Pair,
     /// The anchor, which is the first report of the conjunction.
     pub anchor: Anchor,
-    /// The number of reports of the conjunction, with the first and the last report. `None` if no
-    /// report was counted.
+    /// The number of reports of this close approach, with the first and the last report. `None` if
+    /// the store has not counted any report of it.
     pub report_count: Option<ReportCount>,
 }
 
@@ -29,8 +29,8 @@ pub struct AnchorKey {
     pub tca: Tca,
 }
 
-/// The key and the report count of an anchor (first report of a conjunction). The sweep that
-/// removes old conjunctions decides from them whether the conjunction is old.
+/// The key and the report count of an anchor (first report of a close approach). The daily removal
+/// of old conjunctions decides from them whether the conjunction is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedAnchor {
     /// The key of the anchor.
@@ -105,8 +105,9 @@ impl ListRange {
             (*self.times.end(), ListRange::LAST.1),
         );
         match self.after {
-            // No object has the number 0 or `u64::MAX`. So the position before or after the cursor
-            // `after` differs only in `secondary`, and no carry into `primary` is necessary.
+            // Positions are ordered by time, then `primary`, then `secondary`. No object has the
+            // number 0 or `u64::MAX`. So the position next to the cursor `after` differs only in
+            // `secondary`, and no carry into `primary` is necessary.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {
                 to = to.min((
                     tca,

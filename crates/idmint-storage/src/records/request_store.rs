@@ -8,7 +8,8 @@ use idmint_records::ledger::{EventTime, KeyHash};
 /// A store that finds completed ledger requests by their idempotency keys, until old keys are
 /// removed.
 pub trait RequestStore {
-    /// Returns the latest request with this key, or `None` if the key is not stored.
+    /// Returns the latest request whose idempotency key has the hash `key`, or `None` if the hash
+    /// is not stored.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -31,8 +32,8 @@ pub trait RequestStore {
     /// Returns [`StoreError`] if the store cannot be written.
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
 
-    /// Returns the days on which request keys were recorded, in ascending order. Some days may be
-    /// missing, but the last three of these days are always included.
+    /// Returns the days on which idempotency keys were recorded, in ascending order. Some days may
+    /// be missing, but the latest three are always included.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -37,7 +37,7 @@ const PIECE_EVENTS: usize = 320;
 /// The name (key) of a row: the ledger and the id of the last event in the row.
 pub type AppendName = (u32, u128);
 
-/// Returns the name (key) of the row whose last event is `last`.
+/// Returns the name (key) of the row of events whose last event is `last`.
 pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }
@@ -75,8 +75,8 @@ pub(crate) fn rows_of(append: &StoredAppend) -> impl Iterator<Item = (AppendName
     })
 }
 
-/// Decodes a whole append from the row with this name. Returns `None` if the row is damaged or of a
-/// later version, or contains only a chunk.
+/// Decodes a whole append (events that were written together) from the row with the key `name`.
+/// Returns `None` if the row is damaged, of a later version, or contains only a chunk of an append.
 pub fn from_bytes(name: AppendName, bytes: &[u8]) -> Option<StoredAppend> {
     let (extent, append) = row_from_bytes(name, bytes)?;
     (extent == Extent::Whole).then_some(append)
@@ -90,8 +90,8 @@ pub(crate) fn row_from_bytes(name: AppendName, bytes: &[u8]) -> Option<(Extent, 
     Some((extent, StoredAppend { entries, ..append }))
 }
 
-/// Returns the id of the first event in the row with this name, or `None` if the row is damaged or
-/// of a later version.
+/// Returns the id of the first event in `bytes`, the row with the key `name`. Returns `None` if the
+/// row is damaged or of a later version.
 pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
     let (_, _, entries) = split(name, bytes)?;
     Some(entry_of(entries.first()?)?.id)
@@ -120,8 +120,9 @@ pub(crate) fn is_last(bytes: &[u8]) -> bool {
     bytes.first() != Some(&PIECE)
 }
 
-/// Returns the time at which the append in the row was recorded, and the request if it has an
-/// idempotency key. Returns `None` if the row is damaged or of a later version.
+/// Returns the time at which the events in the row were recorded. Also returns the request that
+/// appended them, if it has an idempotency key. Returns `None` if the row is damaged or of a later
+/// version.
 pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (_, StoredAppend { recorded, mark, .. }, _) = split(name, bytes)?;
     let last = EventId::from_value(name.1)?;
@@ -135,8 +136,8 @@ pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<D
     ))
 }
 
-/// Encodes these events of an append as a row. If a later row has the remaining events, this row
-/// does not contain the request key.
+/// Encodes `entries`, the events of an append or a part of them, as a row. Only the last row of an
+/// append contains the request key, so this row has no key if a later row has the remaining events.
 fn row_to_bytes(
     extent: Extent,
     append: &StoredAppend,
@@ -175,9 +176,9 @@ pub(crate) fn is_whole(name: AppendName, bytes: &[u8]) -> bool {
         .is_some_and(|(content, crc)| crc_of(name, content) == u32::from_be_bytes(*crc))
 }
 
-/// Splits the row with this name into its fixed fields and its entries (events). The fixed fields
-/// are returned as an append without entries. Returns `None` if the row is damaged or of a later
-/// version. [`is_whole`] tells these two cases apart.
+/// Splits the row with the key `name` into its fixed fields and its entries (events). The fixed
+/// fields are returned as an append without entries. Returns `None` if the row is damaged or of a
+/// later version. [`is_whole`] tells these two cases apart.
 fn split(name: AppendName, bytes: &[u8]) -> Option<(Extent, StoredAppend, &[[u8; ENTRY_LEN]])> {
     let (content, _) = bytes
         .split_last_chunk::<CRC_LEN>()

@@ -54,8 +54,8 @@ pub fn given_to_bytes(given: &GivenNumbers) -> Vec<u8> {
     sealed(name_of(given), bytes)
 }
 
-/// Decodes the row for issued numbers with this name. Returns `None` if the row is damaged or of a
-/// later version.
+/// Decodes the row of the numbers that a request received. `name` is the row's key: the series and
+/// the last of these numbers. Returns `None` if the row is damaged or of a later version.
 pub fn given_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<GivenNumbers> {
     let mut rest = Rest(opened(name, bytes)?);
     let (series, last) = (SeriesName::from_text(name.0).ok()?, name.1);
@@ -190,8 +190,9 @@ pub fn key_to_bytes((series, key): KeyName<'_>, last: u64) -> [u8; 12] {
     bytes
 }
 
-/// Decodes the row for a request key with this name. Returns the last number that was issued to
-/// that key, or `None` if the row is damaged.
+/// Decodes the row of an idempotency key. `name` is the row's key: the series and the hash of the
+/// idempotency key. Returns the last number that was issued for it, or `None` if the row is
+/// damaged.
 pub fn key_of_bytes(name: KeyName<'_>, bytes: &[u8]) -> Option<u64> {
     let last = u64::from_be_bytes(*bytes.first_chunk()?);
     (key_to_bytes(name, last) == bytes).then_some(last)
