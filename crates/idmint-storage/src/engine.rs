@@ -20,18 +20,18 @@ pub enum OwnEngine {
     },
 }
 
-/// An operator's assertion of a floor: a time such that no id was ever minted for this time or a
+/// A floor that an operator has stated: a time such that no id was ever minted for this time or a
 /// later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// The operator asserts no floor.
     None,
-    /// The assertion holds for this start (`--floor`). It is used if the store does not reliably
+    /// The floor was stated for this start (`--floor`). It is used if the store cannot reliably
     /// show up to which time ids were issued. For example, the stored time may be damaged, or
     /// belong to another slot (place of a node).
     ForThisStart(UnixNanos),
-    /// The assertion was made for a restore, and may still be in the environment months later
-    /// (`IDMINT_FLOOR`). It is used only by the first start after the restore.
+    /// The floor was stated for a restore (`IDMINT_FLOOR`), and may still be in the environment
+    /// months later. It is used only by the first start after the restore.
     OfARestore(UnixNanos),
 }
 

@@ -38,7 +38,8 @@ impl StoreError {
     }
 
     /// Returns the kind of the failure and a text about it that may be shown to callers. The text
-    /// of the engine's error must not be shown to callers, because it may contain paths.
+    /// of the storage engine's own error must not be shown to callers, because it may contain
+    /// paths.
     pub fn obstacle(&self) -> Obstacle {
         self.obstacle
     }
@@ -53,7 +54,8 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Creates an obstacle. `text` says what is wrong and what to do about it.
+    /// Creates the reason why a store cannot be used. `text` says what is wrong and what to do
+    /// about it.
     pub const fn new(kind: FailureKind, text: &'static str) -> Obstacle {
         Obstacle { kind, text }
     }
@@ -63,8 +65,8 @@ impl Obstacle {
         self.kind
     }
 
-    /// Returns an obstacle with a general text for this kind. Use it for an error whose own text
-    /// must not be shown to callers.
+    /// Returns the reason why a store cannot be used, with a general text for this kind of failure.
+    /// Use it for an error whose own text must not be shown to callers.
     pub fn of_kind(kind: FailureKind) -> Obstacle {
         let text = match kind {
             FailureKind::Full => {

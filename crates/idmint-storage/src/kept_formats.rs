@@ -25,8 +25,8 @@ pub struct KeptFormat {
     /// The properties of the format, each as a name and a text. For example, `tick` is `1ms` and
     /// `epoch` is `2015-01-01T00:00:00Z`.
     pub description: BTreeMap<String, String>,
-    /// `true` if ids of the format are minted. The properties of a format that is only decoded are
-    /// compared with the stored ones, but never stored.
+    /// `true` if ids of the format are minted. Only then are its properties stored. The properties
+    /// of a format that is only decoded are compared with stored ones, if there are any.
     pub is_minted: bool,
 }
 
@@ -114,8 +114,8 @@ pub enum FormatsError {
         /// The configured number of slots.
         now: u32,
     },
-    /// The nodes that use this etcd share another range of slots (places for nodes) than this
-    /// node's configuration names. No data was written.
+    /// The configured range of slots (places for nodes) is not the range that the nodes of this
+    /// etcd share. No data was written.
     #[error(
         "cluster.slots is \"{now}\", but the nodes of this etcd share the slots {kept}; set cluster.slots = \
          \"{kept}\", or name the etcd of the other region in etcd.endpoints"

@@ -15,8 +15,8 @@ pub trait Reserver: Debug + Send + Sync {
     /// Requests more time, and returns before that time is reserved.
     fn refill(&self);
 
-    /// Requests the reservation of all time up to `needed`. Waits until that time is reserved, or
-    /// until the reservation has failed.
+    /// Requests that all time up to `needed` is reserved, so that ids may be minted in it. Waits
+    /// until that time is reserved, or until the reservation has failed.
     ///
     /// Returns `true` if the caller should try to mint again, and `false` if the store failed.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool>;
@@ -33,7 +33,8 @@ pub trait Reserver: Debug + Send + Sync {
     /// at the moment. A node with a configured slot never leases one.
     fn leased_slot(&self) -> Option<u32>;
 
-    /// Returns the counts that this reserver has kept since the start of the process.
+    /// Returns the counts of successful and failed reservations, and further values, since the
+    /// start of the process.
     fn counts(&self) -> ReserverCounts;
 }
 
@@ -42,8 +43,8 @@ pub trait Reserver: Debug + Send + Sync {
 pub struct ReserverCounts {
     /// The number of times that the horizon (the end of the reserved time) was raised durably.
     pub extended: u64,
-    /// The number of times that the disk refused to raise the horizon (end of the reserved time).
-    /// The process ends after the first failure.
+    /// The number of times that the disk failed to store a higher horizon (end of the reserved
+    /// time). The process ends after the first failure.
     pub failed: u64,
     /// The number of times that another node took over the slot (place among the nodes) that this
     /// node had leased.

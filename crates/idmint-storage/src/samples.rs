@@ -64,13 +64,13 @@ pub fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     }
 }
 
-/// Returns the plan to append the events of a request. The recorded time is `micros`, in
-/// microseconds since 1970.
+/// Returns the plan to append the events of a request after `head`, the last event of the ledger,
+/// or to a new ledger. The recorded time is `micros`, in microseconds since 1970.
 pub fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
 }
 
-/// Returns an event id in this ledger that no other sample uses.
+/// Returns an event id in this ledger that no other test data of this file uses.
 pub fn absent(ledger: LedgerId) -> EventId {
     EventId::before_genesis(at(NOW + 77), ledger)
 }
@@ -114,7 +114,8 @@ pub fn write_ledger(records: &dyn RecordStore, name: &str, key: u128) -> [Append
     [genesis, three, two]
 }
 
-/// Writes appends to the store, and panics if the store refuses them as stale.
+/// Writes these appends of events to the store. Panics if the store refuses them as stale (based on
+/// outdated data).
 pub fn write(records: &dyn RecordStore, plans: &[AppendPlan]) {
     let plans: Vec<_> = plans.iter().cloned().map(RecordPlan::Append).collect();
     records
@@ -127,14 +128,15 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor (first report of a conjunction) of the objects 1 and 2. Its
-/// time is `delta`, in microseconds since 1970.
+/// Returns a plan to store an anchor (first report of a close approach) of the objects 1 and 2. Its
+/// time is `delta`, in microseconds since 1970. The older of two anchors near each other has the
+/// lower `rank`.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
 
-/// Returns a plan to store an anchor (first report of a conjunction) of these two objects. Its time
-/// is `delta`, in microseconds since 1970.
+/// Returns a plan to store an anchor (first report of a close approach) of these two objects.
+/// Despite its name, `delta` is the absolute time of the approach, in microseconds since 1970.
 pub fn anchor_of(
     format: &str,
     (primary, secondary): (u64, u64),
@@ -188,7 +190,8 @@ pub fn number_request(name: &SeriesName, count: u32, key: &str) -> NumberRequest
     )
 }
 
-/// Returns the plan to issue the requested numbers after the last number in `head`.
+/// Returns the plan to issue `count` numbers of a series. `head` describes the last number of the
+/// series, after which the new numbers begin.
 pub fn given_plan(
     name: &SeriesName,
     count: u32,
@@ -199,7 +202,7 @@ pub fn given_plan(
     RecordPlan::Number(plan.expect("a series is long"))
 }
 
-/// Returns the plan to replace `wrong`, a wrong first number of a series, by the number `first`.
+/// Returns the plan to correct the first number of a series from `wrong` to `first`.
 pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPlan {
     let request = number_request(&wrong.series, 1, key).beginning_with(first);
     let plan = NumberPlan::correct(

@@ -1,5 +1,5 @@
-//! The slots of a namespace (places for running nodes) that one coordinator hands out. These slots
-//! are either all slots of the namespace, or the part of them that belongs to one region.
+//! The slots (places for running nodes) of a namespace that one coordinator (the etcd of a fleet)
+//! hands out. These are either all slots of the namespace, or the part of them for one region.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -56,8 +56,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the share of a coordinator that hands out the slots in `range`. The whole namespace
-    /// has `slots` slots. Returns `None` if `range` exceeds this number.
+    /// Returns the slots in `range`, which one coordinator (etcd) hands out of the `slots` slots of
+    /// the whole namespace. Returns `None` if `range` exceeds this number.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }
@@ -105,7 +105,7 @@ impl fmt::Display for SlotRange {
     }
 }
 
-/// Displays a whole namespace like `32`, and a part of one like `0-15 of 32`.
+/// Displays all slots of a fleet's namespace like `32`, and a part of them like `0-15 of 32`.
 impl fmt::Display for SlotShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_part() {

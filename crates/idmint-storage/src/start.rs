@@ -67,8 +67,9 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// Wraps an engine that has stored `horizon`, the time up to which ids may be minted, at an
-    /// earlier start. `floor` is the time from which the node began to mint, if it is known.
+    /// Wraps an engine whose store has data of an earlier start. `horizon` is the stored time up to
+    /// which ids may be minted. `floor` is the time from which the node began to mint, if it is
+    /// known.
     pub(super) fn again(
         horizon: UnixNanos,
         floor: Option<UnixNanos>,
@@ -167,14 +168,14 @@ impl Restart {
     }
 }
 
-/// A store that has a horizon (time up to which ids may be minted) from an earlier start. The
-/// configured formats agree with the stored ones.
+/// A store of an earlier start, whose stored formats agree with the configured ones. It contains
+/// the horizon (time up to which ids may be minted) of that start.
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
-    /// Returns the records, which can be used before this start has written its horizon. The
-    /// horizon is needed only to mint ids by the clock. Ledgers, conjunctions and series continue
-    /// after their stored data.
+    /// Returns the records. They can be used before this start has written its horizon (time up to
+    /// which ids may be minted), which is needed only to mint ids by the clock. Ledgers,
+    /// conjunctions and series continue after their stored data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.
@@ -194,8 +195,8 @@ impl AgreedRestart {
     }
 }
 
-/// A store whose horizon was raised by this start. Ids below the horizon may be minted, and records
-/// may be written.
+/// A store in which this start has raised the horizon (time up to which ids may be minted). Ids
+/// below the horizon may be minted, and records may be written.
 pub struct Store(Box<dyn ReadyEngine>);
 
 impl Store {
@@ -224,7 +225,7 @@ impl Store {
 /// An engine that has not stored any data yet.
 pub(super) trait EmptyEngine: Send {
     /// Writes the first horizon (time up to which ids may be minted) and the floor (time from which
-    /// they are minted). Both are durable when this method returns.
+    /// ids are minted). Both are durable when this method returns.
     fn create_horizon(
         self: Box<Self>,
         plan: &HorizonPlan,
@@ -241,7 +242,8 @@ pub(super) trait ReservedEngine: Send {
     ) -> Result<Box<dyn ReadyEngine>, FormatsError>;
 }
 
-/// An engine that has a horizon and has stored the configured formats.
+/// A storage engine that has stored the configured formats and a horizon (time up to which ids may
+/// be minted).
 pub(super) trait ReadyEngine: Send {
     /// Writes a horizon (time up to which ids may be minted) that is not below the current one. The
     /// horizon is durable when this method returns.

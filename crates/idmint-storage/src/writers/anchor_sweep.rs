@@ -28,12 +28,13 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The maximum number of anchors (first reports of conjunctions) that one step of the sweep checks.
-/// A step takes some milliseconds, or up to some hundred round trips to the etcd of a fleet.
+/// The maximum number of anchors (first reports of close approaches) that are checked in one step
+/// of the sweep, which removes old ones. A step takes some milliseconds, or up to some hundred
+/// round trips to the etcd of a fleet.
 const STEP_LEN: usize = 2_000;
 
-/// The minimum time between two steps of a sweep that is overdue because the thread is always busy.
-/// In between, the thread writes the records of queued requests.
+/// The minimum time between two steps of the removal of old anchors when it is overdue because the
+/// thread is always busy. In between, the thread writes the records of queued requests.
 const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of the sweep, which removes anchors (first reports of conjunctions) that are older
@@ -41,16 +42,18 @@ const STEP_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct AnchorSweep {
     retention: Duration,
-    /// The last anchor that the previous step checked, or `None` at the start of a sweep.
+    /// The last anchor (first report of a close approach) that the previous step checked, or `None`
+    /// at the start of a pass over all anchors.
     after: Option<AnchorKey>,
-    /// The latest three days on which records were written, among all records that the sweeps have
-    /// read so far. The age of anchors is measured from the first of these days, or from the clock
-    /// if it is earlier.
+    /// The latest three days on which records were written, among all records that were read so far
+    /// to find old anchors (first reports). The age of anchors is measured from the first of these
+    /// days, or from the time on the clock if that time is earlier.
     days: LastDays,
-    /// The time at which the next sweep is due, counted from the start of the clock like
-    /// [`Clock::runs_for`].
+    /// The time at which the next removal of old anchors is due, counted from the start of the
+    /// clock like [`Clock::runs_for`].
     due: Duration,
-    /// The time before which an overdue sweep takes no further step, counted like `due`.
+    /// The time before which no further step runs between requests when the removal of old anchors
+    /// is overdue. It is counted like `due`.
     paused_until: Duration,
 }
 
@@ -71,13 +74,14 @@ impl AnchorSweep {
         clock.runs_for() >= self.due
     }
 
-    /// `true` if the next step has been due for a day, because the writer thread was never idle.
-    /// The step then runs between two requests.
+    /// `true` if the next step of the removal of old anchors has been due for a day, because the
+    /// writer thread was never idle. The step then runs between two requests.
     pub(super) fn is_overdue(&self, clock: &Clock) -> bool {
         clock.runs_for() >= self.paused_until.max(self.due + PAUSE)
     }
 
-    /// Checks the next stored anchors (at most 2 000), and removes the old anchors among them.
+    /// Checks the next stored anchors, the first reports of at most 2 000 close approaches, and
+    /// removes the old anchors among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.
@@ -148,8 +152,9 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors count as old and are removed. Returns `None`, so that
-    /// no anchor is removed, if the sweeps have found records of fewer than three days.
+    /// Returns the time before which anchors (first reports) count as old and are removed. Returns
+    /// `None`, so that no anchor is removed, if the records found so far were written on fewer than
+    /// three days.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =
@@ -160,7 +165,8 @@ impl AnchorSweep {
     }
 }
 
-/// `true` if the last counted report of the conjunction arrived before the time `before`.
+/// `true` if the last report in the stored report count of the close approach arrived before the
+/// time `before`.
 fn was_reported_before(anchor: &CountedAnchor, before: UnixTime) -> bool {
     anchor
         .report_count
@@ -185,8 +191,9 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor (first report of a conjunction) on each of these days. Each
-    /// anchor has a different pair of objects, and an earlier sweep has already found it.
+    /// Returns records with one anchor (first report of a close approach) on each of these days.
+    /// Each anchor has a different pair of objects, and an earlier search for old anchors has
+    /// already found it.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {
@@ -343,8 +350,9 @@ mod tests {
                 .into_iter()
                 .filter_map(|one| one.report_count)
         };
-        // The sweep measures the age of anchors from day 28, although the clock shows day 31. The
-        // anchors of 17 days are old by then.
+        // The reports on the days 28 to 30 make the sweep measure ages from day 28, although the
+        // clock shows day 31. Ten days before that, on day 18, the anchors (first reports) of the
+        // days 1 to 17 are old. They get a count of zero reports.
         assert_eq!(
             report_counts()
                 .filter(|report_count| report_count.count == 0)
