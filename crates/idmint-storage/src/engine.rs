@@ -24,7 +24,7 @@ pub enum OwnEngine {
 /// later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
-    /// The operator asserts no floor.
+    /// The operator has stated no floor.
     None,
     /// The floor was stated for this start (`--floor`). It is used if the store cannot reliably
     /// show up to which time ids were issued. For example, the stored time may be damaged, or

@@ -64,8 +64,8 @@ pub fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     }
 }
 
-/// Returns the plan to append the events of a request after `head`, the last event of the ledger,
-/// or to a new ledger. The recorded time is `micros`, in microseconds since 1970.
+/// Returns the plan to append the events of a request. `head` is the last event of the ledger, or
+/// `None` for a new ledger. The recorded time is `micros`, in microseconds since 1970.
 pub fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
 }
@@ -190,8 +190,8 @@ pub fn number_request(name: &SeriesName, count: u32, key: &str) -> NumberRequest
     )
 }
 
-/// Returns the plan to issue `count` numbers of a series. `head` describes the last number of the
-/// series, after which the new numbers begin.
+/// Returns the plan to issue `count` numbers of a series. The new numbers begin after the last
+/// number of the series, which `head` describes. `head` is `None` if the series has no number.
 pub fn given_plan(
     name: &SeriesName,
     count: u32,

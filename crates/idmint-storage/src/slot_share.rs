@@ -1,5 +1,5 @@
-//! The slots (places for running nodes) of a namespace that one coordinator (the etcd of a fleet)
-//! hands out. These are either all slots of the namespace, or the part of them for one region.
+//! The slots (places for running nodes) of a namespace that one coordinator (etcd) hands out. These
+//! are either all slots of the namespace, or the part of them that belongs to one region.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -105,7 +105,8 @@ impl fmt::Display for SlotRange {
     }
 }
 
-/// Displays all slots of a fleet's namespace like `32`, and a part of them like `0-15 of 32`.
+/// Displays all slots of a namespace as their number, like `32`, and a part of them as a range and
+/// this number, like `0-15 of 32`.
 impl fmt::Display for SlotShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_part() {

@@ -129,8 +129,8 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
     text
 }
 
-/// Returns `true` if all engines (kinds of stores) wrote these records, or `false` if all of them
-/// refused the plans to write them as stale (based on outdated data).
+/// Returns `true` if all stores wrote the planned records, or `false` if all of them refused the
+/// plans as stale (based on outdated data).
 fn is_written_by_all(all: &[Records], plans: &[RecordPlan], place: &str) -> bool {
     let outcomes: Vec<_> = all.iter().map(|records| records.write(plans)).collect();
     if outcomes.iter().all(Result::is_ok) {

@@ -333,7 +333,7 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
     // The first number of a series was 12 and was corrected to 10. The next request gets 11 to 13.
-    // So the number 12 now belongs to this request, and not to the corrected one.
+    // So the number 12 now belongs to this request, and no longer to the one that got it first.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");
@@ -576,8 +576,9 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     let agree = |rules: &NumberRules| records.agree_on_rules(rules).expect("no text is equal");
     let [luhn, mod97] = [NumberCheck::Luhn, NumberCheck::Mod97].map(Some);
 
-    // The series `orders` has written its numbers 1 to 12 as 1001 to 1012. Without a rule, numbers
-    // are written as plain digits, so the numbers 1001 to 1012 would repeat these texts.
+    // The series `orders` writes its numbers 1 to 12 as 1001 to 1012. Plain digits, which are
+    // written by the rule `{n}` or without a rule, would repeat these texts for the numbers 1001 to
+    // 1012.
     let one = rules("orders", "1{n:03}", None);
     agree(&one);
     write("orders", 12, &one);
@@ -594,9 +595,9 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     records.write(&[close]).expect("nothing was written since");
     agree(&none);
 
-    // The rule for the series `tills` first writes no check digit, then writes one, and then none
-    // again. In a fleet, adding a check digit is refused, because another node may still write
-    // later numbers without one.
+    // The rule for the series `tills` adds a check digit, and then tries to remove it again. In a
+    // fleet, adding a check digit is refused as long as another node may still write later numbers
+    // without one. Removing it is refused, because a later number could repeat a text.
     let [plain, checked] = [None, luhn].map(|check| rules("tills", "{n}", check));
     agree(&plain);
     write("tills", 9, &plain);

@@ -53,7 +53,7 @@ pub struct AdoptionNote {
 pub enum AdoptionProgress {
     /// The takeover of the node has begun. The fleet may not know about the node yet.
     Begun,
-    /// The fleet with this id now mints above every id that the node minted. Some records of the
+    /// The fleet with this id can no longer repeat an id that the node minted. Some records of the
     /// node may still be missing in the fleet.
     FloorRaised(String),
     /// The fleet with this id has everything that the node stored.
@@ -106,8 +106,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns this adoption note with `progress`, the new progress of the node's takeover by the
-    /// fleet. `origin` is the id that the fleet had at first.
+    /// Returns this note with the new `progress` of the adoption (takeover of the node by the
+    /// fleet). `origin` is the id that the fleet had at first.
     #[must_use]
     pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
         AdoptionNote {

@@ -49,12 +49,13 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// The archive is not a backup. It has the entry `found` where a backup has the file `wanted`.
+    /// The archive is not a backup. Where a backup has the file `wanted`, the archive has `found`,
+    /// which is another entry or no entry at all.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
     NotABackup {
-        /// The entry that the archive has instead.
+        /// A description of what the archive has instead.
         found: String,
         /// The name of the expected file.
         wanted: &'static str,

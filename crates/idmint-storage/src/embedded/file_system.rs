@@ -185,9 +185,9 @@ mod tests {
     /// in these tests.
     const STEPS_MAX: u64 = 20;
 
-    /// Runs `work` once for every step at which the power can fail, and for every choice in
-    /// [`Unsynced::ALL`] of the changes that survive. `judge` checks the result. Its second
-    /// argument is `true` if `work` had finished.
+    /// Runs `work` once for every combination of a step at which the power can fail and a member of
+    /// [`Unsynced::ALL`], which says what unsynced changes survive. `judge` checks each result. Its
+    /// second argument is `true` if `work` had finished.
     fn lose_power_everywhere(
         files: impl Fn() -> SimulatedFiles,
         work: impl Fn(&SimulatedFiles) -> io::Result<()>,

@@ -25,8 +25,8 @@ use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
 /// The file name prefix of high-water files. In such a file, a fleet node stores times that its
-/// coordinator (etcd) acknowledged: the floor (lowest time for minting) and the horizons (times up
-/// to which ids may have been issued).
+/// coordinator (etcd) has returned or acknowledged: the fleet's floor (lowest time for minting) and
+/// the horizons of the node's slots (times up to which ids may have been issued).
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -60,7 +60,9 @@ impl FleetFolder {
     /// # Errors
     /// Returns [`StoreError`] in these cases:
     /// - Another process holds the lock.
-    /// - A single node has minted there, and the fleet of this namespace has not adopted it.
+    /// - A single node has minted there, and no fleet has adopted that node (taken over its ids).
+    /// - The adoption note in the folder names another namespace, says that the adoption has not
+    ///   ended, or cannot be read.
     /// - The lookup of a file in the folder fails.
     pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
         let lock = lock(path)?;
@@ -75,7 +77,7 @@ impl FleetFolder {
     }
 
     /// Returns the node that minted ids in this folder without a fleet, or `None` if no such node
-    /// exists. According to the files in the folder, a fleet has taken over a returned node.
+    /// exists. The files in the folder say that a fleet has taken over this node.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }
@@ -103,9 +105,12 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Returns the single node that used the folder, if any. Returns an error if no fleet has adopted
-/// that node (taken over its ids), or if the note about it names another namespace or is
-/// unfinished.
+/// Returns the single node that used the folder, if any.
+///
+/// # Errors
+/// Returns an error if no fleet has adopted that node (taken over its ids), or if the lookup of a
+/// file fails. Also returns an error if the adoption note names another namespace, says that the
+/// adoption has not ended, or cannot be read.
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));
@@ -170,11 +175,12 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 /// its folder has no file with a horizon (time up to which it may mint ids).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerFleet {
-    /// The file in which the fleet node stored the times up to which ids may have been issued
-    /// (high-water file).
+    /// A file in which a fleet node stored times up to which ids may have been issued (high-water
+    /// file).
     pub(super) path: PathBuf,
-    /// The latest time in all high-water files that can be read. When these files were written, the
-    /// fleet had issued no id for this time or a later one. It may have issued later ids since.
+    /// The latest time in the high-water files that can be read, or `None` if no time can be read.
+    /// The fleet may have issued later ids, because the files have only the horizons of the slots
+    /// that this node has held, and may be out of date.
     pub(super) highest: Option<UnixNanos>,
 }
 

@@ -204,9 +204,9 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        // The horizon (time up to which ids may be minted) is durable. So the floor in the file
-        // that a restore has left, the note, is no longer needed. If this process is killed before
-        // the note is removed, the next start removes the note.
+        // The horizon (time up to which ids may be minted) is durable. So the floor in the restore
+        // note, a file that a restore has left, is no longer needed. If this process is killed
+        // before the note is removed, the next start removes the note.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -324,7 +324,7 @@ impl ReadyEngine for ReadyFolder {
         self.horizon.check_unchanged()?;
         self.horizon.raise(horizon)?;
         // Check again that the files of this node were not replaced. Ids may be minted only if the
-        // next start will find the horizon (time up to which they may be minted).
+        // next start will find the raised horizon (time up to which they may be minted).
         Ok(self.check_in_place()?)
     }
 
@@ -452,9 +452,8 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // Another version of the program wrote this intact file and can read it. So the time in the
-        // file must not be replaced by the floor (lowest time for minting) that an operator has
-        // set.
+        // `UnknownVersion`: the file is intact, and the version of the program that wrote it can
+        // read it. So an operator's floor must not replace the horizon in it.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

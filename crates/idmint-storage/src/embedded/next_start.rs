@@ -30,8 +30,8 @@ pub enum NextStart {
     /// So the next start is the first start of a node in it.
     First,
     /// The folder has a horizon (time up to which ids may be minted), and the configuration fits
-    /// the stored formats and series. The values are the horizon, and the series whose numbers are
-    /// written differently than at the last start.
+    /// the stored formats and series. The values are the horizon, and the series whose new numbers
+    /// are written differently than at the last start.
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,

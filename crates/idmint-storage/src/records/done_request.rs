@@ -24,9 +24,9 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// Returns the append request of `plan`, which is complete once the plan is stored, if the
-    /// request has an idempotency key. Returns `None` for any other plan. Plans about numbers are
-    /// left out, because the store keeps their keys without a time limit.
+    /// Returns the request whose events `plan` appends, if it has an idempotency key. The request
+    /// is complete once the plan is stored. Returns `None` for any other plan. Plans about numbers
+    /// are left out, because the store keeps their keys without a time limit.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

@@ -225,9 +225,8 @@ pub trait NumberStore {
         }
     }
 
-    /// Checks that the configured rules write no text that was written for another number earlier.
-    /// The texts of earlier numbers follow from the templates (patterns of texts) of earlier
-    /// starts.
+    /// Checks that the configured rules write no text that a template (pattern of number texts) of
+    /// an earlier start has written for another number.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if such a text exists, and another
@@ -246,8 +245,8 @@ pub trait NumberStore {
         let conflicting = all.into_iter().zip(conflicts);
         let mut suspects = Vec::new();
         for ((former, _), _) in conflicting.filter(|(_, conflict)| conflict.is_some()) {
-            // Read from the store which numbers were written only if the comparison of templates
-            // (patterns of their texts) has found a conflict, because reading takes longer.
+            // Reading the stored numbers takes longer than comparing templates (patterns of number
+            // texts). So read the numbers only if the comparison has found a conflict.
             if let Some(written) = self.written_by(&former, history)? {
                 suspects.push((former, written));
             }
@@ -310,9 +309,9 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // First compare the texts of all numbers of the series. Read how each number was
-                // really written only if that comparison finds a conflict, because reading takes
-                // longer.
+                // First compare as if the series had written all its numbers in this form (way to
+                // write a number as text). Only if that comparison finds a conflict, read in which
+                // form each number was really written, because reading takes longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;
@@ -399,8 +398,9 @@ pub trait NumberStore {
         Ok(ranges.flatten().collect())
     }
 
-    /// Returns the open series whose next number is written differently than the templates
-    /// (patterns of number texts) of the last start would write it. The series are grouped by rule.
+    /// Returns the series whose next number is written differently than the templates (patterns of
+    /// number texts) of the last start would write it. The series are grouped by rule. Only open
+    /// series without gaps that have numbers are returned.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -548,7 +548,8 @@ fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
 }
 
 /// Returns the error for configured number rules under which the text of an earlier number could be
-/// written again for another number. `earlier` says which series have written the text before.
+/// written again for another number. `earlier` says which series have written the text before, or
+/// may still write it.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [

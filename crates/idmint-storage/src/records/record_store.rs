@@ -97,7 +97,7 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if series (named sequences of numbers) may issue no numbers because of a hold. A hold
+    /// `true` if a hold stops series (named sequences of numbers) from issuing numbers. A hold
     /// begins after a restore and ends when an operator resumes the series. Does not ask another
     /// machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {

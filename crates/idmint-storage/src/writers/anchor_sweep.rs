@@ -351,8 +351,8 @@ mod tests {
                 .filter_map(|one| one.report_count)
         };
         // The reports on the days 28 to 30 make the sweep measure ages from day 28, although the
-        // clock shows day 31. Ten days before that, on day 18, the anchors (first reports) of the
-        // days 1 to 17 are old. They get a count of zero reports.
+        // clock shows day 31. The retention is ten days. So the anchors (first reports) before day
+        // 18 are old, which are those of the days 1 to 17. They get a count of zero reports.
         assert_eq!(
             report_counts()
                 .filter(|report_count| report_count.count == 0)

@@ -217,7 +217,7 @@ impl StorageBackend for CheckedPages {
         let mut sums = self.sums();
         // If the file grows again later, the engine (redb) expects zeros in the pages that this
         // truncation removes. So give these pages the checksum of pages that were never written,
-        // which are zero.
+        // which contain zeros.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

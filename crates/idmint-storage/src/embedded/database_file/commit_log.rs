@@ -172,8 +172,8 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Makes the next commit overwrite the log from its first block on. The engine (redb) must have
-    /// synced all commits up to `number`.
+    /// Makes the next commit begin at the first block of the log, where it overwrites old commits.
+    /// The engine (redb) must have synced all commits up to `number`.
     ///
     /// # Errors
     /// Returns any error of the disk.

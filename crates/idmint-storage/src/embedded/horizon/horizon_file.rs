@@ -222,9 +222,9 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.floor
     }
 
-    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon
-    /// (highest time for minting) was not raised above this floor yet. Returns `None` after a first
-    /// start, which writes a horizon above the floor.
+    /// Returns the floor (lowest time for minting) that an operator has set, if the horizon (time
+    /// up to which ids may be minted) was not raised above this floor yet. Returns `None` after a
+    /// first start, which writes a horizon above the floor.
     pub(crate) fn stated_floor(&self) -> Option<UnixNanos> {
         self.floor().filter(|floor| *floor == self.horizon())
     }
@@ -234,7 +234,7 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.has_records
     }
 
-    /// Records in both copies of the file's content that the database was created.
+    /// Records in both copies of the horizon in the file that the database was created.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -251,8 +251,8 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.is_adopted
     }
 
-    /// Records in both copies of the file's content that a fleet is adopting the node (taking it
-    /// over). From then on, the single node may mint no ids.
+    /// Records in both copies of the horizon in the file that a fleet is adopting the node (taking
+    /// it over). From then on, the single node may mint no ids.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -329,8 +329,8 @@ impl<F: BlockFile> HorizonFile<F> {
 }
 
 /// Returns the highest horizon (time up to which ids may have been minted) in any intact copy of
-/// the file, whichever node the copy belongs to. If an operator's floor for a new horizon is lower,
-/// the start must use the returned time instead.
+/// the file, whichever slot (place of a node) the copy belongs to. If an operator's floor for a new
+/// horizon is lower, the start must use the returned time instead.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {

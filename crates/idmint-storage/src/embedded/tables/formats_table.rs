@@ -253,8 +253,9 @@ impl Rows<'_> {
         Ok(Ok((slots, formats)))
     }
 
-    /// Compares `now`, the configured properties of a format or of the slots, with the stored row,
-    /// and returns the differences. If the row does not exist and `joins` is `true`, stores `now`.
+    /// Compares `now`, the configured properties of a format or the configured number of slots,
+    /// with the stored row, and returns the differences. If the row does not exist and `joins` is
+    /// `true`, stores `now`.
     fn keep_or_compare(
         &mut self,
         row: &str,

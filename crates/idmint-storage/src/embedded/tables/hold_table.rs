@@ -46,9 +46,9 @@ pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), 
 }
 
 impl RecordTables {
-    /// `true` if the series may issue no numbers after a restore, because it is on hold. A hold
-    /// begins while the node starts. So if no hold was in force when the tables were opened, no row
-    /// is read.
+    /// `true` if the series is on hold, so it issues no numbers after a restore. Only a start of
+    /// the node sets a hold. So if no hold was in force when the tables were opened, no row is
+    /// read.
     pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.may_hold {
             return Ok(false);

@@ -279,8 +279,8 @@ pub(super) fn closing_of(
 }
 
 /// Removes the numbers `wrong`, and the idempotency keys of the requests that received them. Each
-/// of them was the first number of its series and was corrected to another one. Later numbers
-/// cannot be corrected.
+/// number was the first one of its series, and a caller has corrected it to another number. Later
+/// numbers cannot be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

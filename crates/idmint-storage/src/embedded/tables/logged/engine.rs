@@ -216,9 +216,9 @@ impl Engine {
         })
     }
 
-    /// Calls `may_write` with all durable data. If it returns `true`, commits `rows`, which are
-    /// encoded as in [`logged_rows`]. Returns the result of `may_write`. Committed rows survive a
-    /// crash, and the next reader sees them.
+    /// Calls `may_write` with a transaction that sees all durable data. If it returns `true`,
+    /// commits `rows`, which are encoded as in [`logged_rows`]. Returns the result of `may_write`.
+    /// Committed rows survive a crash, and the next reader sees them.
     pub(in crate::embedded::tables) fn commit_logged(
         &self,
         rows: &[u8],

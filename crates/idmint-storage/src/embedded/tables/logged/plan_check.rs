@@ -144,7 +144,7 @@ impl<'a> PlanCheck<'a> {
 
     /// Returns `true` if the anchors (first reports) of the same two objects still allow the new
     /// anchor. None may lie in the time ranges that the plan requires to be free, and the new rank
-    /// must still be one above the highest rank near it.
+    /// must still be one above the highest rank near it, or 0 if no anchor is near.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let AnchorPlan {
             format,
