@@ -17,8 +17,8 @@ use idmint_core::time::UnixNanos;
 use idmint_records::ledger::SeriesName;
 use idmint_storage::{FailureKind, StoreError};
 
-/// The interval at which the hold on numbers is read again while it lasts, because another node may
-/// end it.
+/// The interval at which the hold on numbers (a stop of all series) is read again while it lasts,
+/// because another node may end it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A hold on numbers: after a restore, no series issues numbers until an operator ends the hold.
@@ -27,7 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(in crate::records) struct Hold(UnixNanos);
 
 /// Returns the write that stops all series from issuing numbers, or that ends such a stop if
-/// `is_held` is `false`. `floor`, the lowest time for ids after the restore, identifies the stop.
+/// `is_held` is `false`. The stored stop contains `floor`, the lowest time for ids after the
+/// restore, which distinguishes it from earlier stops.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -80,9 +81,10 @@ impl Hold {
 }
 
 impl FleetRecords {
-    /// `true` if a hold stops this series from issuing numbers. If the last read found no hold,
-    /// this method does not read, because the next transaction that issues numbers compares the row
-    /// of the hold anyway.
+    /// `true` if a hold (a stop after a restore) keeps this series from issuing numbers. If the
+    /// last read found no hold, this method does not read again. If a hold was set in the meantime,
+    /// the next transaction that issues numbers notices it, because it compares the row of the
+    /// hold.
     pub(super) fn reads_hold(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.store.may_hold.load(Ordering::Relaxed) {
             return Ok(false);
@@ -94,15 +96,15 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if a hold stopped series from issuing numbers when this node last read the hold. A
-    /// hold that was ended only for single series still counts.
+    /// `true` if a hold, set after a restore, stopped all series when this node last read it. If an
+    /// operator has resumed single series, but not all at once, the hold still counts.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads the hold on numbers (a stop of all series) once after each fence, an operator's
-    /// command after a restore. While a hold lasts, reads it again, but at most once per second,
-    /// because another node may end it.
+    /// Reads whether all series are stopped after a restore, unless the last result is still
+    /// current. It is outdated after each `fence-restore` command. While the series are stopped, it
+    /// is outdated after a second, because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =
@@ -125,8 +127,8 @@ impl FleetRecords {
         seen.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the current hold on numbers for one series, or for all series if `series` is `None`.
-    /// Does nothing if the store has no hold.
+    /// Ends the current hold on numbers (a stop after a restore) for one series, or for all series
+    /// if `series` is `None`. Does nothing if the store has no hold.
     pub(super) fn ends_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
         let Some(hold) = self.store.read_key(self.store.keys.number_hold())? else {
             return Ok(());

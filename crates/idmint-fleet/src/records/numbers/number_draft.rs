@@ -1,4 +1,4 @@
-//! A draft of the part of a transaction that issues numbers, voids numbers and closes series, based
+//! The part of a new transaction that issues numbers, voids numbers and closes series. It is based
 //! on the stored rows.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,8 @@ use idmint_records::ledger::{
 use idmint_storage::StoreError;
 use idmint_storage::{RecordPlan, SeriesSummary};
 
-/// An estimate of the number of rows that plans for numbers need in a transaction.
+/// An estimate of the number of rows that a transaction needs to issue numbers, void numbers and
+/// close series.
 #[derive(Default)]
 pub(in crate::records) struct NumbersNeed<'a> {
     series: BTreeSet<&'a SeriesName>,
@@ -42,7 +43,8 @@ impl<'a> NumbersNeed<'a> {
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
-    /// Adds a plan to void a number, and returns the approximate size of its rows in bytes.
+    /// Adds a plan to void (cancel) a number, and returns the approximate size of its rows in
+    /// bytes.
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> usize {
         self.voids += 1;
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
@@ -54,8 +56,9 @@ impl<'a> NumbersNeed<'a> {
         1_000 + plan.closed.by.as_ref().map_or(0, String::len)
     }
 
-    /// Returns an upper bound on the number of rows that the plans write in a transaction. The same
-    /// bound holds for the rows that they compare, and for the rows that they read.
+    /// Returns an upper bound on the number of rows that the added plans write in a transaction.
+    /// The same bound holds for the rows that the transaction compares, and for the rows that are
+    /// read for it.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         4 * self.series.len() + self.given + 2 * self.voids + 4 * self.removed + of_hold
@@ -68,8 +71,8 @@ pub(in crate::records) struct NumberDraft {
     series: BTreeMap<SeriesName, OfSeries>,
     keys: BTreeMap<(SeriesName, KeyHash), Revision>,
     voids: BTreeMap<(SeriesName, u64), OfVoid>,
-    /// The revision of the row that stops all series from issuing numbers, or [`Revision::ABSENT`]
-    /// if no such row exists.
+    /// The revision of the row that, after a restore, stops all series from issuing numbers.
+    /// [`Revision::ABSENT`] if no such row exists.
     hold: Revision,
 }
 
@@ -79,12 +82,13 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The first number of the series that the transaction issues. If the transaction only closes
-    /// the series, the last number of the series, or `None` if the series has no number.
+    /// The number for which the form is read: the first one that the transaction issues in the
+    /// series. If the transaction only closes the series, the last issued number, or `None` if the
+    /// series has no number.
     first: Option<u64>,
-    /// The stored row with the form (how numbers are written) that applies to `first`. It is not
-    /// compared, because each change of this row also changes the row of the series, which is
-    /// compared.
+    /// The stored row with the form (how numbers are written) that applies to `first`. The
+    /// transaction need not compare this row, because any change of it also changes the row of the
+    /// series, which is compared.
     form_row: Option<KeyValue>,
     /// The form (how a number is written) of the last number of the series, after the plans that
     /// were added so far.
@@ -96,8 +100,9 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// A plan to void a number, and the stored number. `revision` belongs to the stored row that
-/// already voids the number, and is [`Revision::ABSENT`] if no such row exists.
+/// A plan to void (cancel) a number, and the stored row that issued the number. If the number is
+/// already void, `revision` belongs to the stored row that voids it. Otherwise it is
+/// [`Revision::ABSENT`].
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
@@ -105,8 +110,8 @@ struct OfVoid {
     plan: Option<VoidPlan>,
 }
 
-/// The stored row that contains a number, and the request that got the number. Only a transaction
-/// that replaces a wrong first number deletes such a row.
+/// The stored row that contains a number, and the request that got the number. Such a row is
+/// deleted only if a series began with a wrong number and that number is replaced.
 struct StoredNumber {
     key: Key,
     revision: Revision,
@@ -114,7 +119,7 @@ struct StoredNumber {
 }
 
 impl NumberDraft {
-    /// `true` if the store has a hold on numbers, which a fence sets to stop all series. Always
+    /// `true` if the store has a hold on numbers, a stop of all series after a restore. Always
     /// `false` if the transaction neither issues numbers nor closes a series.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
@@ -149,8 +154,8 @@ impl NumberDraft {
         round
     }
 
-    /// Returns the ranges to read for this draft, in the order in which [`NumberDraft::take`]
-    /// expects their rows.
+    /// Returns the key ranges to read before the transaction is built, in the order in which
+    /// [`NumberDraft::take`] expects their rows.
     pub(in crate::records) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
         let forms = self
@@ -185,8 +190,8 @@ impl NumberDraft {
             .collect()
     }
 
-    /// Takes the rows that were read for the ranges [`NumberDraft::ranges`]. `next` returns the row
-    /// of each range, in the same order.
+    /// Takes the stored rows that were read for the key ranges of [`NumberDraft::ranges`]. `next`
+    /// returns the row of each of these ranges, in the same order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.
@@ -239,9 +244,9 @@ impl NumberDraft {
         Ok(())
     }
 
-    /// Adds a plan to issue numbers. Returns `false` if the plan is based on outdated rows, or if a
-    /// hold stops the series after a restore. A plan that skips numbers because an operator resumes
-    /// the series ignores the hold.
+    /// Adds a plan to issue numbers. Returns `false` if the plan is based on outdated rows, or if
+    /// the series is stopped after a restore. A plan that skips numbers ignores the stop, because
+    /// an operator resumes the series by such a plan.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -272,7 +277,8 @@ impl NumberDraft {
     }
 
     /// Adds a plan to close a series. Returns `false` if the plan is based on outdated rows, if the
-    /// series is already closed, or if a hold stops the series after a restore.
+    /// series is already closed, or if all series are stopped after a restore and this one was not
+    /// resumed.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -287,8 +293,8 @@ impl NumberDraft {
         is_current
     }
 
-    /// Adds a plan to void a number of a series. Returns `false` if the number is already void, or
-    /// does not belong to the request that the plan names.
+    /// Adds a plan to void (cancel) a number of a series to the transaction. Returns `false` if the
+    /// number is already void, or does not belong to the request that the plan names.
     #[must_use]
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
         let place = (plan.void.series.clone(), plan.void.number);
@@ -315,8 +321,8 @@ impl NumberDraft {
                 close(keys, attempt, series, of_series, transaction);
                 continue;
             }
-            // If the transaction replaces a wrong first number of the series, the series begins
-            // anew with the number that the transaction issues.
+            // If the transaction replaces the first number of the series, because it was wrong, the
+            // series begins anew with the number that the transaction issues.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {
@@ -353,8 +359,8 @@ impl NumberDraft {
         }
     }
 
-    /// Returns, for each series, the key of the row with the numbers that directly precede its
-    /// first new number or its closing.
+    /// Returns, for each series, the key of the row with its last number before the transaction.
+    /// The first new number or the closing of the series follows it.
     pub(in crate::records) fn predecessors<'p>(
         keys: &'p Keys,
         plans: &'p [RecordPlan],
@@ -379,8 +385,8 @@ impl NumberDraft {
         })
     }
 
-    /// Returns the rows with the forms (how numbers are written) that apply to the numbers directly
-    /// before the new numbers or a closing.
+    /// Returns, for each series, the row with the form (how numbers are written) of its last number
+    /// before the transaction.
     pub(in crate::records) fn form_rows(&self) -> impl Iterator<Item = &KeyValue> {
         self.series
             .values()
@@ -389,8 +395,8 @@ impl NumberDraft {
 }
 
 impl OfSeries {
-    /// `true` if, after the plans that were added so far, the series is open and its last number is
-    /// `last`.
+    /// `true` if, with the plans that were added so far, the series is not closed and its last
+    /// number is `last`.
     fn is_open_after(&self, last: Option<SeriesHead>) -> bool {
         let stored = self.before.as_ref();
         let head = self.given.last().map(GivenNumbers::head);
@@ -401,9 +407,10 @@ impl OfSeries {
     }
 }
 
-/// Adds issued numbers and their keys to a transaction. `before` is the series as it was written at
-/// `revision`. If `closed` is given, the transaction also closes the series. Returns the summary of
-/// the series with its new last number.
+/// Adds issued numbers, and the idempotency keys of their requests, to a transaction. `before` is
+/// the stored summary of the series, and `revision` the revision of its row. If `closed` is given,
+/// the transaction also closes the series. Returns the summary of the series with its new last
+/// number.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
     (revision, before): (Revision, Option<&SeriesSummary>),
@@ -448,9 +455,9 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
-/// Adds changes of the form in which numbers are written to the transaction that issues the first
-/// numbers in these forms. The form rows are not compared, because the transaction compares the row
-/// of the series, and no form changes without that row.
+/// Adds rows with changes of the form (how numbers are written) to the transaction that issues the
+/// first numbers in these forms. The transaction need not compare these rows. Each change of a form
+/// also changes the row of the series, which the transaction compares.
 pub(in crate::records) fn put_forms(
     keys: &Keys,
     forms: &[FormChange],
@@ -464,7 +471,8 @@ pub(in crate::records) fn put_forms(
 }
 
 /// Adds the closing of a series to a transaction that issues no number of that series. The closing
-/// changes the row of the series, which every transaction that issues its numbers compares.
+/// changes the row of the series. Other transactions that issue its numbers compare that row, so
+/// they fail.
 fn close(
     keys: &Keys,
     attempt: Attempt,
@@ -489,8 +497,8 @@ fn close(
     transaction.write.push(Write::put(key, value));
 }
 
-/// Adds the removal of a wrong first number of a series to the transaction that issues the right
-/// first number. The transaction fails if the wrong number is void.
+/// Adds the removal of a series' first number, which was wrong, to the transaction that issues the
+/// right first number. The transaction fails if the wrong number is already void (cancelled).
 pub(in crate::records) fn remove_wrong(
     keys: &Keys,
     wrong: &GivenNumbers,
@@ -514,8 +522,8 @@ pub(in crate::records) fn remove_wrong(
     }
 }
 
-/// Parses the row that contains a number if the number was issued: the first row of the series
-/// whose last number is at or above `number`. Returns `None` if the number was not issued.
+/// Returns the stored number `number`, or `None` if it was not issued. `row` is the first row of
+/// the series whose last number is at or above `number`, so no other row can contain it.
 fn stored_number(
     keys: &Keys,
     (series, number): (&SeriesName, u64),

@@ -18,7 +18,8 @@ use idmint_records::ledger::{
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
-/// The numbers of a series that one transaction issued, to one or more requests.
+/// The numbers that one transaction issued in a series (a named sequence of numbers), to one or
+/// more requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct GivenCommit {
     /// The transaction that wrote the row.
@@ -48,8 +49,8 @@ impl GivenCommit {
 }
 
 /// Returns the value to store under `key` for a series. `attempt` is the transaction that writes
-/// the value. The attempt is stored only if the series is closed, because earlier versions cannot
-/// read a longer row.
+/// the value. Only the row of a closed series contains the attempt. Earlier versions cannot read a
+/// row with an attempt, but they cannot read closed series anyway.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
     attempt: Attempt,
@@ -109,8 +110,8 @@ pub(in crate::records) fn form_to_bytes(key: &str, change: &FormChange) -> Vec<u
     sealed(key, number_rows::form_to_bytes(change))
 }
 
-/// Decodes the value that is stored under `key` for the form in which the numbers of a series are
-/// written from the number `from` on. Returns `None` if the value is damaged or of a later version.
+/// Decodes the value under `key`, which stores how the numbers of a series are written from the
+/// number `from` on. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn form_of_bytes(
     key: &str,
     (series, from): (&SeriesName, u64),
@@ -119,7 +120,7 @@ pub(in crate::records) fn form_of_bytes(
     number_rows::form_of_bytes((series.as_str(), from), opened(key, bytes)?)
 }
 
-/// Returns the value to store under `key` for the numbers that a transaction issued.
+/// Returns the value to store under `key` for the numbers that one transaction issued in a series.
 pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.push(u8::from(commit.begins));
@@ -136,8 +137,8 @@ pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Ve
     sealed(key, bytes)
 }
 
-/// Decodes the value that is stored under `key` for the numbers that a transaction issued. `last`
-/// is the last of these numbers. Returns `None` if the value is damaged or of a later version.
+/// Decodes the value under `key`, which stores the numbers that one transaction issued. `last` is
+/// the last of these numbers. Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn commit_of_bytes(
     key: &str,
     series: &SeriesName,
@@ -175,8 +176,8 @@ pub(in crate::records) fn key_to_bytes(given: &GivenNumbers) -> Vec<u8> {
     number_rows::key_to_bytes((given.series.as_str(), given.mark.key.0), given.last).to_vec()
 }
 
-/// Decodes the row of a request key in a series. Returns the last number that was issued to this
-/// request, or `None` if the row is damaged.
+/// Decodes the row of an idempotency key in a series (a named sequence of numbers). Returns the
+/// last number that was issued to the request with this key, or `None` if the row is damaged.
 pub(super) fn key_of_bytes(series: &SeriesName, key: KeyHash, bytes: &[u8]) -> Option<u64> {
     number_rows::key_of_bytes((series.as_str(), key.0), bytes)
 }
@@ -193,8 +194,8 @@ pub(in crate::records) fn void_to_bytes(
     )
 }
 
-/// Decodes a void number from the value that is stored under `key`. Returns `None` if the value is
-/// damaged or of a later version.
+/// Decodes the record of a void (cancelled) number from the value that is stored under `key`.
+/// Returns `None` if the value is damaged or of a later version.
 pub(in crate::records) fn void_of_bytes(
     key: &str,
     (series, number): (&SeriesName, u64),

@@ -61,9 +61,9 @@ impl NumberStore for FleetRecords {
         self.store.keep_number_templates(revision, history)
     }
 
-    /// Stores the kinds of series without comparing the stored ones. Another node may store its
-    /// kinds at the same time, but that does no harm, because all nodes of a fleet have the same
-    /// kinds.
+    /// Stores the kinds of series (`gapless` or `blocks`) without comparing the stored ones.
+    /// Another node may store its kinds at the same time, but that does no harm, because all nodes
+    /// of a fleet have the same kinds.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
         let key = self.store.keys.number_kinds();
         let value = sealed(&key, serde_json::to_vec(&kinds.0).expect("texts are JSON"));
@@ -74,8 +74,8 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Also writes the row of a closed series to this node's journal, its local copy of the rows
-    /// that responses rely on.
+    /// Besides reading the state, writes the row of a closed series to this node's journal, its
+    /// local copy of the rows that responses rely on.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
@@ -113,8 +113,8 @@ impl NumberStore for FleetRecords {
             .collect()
     }
 
-    /// Also writes the row with the form (how numbers are written) to this node's journal, its
-    /// local copy of the rows that responses rely on.
+    /// Besides reading the form (how a number is written), writes its row to this node's journal,
+    /// the local copy of the rows that responses rely on.
     fn form_at(&self, series: &SeriesName, number: u64) -> Result<Option<NumberForm>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let rows = self
@@ -197,9 +197,9 @@ impl NumberStore for FleetRecords {
 }
 
 impl SharedStore {
-    /// Returns the templates for the texts of numbers that were configured at all starts of the
-    /// fleet's nodes, with the revision of their row. The history is empty if no node has stored
-    /// templates.
+    /// Returns the templates by which numbers are written as texts, as configured at the starts of
+    /// the fleet's nodes, and the revision of the row that stores them. If no node has stored
+    /// templates, the history is empty.
     pub(in crate::records) fn number_templates(
         &self,
     ) -> Result<(Revision, TemplateHistory), StoreError> {
@@ -209,8 +209,8 @@ impl SharedStore {
         Ok((revision, history.unwrap_or_default()))
     }
 
-    /// Replaces the stored templates of all starts by `history`. Returns `false` if their row no
-    /// longer has this revision.
+    /// Replaces the stored history of number templates by `history`. Returns `false` if the row of
+    /// the history no longer has this revision, because it was changed first.
     pub(in crate::records) fn keep_number_templates(
         &self,
         revision: Revision,
@@ -247,8 +247,8 @@ impl SharedStore {
         Ok((revision, summary.transpose()?))
     }
 
-    /// Returns the numbers of a series that were issued to up to `count_max` consecutive requests.
-    /// The first one is the request that got the number `from`.
+    /// Returns the issued numbers of a series, grouped by request and in ascending order. Begins
+    /// with the request that got the number `from`, and returns up to `count_max` requests.
     pub(in crate::records) fn given_from(
         &self,
         series: &SeriesName,
