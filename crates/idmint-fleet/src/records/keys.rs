@@ -32,8 +32,8 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The prefixes of the keys of slot horizons and slot holders. They come after the fleet's own
-/// prefix.
+/// The key prefixes for a slot's horizon (the end of its reserved time) and for its holder. They
+/// come after the fleet's own prefix.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -121,12 +121,12 @@ impl Keys {
         Range::prefix(format!("{}request-day/", self.prefix))
     }
 
-    /// Returns the key range of the lists of request keys that were recorded on one day.
+    /// Returns the key range of the rows that list the idempotency keys recorded on one day.
     pub(super) fn requests_of(&self, day: WrittenDay) -> Range {
         Range::prefix(self.day_prefix(day))
     }
 
-    /// Returns the key range of the lists of request keys that were recorded on the days before
+    /// Returns the key range of the rows that list the idempotency keys recorded on the days before
     /// `day`.
     pub(super) fn request_days_before(&self, day: WrittenDay) -> Range {
         Range {
@@ -139,7 +139,8 @@ impl Keys {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
-    /// Returns the day in a key within [`Keys::request_days`], or `None` for any other key.
+    /// Returns the day in the key of a row that lists idempotency keys by day, or `None` for any
+    /// other key.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key
             .strip_prefix(&self.prefix)?
@@ -183,8 +184,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the last number in a key that [`Keys::numbers`] made, or `None` for
-    /// any other key.
+    /// Returns the series and the number in a key that [`Keys::numbers`] made, or `None` for any
+    /// other key. The row's numbers end with this number.
     pub(super) fn numbers_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("number/")?)
     }
@@ -195,14 +196,14 @@ impl Keys {
         format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
     }
 
-    /// Returns the key of the form (such as `INV-00042`) in which the numbers of a series are
-    /// written from the number `from` on.
+    /// Returns the key of the row that stores the form (such as `INV-00042`) of the numbers of a
+    /// series from the number `from` on.
     pub(super) fn number_form(&self, series: &SeriesName, from: u64) -> Key {
         self.numbered("number-form/", series, from)
     }
 
-    /// Returns the key range that contains only the form in which this number of a series is
-    /// written: the last form that begins at or before the number.
+    /// Returns the key range of the form in which this number of a series is written. The range
+    /// contains one row at most: the last form whose first number is at or below `number`.
     pub(super) fn form_at(&self, series: &SeriesName, number: u64) -> Range {
         Range {
             count_max: 1,
@@ -211,8 +212,8 @@ impl Keys {
         }
     }
 
-    /// Returns the key range of the forms of a series (how its numbers are written) that begin
-    /// within the range `numbers`.
+    /// Returns the key range of those forms (how numbers of a series are written) whose first
+    /// number is in the range `numbers`.
     pub(super) fn forms(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
         let last = self.number_form(series, *numbers.end());
         Range {
@@ -223,8 +224,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the first number in a key that [`Keys::number_form`] made, or `None`
-    /// for any other key.
+    /// Returns the series and the number in a key that [`Keys::number_form`] made, or `None` for
+    /// any other key. The form with this key applies from that number on.
     pub(super) fn form_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(
             key.strip_prefix(&self.prefix)?
@@ -236,28 +237,29 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers. The operator's command `fence-restore` writes it if
-    /// a restore may have lost numbers, and no series issues numbers until an operator ends the
-    /// hold.
+    /// Returns the key of the hold on numbers, a stop of all series. The operator's command
+    /// `fence-restore` writes this key if a restore may have lost numbers. No series then issues
+    /// numbers until an operator ends the hold.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
 
-    /// Returns the key that records which hold on numbers (a stop of all series after a restore) an
-    /// operator has ended last, for one series, or for all series if `series` is `None`.
+    /// Returns the key that stores which hold on numbers (a stop of all series after a restore) an
+    /// operator ended last. A hold can be ended for one series, or for all series at once. In the
+    /// second case, `series` is `None`.
     pub(super) fn ended_hold(&self, series: Option<&SeriesName>) -> Key {
         let series = series.map_or("*", SeriesName::as_str);
         format!("{}number-hold/{series}", self.prefix)
     }
 
-    /// Returns the key that stores the kinds of number series that were configured at the last
-    /// start of a node.
+    /// Returns the key that stores the kinds of number series (`gapless` or `blocks`) that were
+    /// configured at the last start of a node.
     pub(super) fn number_kinds(&self) -> Key {
         format!("{}number-kinds", self.prefix)
     }
 
-    /// Returns the key that stores the templates for the texts of numbers, as they were configured
-    /// at each start of a node.
+    /// Returns the key that stores the templates by which numbers are written as texts, as they
+    /// were configured at each start of a node.
     pub(super) fn number_templates(&self) -> Key {
         format!("{}number-templates", self.prefix)
     }
@@ -276,8 +278,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the number in a key that [`Keys::void`] made, or `None` for any other
-    /// key.
+    /// Returns the series and the number in the key of a void (cancelled) number, which
+    /// [`Keys::void`] made. Returns `None` for any other key.
     pub(super) fn void_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("void/")?)
     }
@@ -378,8 +380,8 @@ impl Keys {
         Range::prefix(self.external_prefix(format, external))
     }
 
-    /// Returns the anchor (the first report of a conjunction) that a key made by [`Keys::external`]
-    /// names, or `None` for any other key.
+    /// Returns the anchor (the first report of a conjunction) in the key of a row that maps an
+    /// external id to an anchor. Returns `None` if [`Keys::external`] did not make the key.
     pub(super) fn anchor_of_external(&self, format: &str, key: &str) -> Option<AnchorKey> {
         let (_, (tca, pair)) =
             split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
@@ -399,8 +401,9 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns the key ranges from which the clocks of slot holders are read: the ranges of all
-    /// horizons, which contain clock readings, and of all holders.
+    /// Returns two key ranges: the horizons of all slots, and the holders of all slots. A horizon
+    /// (the end of a slot's reserved time) also contains the clock reading of the node that wrote
+    /// it.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
@@ -411,8 +414,8 @@ impl Keys {
         [HOLDER, "knows/"].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }
 
-    /// `true` if the process `instance` has written this key to announce which kinds of rows it can
-    /// read.
+    /// `true` if the process `instance` has written this key. By such a key, a process announces
+    /// which kinds of stored rows its version can read.
     pub(super) fn is_announced_by(&self, key: &str, instance: Nonce) -> bool {
         key.starts_with(&format!("{}knows/{instance}/", self.prefix))
     }

@@ -35,7 +35,7 @@ pub(crate) struct FleetEra {
     /// The number of fences (operator's commands after a restore) so far, or 0 if an earlier
     /// version of this program fenced the fleet last.
     pub(crate) fences: u32,
-    /// The fleet's floor: no id is minted in any slot for a time before this instant.
+    /// The fleet's floor: no node mints an id for a time before this instant.
     pub(crate) floor: UnixNanos,
     /// The fleet's first name, which no fence changes.
     pub(crate) origin: u128,
@@ -57,27 +57,29 @@ impl FleetEra {
 /// this node last read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AgreedMeta {
-    /// The revision of the key `meta`. [`Revision::ABSENT`] means that the key does not exist.
+    /// The revision of the key `meta`, which stores these settings. [`Revision::ABSENT`] means that
+    /// the key does not exist.
     pub(crate) revision: Revision,
     /// The fleet's current name.
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// `true` if the last fence (an operator's command after a restore) found that records are
-    /// missing. Until the next fence, nodes neither read nor write records.
+    /// `true` if the last `fence-restore` command, which an operator runs after a restore, found
+    /// that records are missing. Nodes neither read nor write records until the next such command.
     pub(crate) lacks_records: bool,
 }
 
-/// The key that this node rewrites every few seconds: the horizon of its slot, or a separate key
-/// while it has no slot. If the stored key is older than the last acknowledged write, the
-/// coordinator has lost data.
+/// The key that this node rewrites every few seconds: the end of its slot's reserved time, or a
+/// separate key while it has no slot (place in the fleet). If the stored key is older than the last
+/// acknowledged write, the coordinator has lost data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnKey {
     /// The key.
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value that this node last sent for its key, if the write has no response yet.
+    /// The value that this node last sent for `key`. For the key of a slot, this is `None` once the
+    /// write has a response.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
@@ -101,8 +103,8 @@ struct Known {
     /// The etcd cluster that sent the responses so far, and its highest election term in them.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node regularly rewrites a key of its own. While that key is not written yet,
-    /// `own_key` is `None`.
+    /// `true` if this node regularly rewrites a key, in order to detect lost data. While that key
+    /// is not written yet, `own_key` is `None`.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -133,8 +135,8 @@ pub(super) struct Terms {
 }
 
 impl KnownFleet {
-    /// Creates the knowledge of a node or command that has already accepted the fleet's settings
-    /// `agreed`.
+    /// Creates the `KnownFleet` of a node or command that has already accepted the fleet's settings
+    /// `agreed`. It has not seen any response of the coordinator yet.
     pub(crate) fn agreeing(agreed: AgreedMeta) -> KnownFleet {
         KnownFleet(Mutex::new(Known {
             agreed,
@@ -142,8 +144,8 @@ impl KnownFleet {
         }))
     }
 
-    /// Returns the revision of the fleet's settings (`meta`) that this node accepts. Returns `None`
-    /// while this node refuses all work because the coordinator may have lost data.
+    /// Returns the store revision of the fleet's settings (`meta`) that this node accepted last.
+    /// Returns `None` while this node refuses all work because the coordinator may have lost data.
     pub fn meta(&self) -> Option<Revision> {
         let known = self.lock();
         (!known.is_withdrawn).then_some(known.agreed.revision)
@@ -209,8 +211,8 @@ impl KnownFleet {
         self.lock().term
     }
 
-    /// Records the cluster and the election term of a response (`found`). `asked` is the
-    /// [term](Self::term) when the request was sent.
+    /// Records the etcd cluster and the election term of a response (`found`). They are compared
+    /// with `asked`, the last known [term](Self::term) when the request was sent.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the response comes from another cluster, or from an earlier
@@ -218,8 +220,9 @@ impl KnownFleet {
     pub(super) fn see_term(&self, asked: Term, found: Term) -> Result<(), StoreError> {
         let mut known = self.lock();
         if !known.term.follows(asked) {
-            // An operator fenced the fleet after this request was sent. The response may come from
-            // the coordinator before its restore, so it shows nothing about the restored one.
+            // After this request was sent, an operator ran `fence-restore`, and this node forgot
+            // the former terms. The response may come from the coordinator before its restore, so
+            // it shows nothing about the restored one.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -247,9 +250,9 @@ impl KnownFleet {
         self.see_from(asked, asked, found)
     }
 
-    /// Records the response to a write that was committed at the revision `found`. `asked` is the
-    /// highest revision when the write was sent. A write creates a new revision, so `found` must be
-    /// higher.
+    /// Records the response to a write. `found` is the store revision that the write created. It
+    /// must be higher than `asked`, the highest revision that this node knew when it sent the
+    /// write.
     ///
     /// # Errors
     /// Returns the errors of [`KnownFleet::see`].
@@ -265,8 +268,8 @@ impl KnownFleet {
     ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
-            // An operator fenced the fleet after this request was sent, and the highest revision
-            // was then reset to a lower value. The response may come from the coordinator before
+            // After this request was sent, an operator ran `fence-restore`, and this node reset the
+            // highest revision to a lower value. The response may come from the coordinator before
             // its restore, so it shows nothing about the restored one.
             return Err(lost());
         }
@@ -295,8 +298,8 @@ impl KnownFleet {
         let Some(own) = &mut known.own_key else {
             return Ok(());
         };
-        // A response at a revision before the last acknowledged write of this node's own key shows
-        // nothing about that write.
+        // The response is older than the last acknowledged write of the key that this node
+        // regularly rewrites, so the response shows nothing about that write.
         if at < own.revision {
             return Ok(());
         }
@@ -306,8 +309,9 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // The refused write compared a key that is no longer this node's own key. For example,
-            // the node has taken a slot in the meantime and now rewrites the slot's horizon.
+            // The refused write compared a key that this node no longer rewrites. For example, the
+            // node has taken a slot (place in the fleet) since then, and now rewrites the slot's
+            // key.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();
@@ -343,8 +347,9 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // A fence gives the fleet a new name. The highest revision from before the fence is no
-        // longer a lower bound, because the restored coordinator may be at a lower revision.
+        // An operator's `fence-restore` command gives the fleet a new name after its coordinator
+        // was restored from a backup. The restored coordinator may be at a lower revision, so the
+        // former highest revision is no longer a lower bound.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {
@@ -354,7 +359,7 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the key that this node rewrites regularly, and that no other node writes. `None`
+    /// Records the key that this node rewrites regularly, in order to detect lost data. `None`
     /// means that this node has not written the key yet.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
@@ -366,8 +371,8 @@ impl KnownFleet {
         self.lock().own_key.as_ref().is_some_and(|own| own.is_slot)
     }
 
-    /// Makes this node refuse all reads and writes of records until it agrees with its fleet again,
-    /// because the coordinator has lost acknowledged data.
+    /// Makes this node refuse all reads and writes of records, because the coordinator has lost
+    /// acknowledged data. The refusal ends when the node accepts the fleet's settings again.
     pub(crate) fn withdraw(&self) {
         let mut known = self.lock();
         (known.is_withdrawn, known.is_lost) = (true, true);
@@ -457,8 +462,8 @@ mod tests {
             (of(7, 3), of(7, 4), true),
             (of(7, 3), of(7, 2), false),
             (of(7, 3), of(8, 9), false),
-            // The request was sent before the election, and another response has shown the new term
-            // first.
+            // The request was sent in term 2, before the election for term 3. Another response has
+            // shown term 3 before this one arrives.
             (of(7, 2), of(7, 2), true),
             (Term::default(), of(8, 9), false),
         ] {

@@ -11,8 +11,8 @@ use idmint_storage::{LedgerStore, LedgerSummary, StoreError, StoredAppend};
 /// contain all events of an append request of the maximum size.
 const COMMITS_READ_FIRST: usize = 8;
 
-/// The maximum number of rows in each later read of a ledger's events. Later reads are larger if
-/// the rows that were read so far are short.
+/// The maximum number of rows in each later read of a ledger's events. A later read asks for as
+/// many rows as the missing events probably need.
 const COMMITS_READ_MAX: usize = 1_024;
 
 impl LedgerStore for FleetRecords {

@@ -42,8 +42,8 @@ impl RequestStore for FleetRecords {
                 .ok_or_else(|| unreadable(&list.key, &list.value))?;
             forgotten += hashes.len();
             if !self.forget(&list, oldest, &hashes)? {
-                // Another node is removing the same request keys, or a caller has just used one of
-                // them again.
+                // Another node is removing the same idempotency keys, or a caller has just used one
+                // of them again.
                 break;
             }
         }
@@ -82,9 +82,9 @@ impl RequestStore for FleetRecords {
 }
 
 impl FleetRecords {
-    /// Removes `list`, a list of expired request keys that were recorded on `day`, and the rows of
-    /// these keys. Keeps the rows of keys that were used again on another day. Returns `false` if
-    /// another node changed one of the rows first.
+    /// Removes `list`, a list of expired idempotency keys that were recorded on `day`, and the rows
+    /// of these keys. Keeps the row of a key that was used again on another day. Returns `false` if
+    /// one of the rows was changed first.
     fn forget(
         &self,
         list: &KeyValue,
@@ -109,9 +109,9 @@ impl FleetRecords {
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
         }
-        // If an earlier attempt was committed and its response was lost, the next attempt is
-        // refused, and the result is `false`. The rows are gone nevertheless, and a later run
-        // removes further keys.
+        // An earlier attempt may have been committed without a response. The next attempt is then
+        // refused, and the result is `false`. The rows are gone nevertheless, and the next cleanup
+        // run continues with the remaining keys.
         match self.store.write(transaction, |_| false) {
             Ok(Written::Committed(_)) => Ok(true),
             Ok(Written::Stale) => Ok(false),

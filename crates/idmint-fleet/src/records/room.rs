@@ -7,13 +7,13 @@ use tracing::{info, warn};
 use crate::coordinator::{Member, Space};
 
 /// A flag that shows whether the coordinator has space for more records. Records are refused before
-/// the space is used up, because nodes need the rest for their slots, without which they cannot
-/// mint ids.
+/// the space is used up, because nodes need the rest for their slots (places in the fleet), without
+/// which they cannot mint ids.
 #[derive(Debug, Default)]
 pub struct Room {
-    /// `true` if no space is left for records. The thread that checks the members writes this flag,
-    /// and every write of records reads it. All accesses are relaxed, because no other data depends
-    /// on the flag, and it is never fully up to date.
+    /// `true` if no space is left for records. The thread that checks etcd's members writes this
+    /// flag, and every write of records reads it. All accesses are relaxed, because no other data
+    /// depends on the flag, and it is never fully up to date.
     is_scarce: AtomicBool,
 }
 
@@ -23,9 +23,9 @@ impl Room {
         self.is_scarce.load(Ordering::Relaxed)
     }
 
-    /// Updates the flag from the state of etcd's members, and returns the used space and the quota
-    /// of the fullest member. `configured` is the quota of members that report none. If no member
-    /// responded, returns `None` and keeps the flag.
+    /// Updates the flag for missing space from the state of etcd's members, and returns the used
+    /// space and the quota of the fullest member. `configured` is the quota of members that report
+    /// none. If no member responded, returns `None` and keeps the flag.
     pub fn see(&self, members: &[Member], configured: u64) -> Option<Space> {
         let spaces = members
             .iter()

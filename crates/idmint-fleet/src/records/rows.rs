@@ -99,8 +99,9 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Returns the value to store for a commit of a ledger. The checksum in the value covers the id of
-/// the last event instead of the whole key.
+/// Returns the value to store for the events that one transaction appended to a ledger (an event
+/// chain). The checksum in the value covers the content and, of the key, only the id of the last
+/// event.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -117,8 +118,8 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     sealed(&commit.head().id.to_string(), bytes)
 }
 
-/// Decodes the commit of a ledger whose last event is `last`. Returns `None` if the value is
-/// damaged or of a later version.
+/// Decodes the events that one transaction appended to a ledger (an event chain). `last` is the id
+/// of the last event. Returns `None` if the value is damaged or of a later version.
 pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     let mut rest = opened(&last.to_string(), bytes)?;
     let attempt = Attempt(u128::from_be_bytes(take(&mut rest)?));
@@ -203,8 +204,8 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
     sealed(key, content)
 }
 
-/// Decodes the anchors (first reports of conjunctions) of a pair of objects from the value that is
-/// stored under `key`. Returns `None` if the value is damaged or of a later version.
+/// Decodes the anchors of a pair of objects (the first reports of their close approaches) from the
+/// value that is stored under `key`. Returns `None` if the value is damaged or of a later version.
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
@@ -221,9 +222,9 @@ pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     anchors.iter().map(anchor).collect()
 }
 
-/// Returns the value to store under `key` for one conjunction: the rank of its anchor (its first
-/// report) and its report count. The count has its own checksum, because a damaged count may be
-/// ignored.
+/// Returns the value to store under `key` for a conjunction (a close approach): its report count,
+/// and the rank of its anchor among the first reports of the same objects. The count has its own
+/// checksum, because a damaged count may be ignored.
 pub(super) fn conjunction_to_bytes(
     key: &str,
     rank: u32,
@@ -290,8 +291,9 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 /// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
 /// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
-    // Besides the content, a checksum covers the whole key, or for a commit only the last part of
-    // its key (the id of its last event). So accept both the whole key and its last part.
+    // For the events of a ledger, a checksum covers the content and the last part of the key, the
+    // id of the last event. For all other rows, it covers the content and the whole key. The kind
+    // of this row is not known here, so accept both.
     let names = [Some(key), key.rsplit('/').next()];
     let Some((content, crc)) = bytes.split_last_chunk::<CRC_LEN>() else {
         return false;

@@ -43,8 +43,9 @@ pub(super) const NO_ROOM: Obstacle = Obstacle::new(
     "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
 );
 
-// The obstacles `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps running.
-// A restart does not help if permissions are missing or a request is too large.
+// `DENIED` and `REFUSED` (reasons why etcd refuses a request) have the kind `Unreachable`, so that
+// the node keeps running. A restart does not help if permissions are missing or a request is too
+// large.
 const DENIED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",
@@ -65,8 +66,8 @@ const PAUSED: Obstacle = Obstacle::new(
     "this process was paused after etcd answered, and etcd may have been restored since; retry",
 );
 
-/// The store that all nodes of a fleet share, with the keys of this fleet and this node's knowledge
-/// of it.
+/// The store that all nodes of a fleet share, with the keys of this fleet, and with the fleet's
+/// settings and revisions as this node last saw them.
 #[derive(Debug)]
 pub(super) struct SharedStore {
     coordinator: Arc<dyn Coordinator>,
@@ -76,23 +77,26 @@ pub(super) struct SharedStore {
     /// this reason, callers are refused at once instead of waiting for a coordinator that does not
     /// respond.
     failure: Mutex<Option<Obstacle>>,
-    /// `false` if the last read found no hold on numbers. `FleetRecords::reads_hold` writes this
-    /// flag, and a transaction draft that finds a hold sets it. Relaxed, because the flag only
-    /// saves a read. Each transaction that issues numbers compares the hold anyway.
+    /// `false` if the last read found no hold on numbers (a stop of all series).
+    /// `FleetRecords::reads_hold` writes this flag, and a transaction draft that finds a hold sets
+    /// it. All accesses are relaxed, because the flag only saves a read. Each transaction that
+    /// issues numbers compares the row of the hold anyway.
     pub(super) may_hold: AtomicBool,
     /// The result of the last read of the hold on numbers (a stop of all series after a restore),
     /// or `None` before the first read. This node's readiness response reports the hold.
     pub(super) hold_seen: Mutex<Option<HoldSeen>>,
 }
 
-/// The result of a read of the hold on numbers. A fence sets the hold, so that no numbers are
-/// issued until an operator ends it.
+/// The result of a read of the hold on numbers. The operator's command `fence-restore` sets the
+/// hold after a restore, so that no numbers are issued until an operator ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HoldSeen {
-    /// The fleet's era in which the hold was read. Only a fence (an operator's command after a
-    /// restore) sets a hold, and each fence begins a new era.
+    /// The fleet's era (the time since the last `fence-restore` command) at this read. Only that
+    /// command stops the series, and it begins a new era, so in a later era this result is
+    /// outdated.
     pub(super) era: FleetEra,
-    /// `true` if the store had a hold on numbers that no operator had ended for all series at once.
+    /// `true` if all series were stopped after a restore. Remains `true` while an operator has
+    /// resumed only single series, and not all series at once.
     pub(super) is_held: bool,
     /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
@@ -112,8 +116,8 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. The value is the time at which the last attempt was sent,
-    /// whose response proved the commit.
+    /// The transaction was committed. It may have been sent several times. The value is the time at
+    /// which the attempt was sent whose response showed the commit.
     Committed(Asked),
     /// A comparison failed, so no write was done.
     Stale,
@@ -160,8 +164,8 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the fleet's era as this node last read it. Each `fence-restore` command begins a new
-    /// era.
+    /// Returns the fleet's era as this node last read it: the time since an operator last ran
+    /// `fence-restore` after a restore.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
     }
@@ -171,8 +175,8 @@ impl SharedStore {
         Asked(self.coordinator.time())
     }
 
-    /// Checks that a response was written to this node's journal in time. Its request was sent at
-    /// `asked`, and the response has just been journalled.
+    /// Checks that this node's journal received a response soon enough after the request was sent
+    /// at `asked`. Call this right after writing the response to the journal.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the response took longer than [`JOURNALLED_WITHIN`], because this
@@ -323,9 +327,9 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
-    /// Commits a transaction whose writes may get lost without harm. Returns `false` if the
-    /// compared rows have changed, because another node or an earlier attempt without a response
-    /// wrote them.
+    /// Commits a transaction whose writes may get lost without harm. Returns `false` if a compared
+    /// row has changed. Another node may have changed it, or an earlier attempt whose response was
+    /// lost.
     pub(super) fn write_what_may_be_lost(
         &self,
         transaction: Transaction,
@@ -340,8 +344,8 @@ impl SharedStore {
     }
 
     /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
-    /// Returns an error if the fleet's settings have changed, or if this node's own key shows that
-    /// its slot or data is lost.
+    /// Returns an error if the fleet's shared settings (`meta`) have changed. Also returns an error
+    /// if the key that this node regularly rewrites shows that its slot or data is lost.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot
@@ -388,8 +392,8 @@ impl SharedStore {
     }
 }
 
-/// Returns the clock reading of the node that wrote a horizon record, or `None` if the record
-/// cannot be decoded.
+/// Returns the clock reading of the node that wrote `horizon`, the record of a slot's reserved
+/// time. Returns `None` if the record cannot be decoded.
 fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
     #[derive(Deserialize)]
     struct Shown {
@@ -404,7 +408,8 @@ pub(super) fn unreadable(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole(key, value), key)
 }
 
-/// Returns the error for the row of a conjunction that cannot be decoded.
+/// Returns the error for a row of a conjunction (a close approach of two objects) that cannot be
+/// decoded.
 pub(super) fn unreadable_conjunction(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole_conjunction(key, value), key)
 }

@@ -40,7 +40,7 @@ pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
     fits.count().max(plans.len().min(1))
 }
 
-/// An estimate of the operations and bytes that plans need in a transaction.
+/// An estimate of the operations and bytes that a transaction needs for a list of records to write.
 #[derive(Default)]
 struct Need<'a> {
     ledgers: BTreeSet<LedgerId>,
@@ -95,7 +95,8 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The stored rows that directly precede the new events, numbers and closings.
+    /// The stored rows directly before the new events and numbers, and the last rows of the series
+    /// that the transaction closes.
     predecessors: Vec<KeyValue>,
 }
 
@@ -107,8 +108,8 @@ struct OfLedger {
     appends: Vec<StoredAppend>,
 }
 
-/// The stored request with one idempotency key, and the request that the transaction records under
-/// the same key.
+/// The request that is stored under an idempotency key (`before`), and the request that the
+/// transaction stores under this key (`done`).
 struct OfRequest {
     revision: Revision,
     before: Option<DoneRequest>,
@@ -116,7 +117,7 @@ struct OfRequest {
 }
 
 /// The anchors (first reports of conjunctions) that a pair of objects has after the transaction.
-/// The transaction adds the last `new` of these anchors.
+/// Those that the transaction adds are the last `new` entries of `anchors`.
 struct OfPair {
     revision: Revision,
     anchors: Vec<Anchor>,
@@ -223,8 +224,9 @@ impl<'a> TransactionDraft<'a> {
         Ok(round)
     }
 
-    /// Adds a plan to the transaction. Returns `false` if the plan is based on outdated rows, or if
-    /// its series is stopped after a restore. In that case the draft must not be committed.
+    /// Adds a plan to this draft of a transaction. Returns `false` if the plan is based on outdated
+    /// rows, or if its series is stopped after a restore. In that case the transaction must not be
+    /// committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {
@@ -338,8 +340,9 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the rows that directly precede the new events, numbers and closings, and the rows
-    /// with forms of numbers. Leaves out rows that were not read because the journal has them.
+    /// Returns the stored rows directly before the new events and numbers, the last rows of series
+    /// that are closed, and the rows that store how numbers are written. Rows that this node's
+    /// journal already has may be missing, because they were not read again.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
@@ -378,9 +381,9 @@ impl<'a> TransactionDraft<'a> {
     }
 }
 
-/// Returns the rows of a transaction that are journalled after the commit: events, anchors,
-/// numbers, their forms, void numbers and closed series. All other rows can be derived from the
-/// journalled ones. Deletions are not journalled.
+/// Returns the rows of a transaction that are written to this node's journal after the commit:
+/// events, anchors, numbers, how they are written, void (cancelled) numbers and closed series. All
+/// other rows can be derived from them. Deletions are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
@@ -409,7 +412,8 @@ fn is_closed(keys: &Keys, key: &str, value: &[u8]) -> bool {
     summary.is_some_and(|summary| summary.closed.is_some())
 }
 
-/// Returns, for each ledger, the key of the row that directly precedes its first new event.
+/// Returns, for each ledger (an event chain), the key of the row with its last event before the
+/// transaction.
 fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
@@ -425,9 +429,9 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     plans.iter().filter_map(head_before).collect()
 }
 
-/// `true` if an earlier copy of a transaction was committed although the last copy was refused. In
-/// that case `stored` has a row with exactly the bytes that the transaction writes. No other
-/// transaction writes the same bytes, because they contain the attempt number.
+/// `true` if an earlier attempt of a transaction was committed although the last attempt was
+/// refused. In that case `stored` has a row with exactly the bytes that the transaction writes. No
+/// other transaction writes the same bytes, because they contain its unique attempt number.
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

@@ -17,7 +17,8 @@ use idmint_records::ledger::{AppendPlan, EventId};
 use idmint_storage::Namespace;
 use idmint_storage::{RecordPlan, RecordStore};
 
-/// The era in which most tests begin, before the first `fence-restore` command.
+/// The era (time between two `fence-restore` commands) in which most tests begin. No such command
+/// has run yet.
 pub(super) const FIRST: FleetEra = FleetEra {
     fences: 0,
     floor: UnixNanos::from_seconds(1),
@@ -28,8 +29,8 @@ pub(super) const FENCED: FleetEra = FleetEra {
     floor: UnixNanos::from_seconds(2),
     ..FIRST
 };
-/// An era that begins with a fence that lowers the floor (time below which no id is minted),
-/// because a clock far ahead had set the floor too high.
+/// An era that begins with a `fence-restore` command that lowers the floor (time below which no id
+/// is minted), because a clock far ahead had set the floor too high.
 pub(super) const LOWERED: FleetEra = FleetEra {
     fences: 1,
     floor: UnixNanos::from_seconds(0),
@@ -53,7 +54,7 @@ impl SampleNodes {
         }
     }
 
-    /// Starts a process of a node. The fleet is in this era.
+    /// Starts a process of the node `number`. `era` is the fleet's current era.
     pub(super) fn node(&self, number: usize, era: FleetEra) -> FleetRecords {
         self.node_on(Arc::clone(&self.store) as Arc<dyn Coordinator>, number, era)
     }
@@ -68,8 +69,8 @@ impl SampleNodes {
             .with_journal(Some(self.journal(number)))
     }
 
-    /// Starts a process of a node that is killed right after its next commit, before the commit is
-    /// journalled.
+    /// Starts a process of the node `number` that is killed right after its next commit. The commit
+    /// is therefore missing from the node's journal.
     pub(super) fn killed(&self, number: usize, era: FleetEra) -> FleetRecords {
         let killed = self.store.committed_by(|store, transaction| {
             store.commit(transaction)?;
