@@ -24,7 +24,7 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest revision in any response that the node has received so far.
+    /// The highest revision of the store in any response that the node has received so far.
     told: Mutex<Revision>,
     mistake: Mistake,
 }
@@ -74,8 +74,9 @@ impl Way {
             return snapshot;
         }
         let mut told = self.told.lock().expect("no holder of this lock panics");
-        // If the run simulates records that ignore revisions, replace the revision in the response,
-        // so that it looks consistent with every earlier response.
+        // With this mistake, a node's record store does not notice that a restored coordinator
+        // returns lower revisions. Simulate that by raising the revision in each response above all
+        // earlier ones.
         *told = snapshot.revision.max(told.next());
         Snapshot {
             revision: *told,
@@ -132,8 +133,8 @@ impl Coordinator for Way {
     fn wait(&self, _pause: Duration) {}
 }
 
-/// The number of ledgers at the start of a run, each created on another day. It is one more than
-/// the number of days for which request keys are kept.
+/// The number of ledgers (event chains) that the simulation creates first, each dated on another
+/// day. It is one more than the number of days for which idempotency keys are kept.
 const LEDGERS: usize = 4;
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
@@ -154,7 +155,8 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Repeats a request that was answered less than 24 hours ago in true time.
+    /// Sends a request again that was answered less than 24 hours ago by the true time, which nodes
+    /// may not know.
     ///
     /// # Errors
     /// Returns an error if the key is no longer known, so that the request would be done twice.
@@ -183,8 +185,8 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Forgets all acknowledged appends that a restore without journals (the nodes' copies of their
-    /// commits) has lost, like callers who learn of the loss.
+    /// Forgets all acknowledged appends that are missing after a restore without journals (the
+    /// nodes' copies of their commits). The simulated callers learn of the loss, so it is no error.
     pub(super) fn lose(&mut self, store: &Arc<MemoryCoordinator>) {
         let records = all_records(store);
         let there = |ledger: &LedgerId| records.head(*ledger).expect("memory answers");
@@ -304,13 +306,15 @@ impl Ledgers {
     }
 }
 
-/// `true` for the key that a node rewrites while it has no slot.
+/// `true` if this is the key that a node rewrites regularly while it waits for a slot (a place in
+/// the fleet).
 pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all request keys if a node whose clock shows `now` would remove the oldest ones. This is
-/// the case if the first day of the run ended more than a day before `now`.
+/// Removes all idempotency keys if the first day of the run has been over for a day at `now`. A
+/// node that trusts its wrong clock, which shows `now`, then takes the keys of that day for
+/// expired.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

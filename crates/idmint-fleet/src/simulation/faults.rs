@@ -1,4 +1,5 @@
-//! The faults of a run. Their kinds, rates and times are drawn from the seed.
+//! The faults of a simulation run, such as lost messages. Their kinds, rates and times are drawn
+//! from the run's random seed.
 
 use std::time::Duration;
 

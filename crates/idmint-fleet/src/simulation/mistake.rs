@@ -14,53 +14,55 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// A slot renewal does not compare the revision of the stored horizon (end of the reserved
-    /// time), so it may overwrite a horizon that another node wrote.
+    /// A slot renewal wrongly leaves out the comparison with the revision of the stored horizon
+    /// (end of the reserved time), so it may overwrite a horizon that another node wrote.
     RenewsWithoutComparing,
-    /// A node that takes a slot mints from the time of its own clock on, and ignores the slot's
-    /// horizon (time up to which others may have minted).
+    /// A node that takes a slot wrongly mints from the time of its own clock on. It ignores the
+    /// slot's horizon (time up to which earlier holders may have minted).
     StartsAtOwnClock,
-    /// A node that releases a slot lowers the slot's horizon (end of the reserved time) to the time
-    /// of its own clock, so that the unused time is not wasted.
+    /// A node that releases a slot wrongly lowers the slot's horizon (end of the reserved time) to
+    /// the time of its own clock, so that the unused time is not wasted.
     LowersHorizonAtShutdown,
-    /// A refused slot renewal counts as done if the stored horizon has another revision than the
-    /// one that the renewal compared, no matter who wrote it.
+    /// A node wrongly takes a refused slot renewal for committed if the stored horizon (end of the
+    /// reserved time) has changed. But another node may have changed it.
     BelievesARead,
-    /// A refused slot renewal counts as done if the same process wrote the stored horizon, even
-    /// with an earlier request.
+    /// A node wrongly takes a refused slot renewal for committed if its own process wrote the
+    /// stored horizon. But the process may have written it with an earlier request.
     AdoptsByInstance,
-    /// A node remembers no high water, the highest values that the coordinator has acknowledged. So
-    /// it does not detect a restore from a backup.
+    /// A node wrongly forgets the highest values that the coordinator has acknowledged, such as the
+    /// revision. So it does not detect a restore from a backup.
     ForgetsHighWater,
-    /// When a fleet adopts a single node, only slot 0 starts above that node's ids, so other slots
-    /// may mint them again.
+    /// When a fleet takes over a single node, it wrongly reserves that node's time in slot 0 only.
+    /// Nodes in other slots may then mint the same ids again.
     FloorsSlotZeroAlone,
-    /// The record store of a node ignores the revision of responses, so only the renewals of slots
-    /// detect a restored coordinator.
+    /// A node wrongly ignores the revision of responses about records. Only its slot renewals then
+    /// detect that the coordinator was restored from a backup.
     LooksAtNoRevision,
-    /// Writes of records do not compare the horizon of their node's slot, so they do not notice
-    /// that the store has lost the latest renewal.
+    /// Writes of records wrongly leave out the comparison with the stored end of their node's
+    /// reserved time. So they do not notice that the store has lost the node's latest slot renewal.
     ComparesNoOwnKey,
-    /// After the store was wiped, a node founds a new fleet as if no other node could still be
-    /// minting.
+    /// After the store was wiped, a node founds a new fleet and wrongly assumes that no other node
+    /// is still minting.
     FoundsAsIfNobodyMinted,
-    /// A fleet that was founded after the store was wiped counts as the old fleet after a fence, if
-    /// its floor (time below which no id is minted) is high enough.
+    /// A node wrongly takes a new fleet, founded after the store was wiped, for its old fleet after
+    /// an operator's `fence-restore` command. This happens if the new fleet's floor (time below
+    /// which no id is minted) is high enough.
     TakesAFounderForAFence,
-    /// After a restore, a fence makes all slots wait until the highest horizon (end of the reserved
-    /// time), even if a wrong clock has set that horizon far ahead.
+    /// After a restore, all nodes wrongly wait until the highest end of any slot's reserved time,
+    /// even if a wrong clock has set that time far ahead.
     FencesAboveEveryHorizon,
-    /// A node counts every horizon record whose writer holds any slot as a separate clock, even if
-    /// one process wrote several of these records.
+    /// A node wrongly counts each stored horizon (end of a slot's reserved time, with a clock
+    /// reading) as a separate clock, even if one process wrote several of them.
     CountsEveryHorizonOfAProcess,
-    /// A node without a slot writes records without comparing the key that it regularly rewrites.
+    /// A node without a slot wrongly writes records without comparing the key that it regularly
+    /// rewrites, so the writes do not notice a restore of the store.
     ComparesNoWaitingKey,
-    /// The era of a fleet (time from one `fence-restore` command to the next) with the higher floor
-    /// counts as the later one, instead of the era with more fences. But a fence may lower the
-    /// floor.
+    /// Of two eras of a fleet (times between two `fence-restore` commands), the one with the higher
+    /// floor wrongly counts as the later one, instead of the one after more such commands. But such
+    /// a command may lower the floor.
     OrdersErasByFloor,
-    /// A node removes all request keys that are expired by its own clock, even if that clock is
-    /// wrong.
+    /// A node wrongly removes all idempotency keys that are expired by its own clock, although that
+    /// clock may be wrong.
     SweepsByItsOwnClock,
 }
 
@@ -72,8 +74,9 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns the transaction to commit instead of `raised`, the correct transaction that raises
-    /// the floor of a fleet when it adopts a node. That node has minted up to `horizon`.
+    /// Returns the transaction by which a fleet with this mistake takes over a single node, which
+    /// has minted up to `horizon`. `raised` is the correct transaction, which raises the fleet's
+    /// floor (the time below which no id is minted).
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -207,8 +210,9 @@ impl Mistake {
     }
 }
 
-/// Returns one holder record for each horizon record whose writer holds any slot. The holder
-/// records have different node names, so each horizon counts as a separate clock.
+/// Returns a holder record for each horizon record (end of a slot's reserved time) whose writer
+/// still holds a slot, this one or another. Each holder record has a node name of its own, so each
+/// horizon counts as the clock of a separate node.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],
@@ -244,8 +248,8 @@ pub(super) fn horizon_of(transaction: &Transaction) -> Option<HorizonRecord> {
     })
 }
 
-/// `true` if the transaction renews a held slot, which means that it writes a horizon but no
-/// holder.
+/// `true` if the transaction renews a held slot: it writes the end of the slot's reserved time, but
+/// not which node holds the slot.
 pub(super) fn is_renewal(transaction: &Transaction) -> bool {
     transaction.write.len() == 1 && horizon_of(transaction).is_some()
 }

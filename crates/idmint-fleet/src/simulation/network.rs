@@ -41,7 +41,8 @@ enum Parcel {
     Reply { to: Address, reply: Reply },
 }
 
-/// A copy of the coordinator. When it is restored, its leases last for their full time again.
+/// A copy of the coordinator, the store that all nodes share. When the copy is restored, its leases
+/// last for their full time again.
 #[derive(Default)]
 pub(super) struct Backup {
     pub(super) store: MemoryCoordinator,
@@ -369,9 +370,10 @@ impl Network {
         }
     }
 
-    /// Adopts a single node that has stopped minting. Before that, the node minted for the duration
-    /// `lasts`, starting above everything that the fleet may be using. Returns the start and end of
-    /// that time. The adoption is committed before any message that is in transit.
+    /// Lets the fleet take over (adopt) a single node that has stopped minting. That node has
+    /// minted for the duration `lasts`, starting after all times for which the fleet may have
+    /// minted. Returns the start and end of that period. Requests in transit reach the store only
+    /// after the adoption.
     pub(super) fn adopt(
         &mut self,
         share: SlotShare,
@@ -389,7 +391,8 @@ impl Network {
         let records = horizons
             .iter()
             .map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
-        // The fleet's floor counts too. After a fence, it is above all ids that were minted before.
+        // Start no earlier than the fleet's floor, the time below which it mints no id. After a
+        // `fence-restore` command, the floor is above all ids that were minted before.
         let floor = meta.first().map(|entry| {
             FleetMeta::from_bytes(&entry.value)
                 .expect("it is whole")
@@ -407,8 +410,9 @@ impl Network {
         let fleet = Nonce::new(self.dice.bits());
         let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
-            // The floor is already high enough, because a clock that was far ahead founded the
-            // fleet.
+            // The fleet's floor (the time below which it mints no id) is already at or above
+            // `until`. This does not happen if `lasts` is positive, because `from` is not below the
+            // floor.
             Ok(Agreement::Agreed(_)) => return (from, until),
             Err(error) => panic!("all nodes are alike: {error}"),
         };

@@ -1,5 +1,5 @@
-//! A simulated node: the production clock, mint and leased slots, on a machine that can stop, start
-//! and be copied.
+//! A simulated node that runs the production code for its clock, for minting, and for leasing slots
+//! (places in the fleet). Its machine can stop, start and be copied.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
@@ -78,9 +78,9 @@ pub(super) struct Node {
     /// true time by more than the limit for correct clocks.
     pub(super) wrong_at: Option<Duration>,
     /// The revision of the last acknowledged write to the key that this node regularly rewrites:
-    /// the horizon of its slot, or a separate key while it has no slot.
+    /// the end of its slot's reserved time, or a separate key while it has no slot.
     told: Revision,
-    /// The number of acknowledged writes of the node's own key while the node had no slot.
+    /// The number of acknowledged writes of the key that the node rewrites while it has no slot.
     pub(super) waits: u64,
     /// In a copied node, ids with a time below this instant may also be minted by the original.
     shared_below: Option<UnixNanos>,
@@ -89,8 +89,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Starts a node. `high_water` has the highest values that an earlier process on its machine
-    /// had seen and stored.
+    /// Starts a node. `high_water` has the highest values, such as the store revision, that an
+    /// earlier process on the same machine had seen and saved.
     pub(super) fn start(
         wall: UnixNanos,
         drift_ppm: i64,
@@ -149,8 +149,8 @@ impl Node {
     /// and has no connections.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
-        // A copy of a node without reserved time could mint no id that the node has also minted, so
-        // such a node is not copied.
+        // The purpose of a copy is to mint ids that the original mints, too. A copy of a node that
+        // has used up its reserved time could mint none of them, so such a node is not copied.
         held.session
             .horizon()
             .get()
@@ -198,12 +198,14 @@ impl Node {
         Some(copy)
     }
 
-    /// Returns the node's high water, the highest values that it has seen.
+    /// Returns the highest values, such as the store revision, that the node has seen in responses
+    /// of the coordinator.
     pub(super) fn high_water(&self) -> &HighWater {
         self.slots.high_water()
     }
 
-    /// `true` if the node's last acknowledged write of its own key is later than this revision.
+    /// `true` if the node's last acknowledged write of the key that it regularly rewrites has a
+    /// later store revision than this.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }
@@ -266,8 +268,8 @@ impl Node {
             .is_some_and(|(asked, _)| *asked == message)
     }
 
-    /// Handles a reply. Returns the request, the reply that the node acted on, and the resulting
-    /// event.
+    /// Handles a reply. Returns the request, the reply as changed by `mistake` (the simulated
+    /// programming mistake), and the resulting event.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
         if mistake == Mistake::ForgetsHighWater {
@@ -311,7 +313,9 @@ impl Node {
         (request, reply, event)
     }
 
-    /// Makes the request in flight fail, because a copy of a node never receives the reply to it.
+    /// Makes the request in flight fail, because its reply does not reach this node. The node may
+    /// be a copy on another machine, or it was suspended. `mistake` is the programming mistake of
+    /// the run.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
             self.take_reply(

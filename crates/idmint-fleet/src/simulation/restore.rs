@@ -17,8 +17,8 @@ use crate::{Coordinator, FleetEra, JournalledFleet, MemoryCoordinator, Range, Tr
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// The longest time after a fence for which nodes with correct clocks may have to wait before they
-/// mint again.
+/// The longest time for which nodes with correct clocks may have to wait after an operator's
+/// `fence-restore` command before they mint again.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
 /// A planned restore of the coordinator, and how far it has progressed. All times are true times
@@ -43,9 +43,9 @@ pub(super) enum Restore {
     },
 }
 
-/// A copy of the coordinator's content before each restore so far, and the era (the time between
-/// two fences) in which the copy was made. These copies stand in for the nodes' journals, which
-/// record the nodes' commits.
+/// A copy of the coordinator's content before each restore so far. These copies stand in for the
+/// nodes' journals, which record the nodes' commits. The era (the time between two `fence-restore`
+/// commands) tells when a copy was made.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -54,7 +54,7 @@ pub(super) enum Done {
     Nothing,
     Restored,
     Fenced,
-    /// The operator has fenced the fleet without importing the nodes' journals (their records of
+    /// The operator has run `fence-restore` without importing the nodes' journals (their records of
     /// commits). All records that were written since the backup are lost.
     FencedWithoutJournals,
 }
@@ -70,13 +70,13 @@ impl Restore {
         }
     }
 
-    /// `true` after the restore of the coordinator, until the operator fences the fleet. In
-    /// between, a node may crash, but no node starts or begins to leave.
+    /// `true` after the restore of the coordinator, until the operator runs `fence-restore`. In
+    /// between, a node may crash, but no node is started or told to shut down.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self, Restore::Restored { .. })
     }
 
-    /// `true` if a later restore may undo what is written now, because the backup was already made.
+    /// `true` if the backup was already made. Its restore may then undo what is written now.
     pub(super) fn loses_what_is_new(&self) -> bool {
         matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
     }
@@ -163,8 +163,8 @@ impl Restore {
                 });
                 let mut of_journals = JournalledFleet::default();
                 if let Some((era, before)) = latest.filter(|_| !is_without) {
-                    // Import the nodes' journals (their records of commits) before the fence, as
-                    // the documentation tells the operator.
+                    // Import the nodes' journals (their records of commits) before running
+                    // `fence-restore`, as the documentation tells the operator.
                     bring_back_records(&network.store, before);
                     of_journals.fences = era.fences;
                 }
@@ -218,8 +218,8 @@ impl Restore {
     }
 }
 
-/// Returns the era of the fleet in a store. Each fence, an operator's command after a restore,
-/// begins a new era.
+/// Returns the era of the fleet in a store. Each `fence-restore` command, run by an operator after
+/// a restore, begins a new era.
 fn era_of(store: &MemoryCoordinator) -> FleetEra {
     meta_of(store).map_or(FleetEra::default(), |meta| FleetEra {
         fences: meta.fences,
@@ -237,7 +237,7 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
 
 /// Sets the fleet's floor (the time below which no id is minted) 400 days ahead, as if a node with
 /// a wrong clock had founded the fleet. Each node that reads the raised floor waits until an
-/// operator fences the fleet.
+/// operator runs `fence-restore`.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));

@@ -28,8 +28,8 @@ const LASTS: Duration = Duration::from_secs(240);
 /// A clock further than this from the true time is wrong.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// The maximum time for which nodes may use a clock reading of another node. It covers the duration
-/// of a lease and the longest delay of a request.
+/// The maximum time for which nodes may use another node's clock reading to check their own clocks.
+/// It covers the duration of a lease and the longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
 /// Counts of events in one run, or in many runs together.
@@ -52,22 +52,22 @@ pub(super) struct Tally {
     /// The number of times that a node with a slot stopped minting because the fleet's clocks
     /// contradicted its clock.
     pub(super) clocks_stopped: u64,
-    /// The number of times that a node's clock was accepted again after the fleet's clocks had
-    /// contradicted it, even if the node had no slot.
+    /// The number of times that a node's clock agreed with the fleet's clocks again after they had
+    /// contradicted it. This includes nodes without a slot (place in the fleet).
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of writes that nodes without a slot made to their own keys. A node detects a
-    /// restored store by the revision of its key.
+    /// The number of writes by which nodes without a slot (place in the fleet) regularly rewrote a
+    /// key of their own. A node detects a restored store by the revision of its key.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
     /// The number of reads and appends that nodes refused.
     pub(super) refused: u64,
-    /// The number of requests that were sent again after they had been answered.
+    /// The number of answered requests that simulated callers sent again.
     pub(super) retried: u64,
     /// The number of cleanup runs that found expired request keys and removed them.
     pub(super) swept: u64,
@@ -134,19 +134,23 @@ struct World {
     are_clocks_right: bool,
     /// `true` if the clock of the first node alone is wrong.
     is_one_wrong: bool,
-    /// `true` if the same backup is restored twice, and the operator first fences the fleet without
-    /// the journals (the nodes' copies of their commits).
+    /// `true` if the same backup is restored twice. The operator runs `fence-restore` after both
+    /// restores, but uses the journals (the nodes' copies of their commits) only after the second
+    /// one.
     is_twice: bool,
     /// The time at which the fleet adopts a single node, which has minted without a fleet until
     /// then. `None` if no node is adopted.
     adopts_at: Option<Duration>,
-    /// The time range in which the adopted node has minted every possible id.
+    /// The period for which the adopted single node has minted every possible id, or `None` before
+    /// the fleet has taken over that node.
     adopted: Option<Range<UnixNanos>>,
-    /// The time at which the coordinator is wiped, or `None` if it is not wiped. In runs with a
-    /// wipe all clocks are right, because only the clocks keep ids unique after a wipe.
+    /// The time at which the coordinator loses all its data, or `None` if it does not. In
+    /// simulation runs with such a wipe all clocks are right, because only the clocks keep ids
+    /// unique after it.
     wiped_at: Option<Duration>,
-    /// The processes that used the coordinator before it was wiped, each with the highest revision
-    /// that the process has seen.
+    /// The processes of nodes that knew the fleet before all data of the coordinator was wiped,
+    /// each with the highest store revision that it has seen. A restarted process inherits the
+    /// entry.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -170,8 +174,9 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Simulates two coordinators with one random seed, and checks that no id was minted twice. Each
-/// coordinator hands out its own part of the same eight slots.
+/// Simulates two coordinators (shared stores) with one random seed, and checks that no id was
+/// minted twice. Each coordinator hands out its own part of the same eight slots, which determine
+/// the worker numbers in ids.
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -190,7 +195,8 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
 /// Runs the nodes of one coordinator, and returns the ids that they minted.
 ///
 /// # Errors
-/// Returns an error if a node minted an id that an adopted node had minted.
+/// Returns an error if a property is violated, for example if a node minted an id that a single
+/// node had minted before the fleet took it over.
 fn run_share(
     mut dice: Dice,
     share: SlotShare,
@@ -199,8 +205,8 @@ fn run_share(
 ) -> Result<Vec<u128>, String> {
     let network = Network::new(dice.split(), keys());
     let restore = Restore::draw(&mut dice);
-    // A single node uses the worker numbers of all slots, so only a fleet that has all slots can
-    // adopt it.
+    // A single node uses the worker numbers of all slots (places in a fleet), so only a fleet that
+    // hands out all slots can take it over.
     let adopts_at = (share.is_whole() && dice.per_mille(300)).then(|| dice.millis(0, 150_000));
     let is_wiped = matches!(restore, Restore::None) && dice.per_mille(250);
     let wiped_at = is_wiped.then(|| dice.millis(80_000, 150_000));
@@ -241,8 +247,8 @@ fn run_share(
     Ok(world.minted)
 }
 
-/// Returns `shows`, or a time that is wrong by 36 hours or 400 days. The wrong time stands for a
-/// clock whose error is not detected yet.
+/// Returns the clock reading `shows`, or a time that differs from it by 36 hours or 400 days. The
+/// wrong time stands for a clock whose error is not detected yet.
 fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
     const HOURS_36: Duration = Duration::from_hours(36);
     match dice.below(4) {
@@ -277,8 +283,8 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // Sometimes the network stays the same for longer than a slot may be used without a
-            // renewal.
+            // Sometimes the network stays in the same state, such as losing messages, for longer
+            // than a slot may be used without a renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -293,8 +299,8 @@ impl World {
             self.deliver(to.node, to.message, reply);
             self.check_clock(to.node)?;
         }
-        // A restore could undo an adoption, which the operator would then have to repeat. The
-        // simulation avoids that case.
+        // Adopt no node while a later restore could undo the adoption. An operator would have to
+        // repeat it then, which is not simulated.
         if self.adopts_at.is_some_and(|at| at <= self.at) && !self.restore.loses_what_is_new() {
             self.adopt();
         }
@@ -344,15 +350,16 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // A node that started after the wipe of the coordinator uses the new fleet, whose
-            // ledgers are different, so this node does not append here.
+            // A node that started after the coordinator's data was wiped uses a new fleet. The
+            // ledgers that this simulation checks are in the old fleet, so this node appends
+            // nothing.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),
             },
         };
-        // A loss of data lowers the store's revision. Writes by other nodes and expired leases may
-        // have raised the revision again to the last one that this node saw. No read by this node
+        // A loss of data lowers the store's revision. Later writes by other nodes and expired
+        // leases may have raised it again, to the one that this node saw last. No read by this node
         // can then detect the loss.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
@@ -434,9 +441,9 @@ impl World {
         }
     }
 
-    /// Checks that one wrong clock has not stopped a node whose clock is right. The check ignores
-    /// clocks that seem ahead, because a record that was in transit for long makes a right clock
-    /// seem ahead.
+    /// Checks that one wrong clock has not stopped a node whose clock is right. A node whose own
+    /// clock seems ahead of the others is not checked, because their records may have been in
+    /// transit for long.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));
@@ -463,7 +470,7 @@ impl World {
                     return;
                 }
                 node.condition = Condition::Running;
-                // A reply that arrived while the node was suspended came too late, so the pending
+                // Any reply that arrived while the node was suspended was dropped, so the pending
                 // request fails.
                 node.forget_connections(self.mistake);
             }
@@ -564,9 +571,9 @@ impl World {
         .expect("few")
     }
 
-    /// Adopts a single node that has used the worker numbers of all slots. The simulation assumes
-    /// that the node has minted every possible id of a few seconds, so that any repeated id is
-    /// found.
+    /// Lets the fleet take over (adopt) a single node that has used the worker numbers of all
+    /// slots. The simulation assumes that the node has minted every possible id of a few seconds,
+    /// so that any repeated id is found.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);
@@ -635,8 +642,9 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // Runs with right clocks may wipe the coordinator, so nodes may already be minting when a
-        // fleet is founded. In all other runs, no node has minted before.
+        // The simulation keeps all clocks right only in runs that wipe the coordinator's data. In
+        // these runs, nodes may already be minting when a new fleet is founded. In all other runs,
+        // no node has minted before.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
                 true => Founding::Again(WINDOW),
