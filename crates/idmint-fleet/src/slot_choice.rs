@@ -1,5 +1,5 @@
-//! Chooses a slot for this node that no other node holds, and that its earlier holders can no
-//! longer use.
+//! Chooses a slot (a place in the fleet) for this node. No other node holds that slot, and its
+//! earlier holders can no longer use it.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use crate::{KeyValue, Revision, Snapshot};
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// A slot that can be taken, as read from the store. The slot may have changed since then, so the
-/// transaction that takes the slot compares `holder` and `revision` with the store.
+/// A slot (a place in the fleet) that can be taken, as read from the store. The stored values may
+/// have changed since then, so the transaction that takes the slot compares them with `holder` and
+/// `revision`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// The revision in which an earlier process of this node created the key that names the slot's
-    /// holder. [`Revision::ABSENT`] if the slot has no holder.
+    /// The revision that created the key with the slot's holder, which is then an earlier process
+    /// of this node. [`Revision::ABSENT`] if the slot has no holder.
     pub(super) holder: Revision,
     /// The revision of the horizon.
     pub(super) revision: Revision,
@@ -33,8 +34,8 @@ pub(super) struct FreeSlot {
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet, because every free slot was reserved too far into the future. The
-    /// value is the wait until the first one can be taken.
+    /// No slot can be taken yet, because the reserved time of every free slot ends too far ahead of
+    /// this node's clock. The value is the wait until the first slot can be taken.
     Rests(Duration),
     /// No slot can be taken. Each one is held by a node, or its stored horizon (the time up to
     /// which it may have been used) cannot be read.

@@ -27,7 +27,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// If the fleet's floor (the time from which it mints) is further ahead of the clock than this, the
-/// thread logs a warning. With a correct clock, no fleet is founded or fenced so far ahead.
+/// thread logs a warning. With a correct clock, neither a new fleet nor a `fence-restore` command
+/// has a floor so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period
@@ -59,15 +60,16 @@ struct Shared {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
-    /// The latest time for which a caller needs ids. The thread must reserve time at least up to
-    /// this instant.
+    /// The latest time for which a caller needs ids. The thread that renews the slot must reserve
+    /// time at least up to this instant.
     needed: UnixNanos,
     /// `true` once the slot is to be released.
     is_ending: bool,
 }
 
-/// Counters of slot renewals, lost slots and requests, and a flag for lost data. The counters only
-/// increase. All accesses are relaxed, because no other data depends on them.
+/// Counters of the renewals and losses of this node's slot (its place in the fleet) and of
+/// requests, and a flag for lost data. The counters only increase. All accesses are relaxed,
+/// because no other data depends on them.
 #[derive(Debug, Default)]
 struct SlotCounts {
     renewed: AtomicU64,
@@ -151,16 +153,17 @@ impl Reserver for SlotKeeper {
     /// slot's reserved time has passed.
     fn refill(&self) {}
 
-    /// Waits until time is reserved up to `needed`, or until this node cannot mint at the moment.
-    /// Always returns `true`, which means "try again", because the mint itself refuses requests
-    /// while the node has no slot.
+    /// Waits until ids can be minted for times up to `needed`, or until this node cannot mint at
+    /// the moment. Always returns `true`, which means "try again", because the mint itself refuses
+    /// requests while the node has no slot (place in the fleet).
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
         let mut state = self.state.clone();
         Box::pin(async move {
             let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
-            // An error means that the thread has ended and no longer holds a slot.
+            // An error means that the thread that renews the slot has ended. This node then has no
+            // slot (place in the fleet), so it cannot mint.
             let _ = state.wait_for(is_decided).await;
             true
         })
@@ -228,7 +231,7 @@ impl Shared {
         self.wanted.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until callers need something other than `known`, or until the duration `most` has
+    /// Waits until the needs of callers differ from `known`, or until the duration `most` has
     /// passed.
     fn wait(&self, known: Wanted, most: Duration) {
         let is_known = |wanted: &mut Wanted| {
@@ -412,8 +415,8 @@ impl Worker {
         }
     }
 
-    /// Logs the fleet's floor (the time from which it mints) because it is so far ahead that no
-    /// node with a correct clock can have set it.
+    /// Logs the fleet's floor, the time before which it mints no id. The floor is so far ahead that
+    /// no node with a correct clock can have set it.
     fn log_floor(&mut self, floor: &UnixNanos, retry_after: &Duration) {
         if self.floor_told == *floor {
             return;

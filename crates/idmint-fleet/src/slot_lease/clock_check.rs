@@ -9,8 +9,8 @@ use crate::fleet_clocks::{FleetClocks, Skew};
 use idmint_core::minting::Refusal;
 use idmint_core::time::UnixNanos;
 
-/// The observed clocks of the fleet's other nodes, and the proven difference between this node's
-/// clock and the median of all clocks.
+/// The observed clocks of the fleet's other nodes, and the difference between this node's clock and
+/// the median of all clocks, as far as the observations prove it.
 #[derive(Debug, Clone)]
 pub(crate) struct ClockCheck {
     skew_max: Duration,
@@ -29,8 +29,9 @@ impl ClockCheck {
         }
     }
 
-    /// Updates the check with a read of all horizon records and slot holders. The read was sent at
-    /// `asked_at` and answered at `now`.
+    /// Updates the observed clocks from a read of all slot holders and of all horizons, the records
+    /// that contain the clock readings of nodes. The read was sent at `asked_at` and answered at
+    /// `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -42,14 +43,14 @@ impl ClockCheck {
         self.skew = self.clocks.skew_of(now, now).unwrap_or_default();
     }
 
-    /// Discards all observations. They were timed by this node's clock, which was set to another
-    /// time afterwards.
+    /// Discards all observations of other nodes' clocks. They were timed by this node's clock,
+    /// which was set to another time afterwards.
     pub(super) fn forget(&mut self) {
         *self = ClockCheck::new(self.skew_max);
     }
 
-    /// Returns the proven difference between this node's clock and the fleet's clocks at the last
-    /// read.
+    /// Returns the difference between this node's clock and the fleet's clocks, as far as the last
+    /// read of other nodes' clock readings proves it.
     pub(crate) fn skew(&self) -> Skew {
         self.skew
     }
@@ -74,8 +75,8 @@ impl ClockCheck {
         wall.since(now).max(now.since(wall)) > self.skew_max
     }
 
-    /// `true` if at least two other nodes' clocks are known, and they do not prove that the time
-    /// `wall` is off by more than `skew_max`.
+    /// `true` if at least two other nodes' clocks are known, and the time `wall` may be right to
+    /// within `skew_max` according to them.
     pub(crate) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
         self.clocks
             .skew_of(wall, now)

@@ -1,5 +1,5 @@
-//! The requests and replies between a slot's lease and the coordinator, and the changes that the
-//! replies cause for the mint.
+//! The messages between the coordinator and the state machine that leases a slot (the node's place
+//! in the fleet), and the changes that the replies cause for the mint.
 
 use std::time::Duration;
 
@@ -72,14 +72,15 @@ impl Reply {
 pub(crate) enum Step {
     /// Send this request, and pass its reply to the lease.
     Send(Request),
-    /// Wait until this instant, or until the mint needs more reserved time, whichever is earlier.
+    /// Wait until this instant, or until the mint needs ids for times that are not reserved yet,
+    /// whichever is earlier.
     WaitUntil(UnixNanos),
     /// The lease has ended and will not take another slot.
     Ended,
 }
 
-/// The horizon (the end of the reserved time) that the mint needs from the next renewal of the
-/// slot.
+/// The horizon (the end of the reserved time) that the mint needs when this node next renews its
+/// slot, its place in the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     /// The lowest horizon that is sufficient for the mint.
@@ -107,8 +108,8 @@ pub(crate) enum Change {
     Fenced,
     /// The coordinator has lost acknowledged data, so its responses cannot be relied on.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because the slots or formats in its configuration
-    /// differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots (places for nodes) or id formats in
+    /// its configuration differ from the fleet's.
     Disagrees(FormatsError),
     /// This node no longer uses its slot. If the coordinator did not acknowledge the release, the
     /// slot stays leased until its lease expires.
@@ -119,18 +120,19 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acquired {
     pub(crate) slot: u32,
-    /// The first instant for which this node may mint ids in the slot. No node has used the slot
-    /// for this instant or a later one.
+    /// The first instant for which this node may mint ids in the slot (its place in the fleet). No
+    /// node has used the slot for this instant or a later one.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no id is minted in any slot for a time before this instant. The floor is
-    /// set when the fleet is founded or fenced, and raised by an adoption.
+    /// The fleet's floor: no node mints an id for a time before this instant. It is set when the
+    /// fleet is created or an operator runs `fence-restore`, and raised when the fleet takes over a
+    /// single node.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,
 }
 
-/// Returns the refusal that callers get while this node has no slot. The refusal says when to
-/// retry.
+/// Returns the refusal that callers get while this node has no slot (place in the fleet), without
+/// which it cannot mint. The refusal says when to retry.
 pub(super) fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
     Refusal::NoWorkerSlot { lack, retry_after }
 }

@@ -1,5 +1,6 @@
-//! A slot that this node holds and renews regularly. If only the slot's lease has ended, this node
-//! reclaims the slot. If another node has taken the slot, this node stops using it.
+//! A slot (a place in the fleet) that this node holds and renews regularly. If only the slot's
+//! lease has ended, this node reclaims the slot. If another node has taken the slot, this node
+//! stops using it.
 
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ pub(super) struct Holding {
 enum SlotKey {
     /// The key exists, as far as this node knows.
     Held { created: Revision, lease: Lease },
-    /// The key was deleted because its lease has ended. The node asks for a new lease, which
-    /// becomes `lease`, and then writes the key again under it.
+    /// The key was deleted because its lease has ended. The node asks for a new lease, and then
+    /// writes the key again under it. `lease` is `None` until the new lease is granted.
     Gone { lease: Option<Lease> },
 }
 
@@ -51,8 +52,8 @@ pub(super) enum Held {
 
 impl Holding {
     /// Creates the state of a slot that this node has just taken by the transaction with this
-    /// `revision`. `key` describes the key that names the slot's holder: its lease, and the
-    /// revision that created it.
+    /// `revision`. `key` has the lease of the key that names the slot's holder, and the revision
+    /// that created that key.
     pub(super) fn new(
         slot: u32,
         agreed: Agreed,
@@ -82,9 +83,8 @@ impl Holding {
         self.revision
     }
 
-    /// Returns the key that stores the end of this slot's reserved time, with the key's last
-    /// acknowledged revision. If a renewal has no response yet, also returns the value that it
-    /// writes.
+    /// Returns the state of the key that stores the end of this slot's reserved time: the revision
+    /// of its last acknowledged write, and the value of a renewal that has no response yet.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -209,8 +209,8 @@ impl Holding {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
-                // The lease has ended. Renew at once, because the renewal shows whether the slot
-                // was lost as well.
+                // The lease has ended, so another node may take the slot. Renew at once, because
+                // the response shows whether one has taken it.
                 self.renew_at = now;
                 Held::Same
             }
@@ -256,9 +256,8 @@ impl Holding {
     }
 
     /// Handles a renewal that the coordinator refused because a compared value had changed. This
-    /// copy of the transaction had no effect, but an earlier copy may have been committed.
-    /// `snapshot` has the current values of the fleet's agreement, the slot's horizon and its
-    /// holder.
+    /// attempt had no effect, but an earlier attempt may have been committed. `snapshot` has the
+    /// current settings of the fleet, and the slot's horizon and holder.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -272,8 +271,8 @@ impl Holding {
         };
         let (meta, horizon, slot) = (meta.first(), horizon.first(), slot.first());
         match horizon {
-            // Recognize this node's own write by its attempt number. The process id `instance` is
-            // not sufficient, because a copy of this process has the same one.
+            // Recognize this node's own write by its attempt number, which is random. The process
+            // id `instance` is not sufficient, because a copy of this process has the same one.
             Some(entry) if pending.has_written(horizon) => {
                 return Held::Extended(self.acknowledge(pending, entry.modified));
             }
@@ -293,8 +292,8 @@ impl Holding {
             (None, SlotKey::Gone { .. }) if meta_changed => {}
             (Some(entry), SlotKey::Held { created, .. })
                 if meta_changed && entry.created == created => {}
-            // Another node has taken the slot, or the stored values do not explain why the renewal
-            // was refused.
+            // Another node has taken the slot, or the renewal was refused for a reason that the
+            // stored values do not show. In both cases, the slot counts as lost.
             _ => return Held::Fenced,
         }
         self.renew_at = now;
@@ -324,8 +323,8 @@ impl Holding {
         Ok(is_same)
     }
 
-    /// `true` if the pending transaction reclaims the slot under a new lease. If the coordinator
-    /// rejects this transaction, the new lease may have ended as well, so the slot counts as lost.
+    /// `true` if the slot is lost when the coordinator rejects the pending transaction. That
+    /// transaction was to reclaim the slot under a new lease, which may have ended as well.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }

@@ -1,5 +1,5 @@
-//! Decides what a node without a slot does after it has read all slots. The node founds a fleet,
-//! adds its formats to the fleet's agreement, waits, or takes a slot.
+//! Decides what a node without a slot (place in the fleet) does after it has read all slots. The
+//! node creates a fleet, adds its formats to the fleet's shared settings, waits, or takes a slot.
 
 use std::time::Duration;
 
@@ -19,9 +19,10 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides the next phase from a read of all slots. A node that agrees with its fleet but has
-    /// to wait for a slot rewrites its own key (`FleetKeys::waiting`), at most once every
-    /// [`RENEW_EVERY`]. The key's revision later shows whether the store has lost data.
+    /// Decides what to do after a read of all slots. A node that accepts its fleet's settings but
+    /// has to wait for a slot rewrites a key of its own (`FleetKeys::waiting`), at most once every
+    /// [`RENEW_EVERY`]. If a later read finds an older revision of that key, the store has lost
+    /// data.
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -40,8 +41,9 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase in which this node rewrites its own key. The write fails if that key or
-    /// the fleet's agreement has changed since the last read of all slots.
+    /// Returns the phase in which this node rewrites its own key, by which it notices lost data
+    /// while it waits for a slot. The write fails if that key or the fleet's settings have changed
+    /// since this node last read all slots.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());
@@ -163,9 +165,9 @@ impl SlotLease {
                 LOOK_AGAIN_MAX,
             ));
         }
-        // Compute the new fleet's floor (the time from which it mints) from `missing_at` and not
-        // from `now`. If the store was wiped, all reservations in it were made before `missing_at`,
-        // so a higher floor is not needed.
+        // Compute the new fleet's floor (the time from which it mints) from `missing_at`, when this
+        // node found no fleet. If the store was wiped, all reservations in it were made before
+        // then. The later time `now` would raise the floor needlessly.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout
@@ -234,8 +236,9 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // Make the transaction fail if the store was restored since the last read. This
-                // node's own key then has a different revision.
+                // Make the transaction fail if the store was restored since the last read. A
+                // restore undoes recent writes of this node's own key, so the key then has a
+                // different revision.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

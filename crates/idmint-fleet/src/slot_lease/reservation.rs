@@ -1,4 +1,5 @@
-//! The reservation of time for a slot, from the request to its acknowledgement by the coordinator.
+//! The reservation of time in a slot (a node's place in the fleet), from the request to its
+//! acknowledgement by the coordinator.
 
 use super::rule::{DEADLINE, RENEW_EVERY};
 use crate::nonce::Nonce;
@@ -7,13 +8,14 @@ use crate::{Key, KeyValue, Lease, Transaction, Write};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// The end of a slot's reserved time, and when this node asked for it. Inside a [`Pending`]
-/// transaction, the coordinator has not acknowledged the reservation yet.
+/// The end of a slot's reserved time, and when this node asked for it. The coordinator has
+/// acknowledged it, unless it belongs to a [`Pending`] transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
     pub(super) horizon: UnixNanos,
-    /// The time at which the first copy of the request for this horizon was sent.
+    /// The time at which the request for this horizon was sent first. The node sends the same
+    /// request again if it gets no response.
     pub(super) sent_at: UnixNanos,
 }
 
@@ -80,8 +82,8 @@ impl Pending {
     }
 }
 
-/// Returns the write by which this process announces that it can read the newer rows in
-/// [`KNOWN_ROWS`]. Some earlier versions cannot read them.
+/// Returns the write by which this process announces that it can read the kinds of rows in
+/// [`KNOWN_ROWS`]. Some earlier versions cannot read such rows.
 pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     Write::Put {
         key,
@@ -90,7 +92,8 @@ pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     }
 }
 
-/// Checks that each written key is also compared.
+/// Checks that the transaction compares the stored revision of each key that it writes, so that it
+/// cannot undo the writes of other nodes.
 ///
 /// # Panics
 /// Panics if the transaction writes a key that it does not compare.

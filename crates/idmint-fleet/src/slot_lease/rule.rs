@@ -1,4 +1,5 @@
-//! The rule by which a node leases a slot, and the times of a lease.
+//! The settings by which a node leases a slot (its place in the fleet), and the durations of a
+//! lease.
 
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ pub struct LeaseRule {
 /// The limits on how far a node's clock may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockLimits {
-    /// The maximum time by which a slot may already be reserved beyond the clock of the node that
-    /// takes the slot.
+    /// The maximum time by which a slot's reserved time may end after the clock reading of the node
+    /// that takes the slot.
     pub max_ahead: Duration,
     /// The maximum difference between the node's clock and the median of the fleet's clocks.
     pub skew_max: Duration,
@@ -57,9 +58,9 @@ impl LeaseRule {
         &self.node
     }
 
-    /// Creates the settings with which the node `node` leases a slot. The fleet has the slots
-    /// `share`, and the node mints ids of `formats`. `founding` applies if the fleet does not exist
-    /// yet.
+    /// Creates the settings with which the node `node` leases a slot. `share` has the slots that
+    /// the fleet hands out, and the node mints ids of `formats`. If the fleet does not exist yet,
+    /// `founding` says whether nodes may have minted before.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,

@@ -53,14 +53,14 @@ pub(crate) struct SlotLease {
     pub(super) is_regressed: bool,
     /// The time at which this node last wrote its own key, which it rewrites while it has no slot.
     pub(super) waited_at: UnixNanos,
-    /// The revision that this node's own key (which it rewrites while it has no slot) had at the
-    /// last read of all slots.
+    /// The revision of the key that this node rewrites while it has no slot, as found by the last
+    /// read of all slots.
     pub(super) waiting_found: Revision,
-    /// The value that this node last sent for its own key, or `None` before the first write of that
-    /// key.
+    /// The value that this node last sent for the key that it rewrites while it has no slot, or
+    /// `None` before the first write of that key.
     pub(super) waiting_value: Option<Vec<u8>>,
-    /// The value and the floor of the agreement that this node sent to found a fleet, if its
-    /// request got no response.
+    /// The value of the fleet's shared settings, and the floor in them, that this node sent to
+    /// found a fleet, if its request got no response or was refused.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
@@ -68,22 +68,23 @@ pub(crate) struct SlotLease {
 pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
-    /// This node announces its clock reading to other nodes that want to found the fleet. No fleet
-    /// existed at `missing_at`.
+    /// This node announces its clock reading to other nodes that want to create the same fleet. No
+    /// fleet existed at `missing_at`.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
     },
     /// This node has announced its clock reading, and reads the announcements of other nodes that
-    /// want to found the fleet.
+    /// want to create the same fleet.
     Asking { missing_at: UnixNanos },
-    /// This node adds its formats to the fleet's agreement, or creates the fleet. In the second
-    /// case, `founds` is the fleet's floor, the time from which it mints.
+    /// This node adds its formats to the fleet's agreement (the shared settings), or creates the
+    /// fleet. In the second case, `founds` is the fleet's floor, the time from which it mints.
     Agreeing {
         transaction: Transaction,
         founds: Option<UnixNanos>,
     },
-    /// This node rewrites its own key, because it has to wait for a slot.
+    /// This node waits for a slot, and rewrites a key of its own. The revision of that key later
+    /// shows whether the store has lost data.
     Waiting { transaction: Transaction },
     /// This node has chosen a slot, and asks for a lease.
     Claiming {
@@ -142,15 +143,15 @@ impl SlotLease {
         self.is_regressed
     }
 
-    /// Returns the fleet's agreement if the last response confirmed that this node agrees with it
-    /// and contradicted no earlier response.
+    /// Returns the fleet's agreement (the shared settings) if the last response confirmed it.
+    /// Returns `None` otherwise, for example if that response showed a loss of data.
     pub(crate) fn confirmed(&self) -> Option<Agreed> {
         self.agreed.filter(|_| self.is_confirmed)
     }
 
-    /// Returns the state of the key that this node rewrites regularly: the horizon of its slot, or
-    /// a separate key while it has no slot. Returns `None` if the node has no slot and has not
-    /// written the separate key yet.
+    /// Returns the state of the key that this node rewrites regularly: the end of its slot's
+    /// reserved time, or a separate key while it has no slot. Returns `None` if the node has no
+    /// slot and has not written the separate key yet.
     pub(crate) fn own_key(&self) -> Option<OwnKey> {
         if let Phase::Holding(holding) = &self.phase {
             return Some(holding.horizon(&self.rule));
@@ -164,8 +165,9 @@ impl SlotLease {
         })
     }
 
-    /// Makes the next read or renewal due at once, because the store may have lost data: a response
-    /// about stored records contradicted earlier ones.
+    /// Makes the next read or renewal due at once, because the store may have lost data. A response
+    /// about records did not fit the earlier responses, for example because it had a lower
+    /// revision.
     pub(crate) fn look_anew(&mut self, now: UnixNanos) {
         self.waited_at = UnixNanos::default();
         match &mut self.phase {
@@ -290,9 +292,9 @@ impl SlotLease {
             CoordinatorError::Refused(_) | CoordinatorError::Denied(_)
         );
         match &mut self.phase {
-            // The coordinator refused the transaction that takes the slot, usually because its
-            // lease has ended. An earlier copy of the transaction may have been committed, which
-            // the next read of all slots shows.
+            // The coordinator refused the transaction that makes this node the holder of a slot,
+            // usually because its lease has ended. An earlier attempt may have been committed,
+            // which the next read of all slots shows.
             Phase::Acquiring { .. } if is_refused => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -301,9 +303,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // The transaction that changes the agreement reserves no time, so it can be abandoned.
-            // Start again with a read, because the lease of this node's announcement may have ended
-            // in the meantime.
+            // The transaction that changes the fleet's shared settings reserves no time for
+            // minting, so it can be abandoned. Start again with a read, because the lease of this
+            // node's announcement may have ended in the meantime.
             Phase::Agreeing {
                 transaction,
                 founds,
@@ -313,8 +315,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::None
             }
-            // The next read of all slots shows whether this node's own key was written. An
-            // announcement is sent again under a new lease.
+            // The next read of all slots shows whether a waiting node's own key was written. A node
+            // that announced its clock reading starts anew and, if there is still no fleet,
+            // announces it under a new lease.
             Phase::Announcing { .. } | Phase::Waiting { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -375,7 +378,8 @@ impl SlotLease {
             (Phase::Waiting { .. }, Reply::Outcome(outcome)) => {
                 self.phase = Phase::Looking;
                 if let Outcome::Committed(written) = outcome {
-                    // The write compared the fleet's agreement, so that agreement is still current.
+                    // The write compared the fleet's shared settings with those that this node
+                    // accepted, so they are still current.
                     self.is_confirmed = true;
                     let key = self.rule.keys.waiting(&self.rule.node);
                     self.high_water.wait_by(Some((key, written.revision)));
@@ -447,7 +451,7 @@ impl SlotLease {
     }
 
     /// Gives up the slot after a loss of data. This node reads all slots regularly, and takes
-    /// another slot only when the lost data is back or an operator has fenced the fleet.
+    /// another slot only when the lost data is back or an operator has run `fence-restore`.
     fn regressed(
         &mut self,
         regression: Regression,
@@ -487,8 +491,9 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // If the slot had an earlier holder, this node overwrote that holder's key, so the key
-        // keeps the revision that created it. Otherwise this transaction created the key.
+        // If the slot had an earlier holder, the key already existed. This node has overwritten it,
+        // and the key keeps the revision that created it. Otherwise this node's transaction created
+        // the key.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use idmint_core::time::UnixNanos;
 
-/// The configured limits of nodes whose horizons cannot be read: how far each node may have
-/// reserved time ahead of its clock, and how far that clock may be ahead.
+/// The configured limits of nodes whose reserved time cannot be read: how much time a node may have
+/// reserved beyond its own clock, and how far that clock may be ahead of this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenNodes {
     /// The time that a node reserves ahead of its clock.
@@ -26,24 +26,24 @@ impl UnseenNodes {
     }
 }
 
-/// The operator's statement about whether nodes may have minted in a namespace that has no fleet.
+/// The operator's statement, for the start of a new fleet, on whether nodes may have minted in the
+/// namespace before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.
     First,
-    /// The store may have been wiped while nodes continue to mint. The value is how far ahead of
-    /// their clocks those nodes may have reserved time.
+    /// A fleet may have existed before. The store may have been wiped while its nodes continue to
+    /// mint. The value is how far ahead of their clocks those nodes may have reserved time.
     Again(Duration),
 }
 
 impl Founding {
-    /// Returns the floor (the time below which no id is minted in a slot) of a fleet that is
-    /// founded at `now`. `ahead_max` is the maximum difference between the founder's clock and
-    /// other clocks.
+    /// Returns the floor (the time below which no id is minted) of a fleet that is created at
+    /// `now`. `ahead_max` is the maximum difference between the founder's clock and other clocks.
     pub fn floor(self, now: UnixNanos, ahead_max: Duration) -> UnixNanos {
         match self {
-            // Use the same margin as a node that starts without a record of the time that it has
-            // reserved.
+            // Add a margin, because other clocks may be ahead. A node that starts without a record
+            // of the time that it has reserved uses the same margin.
             Founding::First => now.after(ahead_max),
             Founding::Again(window) => UnseenNodes { window, ahead_max }.bound(now),
         }

@@ -10,12 +10,12 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
-/// The version of the stored agreement if the last fence stopped all series of numbers. Programs
-/// that are too old to obey that stop refuse to read this version.
+/// The version of the fleet's stored settings if the last `fence-restore` command stopped all
+/// series of numbers. Programs that are too old to obey that stop refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
-/// The stored agreement that all nodes of a fleet share: its slots, the id formats that it mints,
-/// and its floor, the time below which no id is minted in a slot.
+/// The stored agreement that all nodes of a fleet share: its slots (places for nodes), the id
+/// formats that it mints, and its floor, the time below which no id is minted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -27,23 +27,23 @@ pub(crate) struct FleetMeta {
     version: (),
     /// The fleet's current name. Every fence gives it a new one.
     pub(crate) fleet: Nonce,
-    /// The fleet's earlier names, each used until the next fence, which gives the fleet a new name.
-    /// Empty only before the first fence. A fence that finds neither a fleet nor an earlier name
-    /// adds the new name itself.
+    /// The fleet's earlier names. Each `fence-restore` command gives the fleet a new name, and adds
+    /// the former name here. So the list is empty only before the first such command. If the
+    /// command finds neither a fleet nor an earlier name, it adds the new name itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former: Vec<Nonce>,
     /// The number of slots.
     pub(crate) slots: NonZeroU32,
-    /// The part of the slots that nodes take from this coordinator, or `None` if they can take all
-    /// slots from it.
+    /// The slots (places for nodes) that this coordinator hands out, or `None` if it hands out all
+    /// slots of the fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<SlotRange>,
     /// The number of fences (operator's commands after a restore) so far. Fences by earlier
     /// versions of this program were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
-    /// The floor: no id is minted in any slot for a time before this instant, even if the slot's
-    /// horizon is lower. A whole number of milliseconds.
+    /// The floor: no id is minted for a time before this instant, even in a slot whose reserved
+    /// time ends earlier. A whole number of milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
     /// The instant up to which single nodes had minted ids before the fleet took them over. A fence
@@ -51,14 +51,14 @@ pub(crate) struct FleetMeta {
     /// instant by at least 1 ms, so an earlier instant shows that the store has lost an adoption.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
-    /// `true` if the last fence (an operator's command after a restore) found that records are
-    /// missing. Nodes neither read nor write records until the next fence, because new records
-    /// could take the positions of the missing ones.
+    /// `true` if the last `fence-restore` command, run by an operator after a restore, found that
+    /// records are missing. Nodes neither read nor write records until the next such command.
+    /// Otherwise a new record could take the place of a missing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// `true` if the last fence stopped all series of numbers. The agreement is then stored as
-    /// version 2. Programs that cannot read the row `number-hold`, which stores the stop, refuse
-    /// that version.
+    /// `true` if the last `fence-restore` command stopped all series of numbers. These settings are
+    /// then stored as version 2. Programs that cannot read the row `number-hold`, which stores the
+    /// stop, refuse that version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) may_hold_numbers: bool,
     /// The description of each id format that the fleet mints, for comparison with a node's
@@ -90,8 +90,8 @@ impl FleetMeta {
     }
 
     /// Gives the fleet a new name and floor (the time below which no id is minted). Adds the old
-    /// name to `former`, and also each missing name in `known_as`, the earlier names that nodes
-    /// know.
+    /// name to `former`. Also adds those names in `known_as`, the names of the fleet that nodes
+    /// know, that `former` lacks.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {
