@@ -19,8 +19,8 @@ use idmint_storage::SlotShare;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,
-    /// The revision that created the key with the slot's holder, which is then an earlier process
-    /// of this node. [`Revision::ABSENT`] if the slot has no holder.
+    /// The revision that created the key with the slot's holder, or [`Revision::ABSENT`] if the
+    /// slot has no holder. The holder can only be an earlier process of this node.
     pub(super) holder: Revision,
     /// The revision of the horizon.
     pub(super) revision: Revision,

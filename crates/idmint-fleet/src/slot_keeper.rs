@@ -27,8 +27,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// If the fleet's floor (the time from which it mints) is further ahead of the clock than this, the
-/// thread logs a warning. With a correct clock, neither a new fleet nor a `fence-restore` command
-/// has a floor so far ahead.
+/// thread logs a warning. With a correct clock, neither the creation of a fleet nor a
+/// `fence-restore` command sets the floor so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period

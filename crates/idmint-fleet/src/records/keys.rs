@@ -139,8 +139,8 @@ impl Keys {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
-    /// Returns the day in the key of a row that lists idempotency keys by day, or `None` for any
-    /// other key.
+    /// Returns the day in the key of a row that lists idempotency keys recorded on that day, or
+    /// `None` for any other key.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key
             .strip_prefix(&self.prefix)?
@@ -278,8 +278,8 @@ impl Keys {
         }
     }
 
-    /// Returns the series and the number in the key of a void (cancelled) number, which
-    /// [`Keys::void`] made. Returns `None` for any other key.
+    /// Returns the series and the number in a key that [`Keys::void`] made for a void (cancelled)
+    /// number, or `None` for any other key.
     pub(super) fn void_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("void/")?)
     }
@@ -401,9 +401,9 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns two key ranges: the horizons of all slots, and the holders of all slots. A horizon
-    /// (the end of a slot's reserved time) also contains the clock reading of the node that wrote
-    /// it.
+    /// Returns the two key ranges from which the clocks of slot holders are read: the horizons of
+    /// all slots, and the holders of all slots. A horizon (the end of a slot's reserved time) is
+    /// stored with the clock reading of the node that wrote it.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }

@@ -69,17 +69,17 @@ pub(crate) struct AgreedMeta {
     pub(crate) lacks_records: bool,
 }
 
-/// The key that this node rewrites every few seconds: the end of its slot's reserved time, or a
-/// separate key while it has no slot (place in the fleet). If the stored key is older than the last
-/// acknowledged write, the coordinator has lost data.
+/// The key that this node rewrites every few seconds: the key of its slot's horizon (the end of the
+/// reserved time), or a separate key while it has no slot (place in the fleet). If the stored key
+/// is older than the last acknowledged write, the coordinator has lost data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnKey {
     /// The key.
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value that this node last sent for `key`. For the key of a slot, this is `None` once the
-    /// write has a response.
+    /// The value that this node last sent for `key`. For the key of a slot, it is `None` unless a
+    /// write still has no response.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
@@ -103,8 +103,8 @@ struct Known {
     /// The etcd cluster that sent the responses so far, and its highest election term in them.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node regularly rewrites a key, in order to detect lost data. While that key
-    /// is not written yet, `own_key` is `None`.
+    /// `true` if this node regularly rewrites a key of its own, by which it detects lost data.
+    /// While that key is not written yet, `own_key` is `None`.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
@@ -136,7 +136,7 @@ pub(super) struct Terms {
 
 impl KnownFleet {
     /// Creates the `KnownFleet` of a node or command that has already accepted the fleet's settings
-    /// `agreed`. It has not seen any response of the coordinator yet.
+    /// `agreed`, but has seen no response of the coordinator.
     pub(crate) fn agreeing(agreed: AgreedMeta) -> KnownFleet {
         KnownFleet(Mutex::new(Known {
             agreed,
@@ -347,8 +347,8 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // An operator's `fence-restore` command gives the fleet a new name after its coordinator
-        // was restored from a backup. The restored coordinator may be at a lower revision, so the
+        // The fleet has a new name if an operator has run `fence-restore` after a restore of the
+        // coordinator from a backup. The restored coordinator may be at a lower revision, so the
         // former highest revision is no longer a lower bound.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
@@ -359,8 +359,9 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the key that this node rewrites regularly, in order to detect lost data. `None`
-    /// means that this node has not written the key yet.
+    /// Records the key that this node rewrites regularly, and by which it detects lost data. No
+    /// other node writes the key unless it takes this node's slot. `None` means that this node has
+    /// not written the key yet.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);

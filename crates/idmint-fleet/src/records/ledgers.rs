@@ -12,7 +12,7 @@ use idmint_storage::{LedgerStore, LedgerSummary, StoreError, StoredAppend};
 const COMMITS_READ_FIRST: usize = 8;
 
 /// The maximum number of rows in each later read of a ledger's events. A later read asks for as
-/// many rows as the missing events probably need.
+/// many rows as the missing events probably need, judging by the rows that were read so far.
 const COMMITS_READ_MAX: usize = 1_024;
 
 impl LedgerStore for FleetRecords {

@@ -164,7 +164,7 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the fleet's era as this node last read it: the time since an operator last ran
+    /// Returns the fleet's era as this node last read it. A new era begins when an operator runs
     /// `fence-restore` after a restore.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
@@ -345,7 +345,8 @@ impl SharedStore {
 
     /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
     /// Returns an error if the fleet's shared settings (`meta`) have changed. Also returns an error
-    /// if the key that this node regularly rewrites shows that its slot or data is lost.
+    /// if the key that this node regularly rewrites shows that another node has its slot, or that
+    /// the coordinator has lost data.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot

@@ -95,8 +95,8 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The stored rows directly before the new events and numbers, and the last rows of the series
-    /// that the transaction closes.
+    /// The stored rows directly before the new events and numbers, and the rows with the last
+    /// numbers of the series that the transaction closes.
     predecessors: Vec<KeyValue>,
 }
 
@@ -340,9 +340,9 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the stored rows directly before the new events and numbers, the last rows of series
-    /// that are closed, and the rows that store how numbers are written. Rows that this node's
-    /// journal already has may be missing, because they were not read again.
+    /// Returns the stored rows directly before the new events and numbers, the rows with the last
+    /// numbers of series that are closed, and the rows that store how numbers are written. Rows
+    /// that this node's journal already has may be missing, because they were not read again.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
@@ -382,8 +382,9 @@ impl<'a> TransactionDraft<'a> {
 }
 
 /// Returns the rows of a transaction that are written to this node's journal after the commit:
-/// events, anchors, numbers, how they are written, void (cancelled) numbers and closed series. All
-/// other rows can be derived from them. Deletions are not journalled.
+/// events, anchors (first reports of close approaches), numbers, how numbers are written, void
+/// (cancelled) numbers and closed series. All other rows can be derived from these rows. Deletions
+/// are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
@@ -429,9 +430,10 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     plans.iter().filter_map(head_before).collect()
 }
 
-/// `true` if an earlier attempt of a transaction was committed although the last attempt was
-/// refused. In that case `stored` has a row with exactly the bytes that the transaction writes. No
-/// other transaction writes the same bytes, because they contain its unique attempt number.
+/// `true` if a transaction was committed when it was sent earlier, although it was refused when it
+/// was sent last. In that case `stored` has a row with exactly the bytes that the transaction
+/// writes. No other transaction writes the same bytes, because they contain the number that
+/// identifies this transaction ([`Attempt`]).
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

@@ -24,7 +24,8 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest revision of the store in any response that the node has received so far.
+    /// The highest store revision that a response has shown to the node so far. Kept only for
+    /// [`Mistake::LooksAtNoRevision`].
     told: Mutex<Revision>,
     mistake: Mistake,
 }

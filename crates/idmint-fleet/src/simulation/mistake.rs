@@ -48,14 +48,15 @@ pub(super) enum Mistake {
     /// an operator's `fence-restore` command. This happens if the new fleet's floor (time below
     /// which no id is minted) is high enough.
     TakesAFounderForAFence,
-    /// After a restore, all nodes wrongly wait until the highest end of any slot's reserved time,
-    /// even if a wrong clock has set that time far ahead.
+    /// The operator's command `fence-restore` wrongly makes all nodes wait until the highest end of
+    /// any slot's reserved time, even if a wrong clock has set that time far ahead.
     FencesAboveEveryHorizon,
     /// A node wrongly counts each stored horizon (end of a slot's reserved time, with a clock
-    /// reading) as a separate clock, even if one process wrote several of them.
+    /// reading) as a separate clock if its writer holds any slot, even if one process wrote several
+    /// horizons.
     CountsEveryHorizonOfAProcess,
     /// A node without a slot wrongly writes records without comparing the key that it regularly
-    /// rewrites, so the writes do not notice a restore of the store.
+    /// rewrites, so the writes may not notice a restore of the store.
     ComparesNoWaitingKey,
     /// Of two eras of a fleet (times between two `fence-restore` commands), the one with the higher
     /// floor wrongly counts as the later one, instead of the one after more such commands. But such

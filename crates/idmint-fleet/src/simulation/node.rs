@@ -78,7 +78,7 @@ pub(super) struct Node {
     /// true time by more than the limit for correct clocks.
     pub(super) wrong_at: Option<Duration>,
     /// The revision of the last acknowledged write to the key that this node regularly rewrites:
-    /// the end of its slot's reserved time, or a separate key while it has no slot.
+    /// the key with the end of its slot's reserved time, or a separate key while it has no slot.
     told: Revision,
     /// The number of acknowledged writes of the key that the node rewrites while it has no slot.
     pub(super) waits: u64,
@@ -198,14 +198,14 @@ impl Node {
         Some(copy)
     }
 
-    /// Returns the highest values, such as the store revision, that the node has seen in responses
-    /// of the coordinator.
+    /// Returns the highest values, such as the store revision, that the node or an earlier process
+    /// on its machine has seen in responses of the coordinator.
     pub(super) fn high_water(&self) -> &HighWater {
         self.slots.high_water()
     }
 
-    /// `true` if the node's last acknowledged write of the key that it regularly rewrites has a
-    /// later store revision than this.
+    /// `true` if the node's last acknowledged write of the key that it regularly rewrites is later
+    /// than this store revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }

@@ -350,17 +350,17 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // A node that started after the coordinator's data was wiped uses a new fleet. The
-            // ledgers that this simulation checks are in the old fleet, so this node appends
-            // nothing.
+            // A node that did not know the fleet before the coordinator's data was wiped uses a new
+            // fleet. The ledgers that this simulation checks are in the old fleet, so this node
+            // appends nothing.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),
             },
         };
         // A loss of data lowers the store's revision. Later writes by other nodes and expired
-        // leases may have raised it again, to the one that this node saw last. No read by this node
-        // can then detect the loss.
+        // leases may have raised the revision again, at least to the highest one that this node has
+        // seen. No read by this node can then detect the loss.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {

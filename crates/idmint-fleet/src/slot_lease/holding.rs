@@ -255,9 +255,10 @@ impl Holding {
         self.reserved
     }
 
-    /// Handles a renewal that the coordinator refused because a compared value had changed. This
-    /// attempt had no effect, but an earlier attempt may have been committed. `snapshot` has the
-    /// current settings of the fleet, and the slot's horizon and holder.
+    /// Handles a renewal that the coordinator refused because a compared value had changed. The
+    /// refused request had no effect, but the same transaction may have been committed when it was
+    /// sent before. `snapshot` has the current settings of the fleet, and the slot's horizon and
+    /// holder.
     fn refused(
         &mut self,
         pending: &Pending,

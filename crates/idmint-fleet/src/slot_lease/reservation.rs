@@ -9,7 +9,7 @@ use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
 /// The end of a slot's reserved time, and when this node asked for it. The coordinator has
-/// acknowledged it, unless it belongs to a [`Pending`] transaction.
+/// acknowledged the reservation, unless it is part of a [`Pending`] transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.

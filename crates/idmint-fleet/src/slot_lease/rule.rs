@@ -59,8 +59,8 @@ impl LeaseRule {
     }
 
     /// Creates the settings with which the node `node` leases a slot. `share` has the slots that
-    /// the fleet hands out, and the node mints ids of `formats`. If the fleet does not exist yet,
-    /// `founding` says whether nodes may have minted before.
+    /// the fleet's coordinator hands out, and the node mints ids of `formats`. If the fleet does
+    /// not exist yet, `founding` says whether nodes may have minted before.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,

@@ -60,7 +60,7 @@ pub(crate) struct SlotLease {
     /// `None` before the first write of that key.
     pub(super) waiting_value: Option<Vec<u8>>,
     /// The value of the fleet's shared settings, and the floor in them, that this node sent to
-    /// found a fleet, if its request got no response or was refused.
+    /// found a fleet, if the request failed, for example because no response arrived.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
@@ -149,9 +149,9 @@ impl SlotLease {
         self.agreed.filter(|_| self.is_confirmed)
     }
 
-    /// Returns the state of the key that this node rewrites regularly: the end of its slot's
-    /// reserved time, or a separate key while it has no slot. Returns `None` if the node has no
-    /// slot and has not written the separate key yet.
+    /// Returns the state of the key that this node rewrites regularly: the key with the end of its
+    /// slot's reserved time, or a separate key while it has no slot. Returns `None` if the node has
+    /// no slot and has not written the separate key yet.
     pub(crate) fn own_key(&self) -> Option<OwnKey> {
         if let Phase::Holding(holding) = &self.phase {
             return Some(holding.horizon(&self.rule));
@@ -293,8 +293,8 @@ impl SlotLease {
         );
         match &mut self.phase {
             // The coordinator refused the transaction that makes this node the holder of a slot,
-            // usually because its lease has ended. An earlier attempt may have been committed,
-            // which the next read of all slots shows.
+            // usually because the slot's new lease has ended. The same transaction may have been
+            // committed when it was sent before, which the next read of all slots shows.
             Phase::Acquiring { .. } if is_refused => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -491,9 +491,9 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // If the slot had an earlier holder, the key already existed. This node has overwritten it,
-        // and the key keeps the revision that created it. Otherwise this node's transaction created
-        // the key.
+        // If the slot had an earlier holder, the key that names the holder already existed. This
+        // node has overwritten its value, but the key keeps the revision that created it. Otherwise
+        // this node's transaction created the key.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

@@ -32,8 +32,8 @@ impl UnseenNodes {
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.
     First,
-    /// A fleet may have existed before. The store may have been wiped while its nodes continue to
-    /// mint. The value is how far ahead of their clocks those nodes may have reserved time.
+    /// A fleet may have existed before, and its nodes may continue to mint although the store was
+    /// wiped. The value is how far ahead of their clocks those nodes may have reserved time.
     Again(Duration),
 }
 

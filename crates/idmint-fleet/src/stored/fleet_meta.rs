@@ -89,9 +89,9 @@ impl FleetMeta {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet a new name and floor (the time below which no id is minted). Adds the old
-    /// name to `former`. Also adds those names in `known_as`, the names of the fleet that nodes
-    /// know, that `former` lacks.
+    /// Gives the fleet a new name and floor (the time below which no id is minted), and adds the
+    /// old name to `former`. `known_as` has the names of the fleet that nodes know. Those that
+    /// `former` lacks are added, too.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {

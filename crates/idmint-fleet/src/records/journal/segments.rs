@@ -51,8 +51,8 @@ pub(super) fn create(folder: &Path) -> io::Result<()> {
         .create(folder)
 }
 
-/// Returns the files of the journal in a folder, oldest first. They are called segments. If the
-/// folder does not exist, the result is empty.
+/// Returns the segments (files) of the journal in a folder, oldest first. If the folder does not
+/// exist, the result is empty.
 ///
 /// # Errors
 /// Returns the I/O error if the folder cannot be read.

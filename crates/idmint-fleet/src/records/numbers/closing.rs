@@ -12,7 +12,7 @@ use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
 /// The reason why a series cannot be closed yet: a node runs an earlier version. The kind is
-/// [`FailureKind::Full`], although no space is missing, so that the process keeps running. The
+/// [`FailureKind::Full`], although no space is missing, so that the process keeps running and the
 /// caller can repeat the request later.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,

@@ -102,9 +102,9 @@ impl FleetRecords {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads whether all series are stopped after a restore, unless the last result is still
-    /// current. It is outdated after each `fence-restore` command. While the series are stopped, it
-    /// is outdated after a second, because another node may resume them.
+    /// Reads whether a hold stops all series after a restore, unless the last result is still
+    /// current. Each `fence-restore` command makes that result outdated. While the series are
+    /// stopped, the result is outdated after a second, because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

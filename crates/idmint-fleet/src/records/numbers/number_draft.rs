@@ -100,8 +100,8 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// A plan to void (cancel) a number, and the stored row that issued the number. If the number is
-/// already void, `revision` belongs to the stored row that voids it. Otherwise it is
+/// A plan to void (cancel) a number, and the stored row that contains the number. If the number is
+/// already void, `revision` is that of the row that voids it. Otherwise `revision` is
 /// [`Revision::ABSENT`].
 #[derive(Default)]
 struct OfVoid {
@@ -119,8 +119,9 @@ struct StoredNumber {
 }
 
 impl NumberDraft {
-    /// `true` if the store has a hold on numbers, a stop of all series after a restore. Always
-    /// `false` if the transaction neither issues numbers nor closes a series.
+    /// `true` if the store has a hold on numbers (a stop of all series after a restore), even if an
+    /// operator has ended the hold. Always `false` if the transaction neither issues numbers nor
+    /// closes a series.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
     }
@@ -246,7 +247,7 @@ impl NumberDraft {
 
     /// Adds a plan to issue numbers. Returns `false` if the plan is based on outdated rows, or if
     /// the series is stopped after a restore. A plan that skips numbers ignores the stop, because
-    /// an operator resumes the series by such a plan.
+    /// an operator resumes the series with such a plan.
     #[must_use]
     pub(in crate::records) fn add_number(&mut self, plan: &NumberPlan) -> bool {
         let NumberPlan {
@@ -359,8 +360,8 @@ impl NumberDraft {
         }
     }
 
-    /// Returns, for each series, the key of the row with its last number before the transaction.
-    /// The first new number or the closing of the series follows it.
+    /// Returns, for each series that has numbers, the key of the row with its last number before
+    /// the transaction. The new numbers or the closing of the series follow that number.
     pub(in crate::records) fn predecessors<'p>(
         keys: &'p Keys,
         plans: &'p [RecordPlan],
@@ -408,9 +409,9 @@ impl OfSeries {
 }
 
 /// Adds issued numbers, and the idempotency keys of their requests, to a transaction. `before` is
-/// the stored summary of the series, and `revision` the revision of its row. If `closed` is given,
-/// the transaction also closes the series. Returns the summary of the series with its new last
-/// number.
+/// the stored summary of the series, or `None` if the series begins with these numbers. `revision`
+/// is the revision of the series' row. If `closed` is given, the transaction also closes the
+/// series. Returns the summary of the series with its new last number.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
     (revision, before): (Revision, Option<&SeriesSummary>),
@@ -471,8 +472,8 @@ pub(in crate::records) fn put_forms(
 }
 
 /// Adds the closing of a series to a transaction that issues no number of that series. The closing
-/// changes the row of the series. Other transactions that issue its numbers compare that row, so
-/// they fail.
+/// changes the row of the series. Every transaction that issues numbers of the series compares that
+/// row, so one that was prepared before the closing fails.
 fn close(
     keys: &Keys,
     attempt: Attempt,
@@ -523,7 +524,7 @@ pub(in crate::records) fn remove_wrong(
 }
 
 /// Returns the stored number `number`, or `None` if it was not issued. `row` is the first row of
-/// the series whose last number is at or above `number`, so no other row can contain it.
+/// the series whose last number is at or above `number`, so no other row can contain `number`.
 fn stored_number(
     keys: &Keys,
     (series, number): (&SeriesName, u64),
