@@ -1,5 +1,5 @@
-//! Reads, updates and removes the conjunctions of a fleet, each of which has an anchor (its first
-//! report), a report count and external ids.
+//! Reads, updates and removes the conjunctions (close approaches of two objects) of a fleet. Each
+//! has an anchor (its first report), a report count and external ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -22,8 +22,9 @@ use idmint_storage::{
 /// The maximum number of report counts that are updated in one transaction.
 const TALLIES_MAX: usize = 100;
 
-/// The maximum number of anchors (first reports of conjunctions) that one transaction removes. Each
-/// anchor needs up to two of the 128 operations that etcd accepts, and more if it has external ids.
+/// The maximum number of anchors (first reports of conjunctions) that one cleanup transaction
+/// removes. Each anchor needs up to two of the 128 operations that etcd accepts in a transaction,
+/// and more if it has external ids.
 const SWEPT_MAX: usize = 60;
 
 /// The maximum number of external ids that one transaction adds. Each of them may need two
@@ -184,8 +185,8 @@ impl ConjunctionStore for FleetRecords {
             });
             for part in parts {
                 let transaction = self.forgetting(part)?;
-                // If another node changed one of these rows first, all of these anchors stay for
-                // now. The next run of the cleanup tries again.
+                // If another node changed one of these rows first, none of these anchors (first
+                // reports) is removed now. The next run of the cleanup tries again.
                 self.store.write_what_may_be_lost(transaction)?;
             }
         }
@@ -222,9 +223,9 @@ impl FleetRecords {
         self.store.write_what_may_be_lost(transaction)
     }
 
-    /// Returns a transaction that removes these anchors (first reports of conjunctions). An anchor
-    /// is kept if its report count has changed since it was read, because its conjunction was then
-    /// reported again.
+    /// Returns a transaction that removes these anchors, each the first report of a close approach.
+    /// An anchor whose report count has changed since it was read is kept, because the close
+    /// approach was then reported again.
     fn forgetting(&self, old: &[(&CountedAnchor, Beside)]) -> Result<Transaction, StoreError> {
         let key_of = |key: &AnchorKey| {
             self.store
@@ -298,8 +299,9 @@ impl FleetRecords {
         for ((anchor, externals), (found, beside)) in
             by_anchor.into_iter().zip(anchors.iter().zip(beside))
         {
-            // Compare the revision at which the anchor was created and not its last revision, so
-            // that the write succeeds even if other nodes count reports in the meantime.
+            // Compare the revision at which the anchor (the first report) was created and not its
+            // last revision, so that the write succeeds even if other nodes count reports in the
+            // meantime.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
             let new = externals
@@ -357,8 +359,9 @@ impl FleetRecords {
     }
 }
 
-/// The external ids of an anchor (the first report of a conjunction). `row` is the key and the
-/// revision of the row with these ids, or `None` if the store has no such row.
+/// The external ids of an anchor: the ids that reports gave to the conjunction of which the anchor
+/// is the first report. `row` is the key and the revision of the row with these ids, or `None` if
+/// the store has no such row.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,
@@ -406,8 +409,8 @@ fn try_until_written(
     Err(StoreError::new(FailureKind::Unreachable, error))
 }
 
-/// Returns the anchors (first reports of conjunctions) in the row of a pair of objects, or an empty
-/// list if the store has no such row.
+/// Returns the anchors in the row of a pair of objects, each the first report of a close approach.
+/// Returns an empty list if the store has no such row.
 pub(super) fn anchors_of(found: &[KeyValue]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else {
         return Ok(Vec::new());

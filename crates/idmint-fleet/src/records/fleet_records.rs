@@ -1,5 +1,5 @@
-//! The store that holds all records of a fleet. Other modules implement the parts for ledgers,
-//! numbers, conjunctions and requests.
+//! The store for all records that the nodes of a fleet share. Other modules implement the methods
+//! for ledgers, numbers, conjunctions and requests.
 
 use std::fmt;
 use std::path::Path;
@@ -29,8 +29,8 @@ pub struct FleetRecords {
     /// its attempt number from this counter. The accesses are relaxed, because the numbers only
     /// have to differ.
     attempts: AtomicU64,
-    /// The journal of this node (its local copy of the rows that responses rely on), or `None` if
-    /// these records serve no callers.
+    /// The journal of this node (its local copy of the rows that responses rely on), or `None` in a
+    /// process that keeps no journal because it serves no callers.
     journal: Option<AppendJournal>,
 }
 
@@ -67,8 +67,9 @@ impl FleetRecords {
         Attempt(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Writes committed rows to this node's journal, before the response that relies on these rows
-    /// is sent.
+    /// Writes rows to this node's journal (its local copy), before the response that relies on
+    /// these rows is sent. `era` is the fleet's era: the time from one `fence-restore` command to
+    /// the next.
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
@@ -95,7 +96,7 @@ impl FleetRecords {
     }
 
     /// Writes rows that were read from the coordinator to the journal, and checks with
-    /// [`FleetRecords::keep_in_time`] that this was done in time.
+    /// [`FleetRecords::keep_in_time`] that this was done soon enough after the read was requested.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].

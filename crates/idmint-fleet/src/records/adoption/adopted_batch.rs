@@ -1,5 +1,5 @@
-//! Writes the rows of a single node to the store of the fleet that adopts it, in order and with as
-//! few transactions as etcd allows.
+//! Writes the rows of a single node to the store of the fleet that takes over its data folder, in
+//! order and with as few transactions as etcd allows.
 
 use std::collections::BTreeMap;
 
@@ -99,8 +99,9 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Adds the row of a completed request to the batch. `revision` is the revision of the row that
-    /// the store has under the request's key, or [`Revision::ABSENT`].
+    /// Adds the row of a completed append request to the batch. `revision` is the revision of the
+    /// row that the store already has under the request's key, or [`Revision::ABSENT`] if it has
+    /// none.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -164,8 +165,9 @@ impl<'a> AdoptedBatch<'a> {
         self.transaction.write.push(Write::put(key, value));
     }
 
-    /// Makes room for another row of `len` bytes. If that row and the lists of request keys do not
-    /// fit into the current transaction, writes the rows that the batch has so far.
+    /// Makes room for another row of `len` bytes. The transaction also needs room for the lists
+    /// that [`write_lists`] adds. If all of them do not fit into the current transaction, writes
+    /// the rows that the batch has so far.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -177,8 +179,8 @@ impl<'a> AdoptedBatch<'a> {
     }
 }
 
-/// `true` if the transaction was committed. In that case, each key that the transaction compares
-/// now has the value that the transaction writes.
+/// `true` if the transaction was committed, as far as `stored` shows: each key that the transaction
+/// compares now has the value that the transaction writes to that key.
 fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let compared = transaction
         .compare
@@ -212,8 +214,8 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHa
     days
 }
 
-/// Adds the daily lists of these request keys to a transaction. The task that deletes expired
-/// requests finds their keys in these lists.
+/// Adds lists of the keys of these requests to a transaction, one list for each day. The task that
+/// deletes expired requests finds their keys in these lists.
 pub(in crate::records) fn write_lists(
     keys: &Keys,
     requests: &[DoneRequest],

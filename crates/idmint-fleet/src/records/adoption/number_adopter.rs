@@ -57,8 +57,8 @@ impl RecordAdopter {
         }
     }
 
-    /// Copies a series with all its numbers into the fleet. `of` is the number store in the folder
-    /// of the adopted node.
+    /// Copies a series with all its numbers into the fleet. `of` is the number store in the data
+    /// folder of the single node that joins the fleet.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
@@ -118,8 +118,8 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // If the fleet has already issued numbers after the folder's last number, the series stays
-        // open in the fleet, even if it is closed in the folder.
+        // If the fleet has already issued numbers after the folder's last number, the copied series
+        // stays open in the fleet, even if it is closed in the folder.
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
         } else {
@@ -133,8 +133,9 @@ impl RecordAdopter {
     }
 }
 
-/// Returns a text that lists the templates that only the folder or only the fleet has. If `folder`
-/// is `None`, the text says that the folder has no templates of its last start.
+/// Returns a text that lists the templates (settings for how numbers are written) that the folder
+/// has and the fleet lacks, or the other way round. `folder` is `None` if the folder's node stored
+/// no templates when it last started. The text then says so.
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();
@@ -155,8 +156,8 @@ fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) ->
     only.collect::<Vec<_>>().join(", ")
 }
 
-/// Converts changes of a number form (the text of a number, such as `INV-00042`) to rows of the
-/// fleet, each with its key.
+/// Converts changes of a number form (the text of a number, such as `INV-00042`) to rows for the
+/// fleet's store, each with its key.
 fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     let row = |change: &FormChange| {
         let key = keys.number_form(&change.series, change.from);
@@ -190,8 +191,8 @@ fn earlier_form(
     }))
 }
 
-/// Converts issued numbers to rows of the fleet, each with its key. One row has all the numbers,
-/// and each request key has a separate row.
+/// Converts issued numbers to rows for the fleet's store, each with its key. One row has all the
+/// numbers, and each request key has a separate row.
 fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
     let commit = GivenCommit {
         attempt: ADOPTED,
@@ -209,8 +210,8 @@ fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u
         .collect()
 }
 
-/// Converts the void numbers `voids` to rows of the fleet, each with its key. `given` contains the
-/// requests that got these numbers.
+/// Converts the void numbers `voids` to rows for the fleet's store, each with its key. `given` are
+/// issued numbers, including the void ones, with the requests to which they were issued.
 fn void_rows_of(
     keys: &Keys,
     given: &[GivenNumbers],

@@ -42,11 +42,11 @@ const ROW_LEN: usize = 64 * 1024;
 /// contain all events of an append request of the maximum size.
 const ROWS_READ_MAX: usize = 6;
 
-/// The number of ledger appends that are read from an adopted folder at once.
+/// The number of ledger appends that are read from the single node's data folder at once.
 const PAGE_LEN: usize = 200;
 
-/// Writes the records of an adopted node into a fleet's store. In a trial (a dry run), the adopter
-/// only compares these records with the fleet's records.
+/// Copies the records of a single node into the store of the fleet that takes over its data folder.
+/// In a trial (a dry run), the adopter only compares these records with the fleet's records.
 pub(crate) struct RecordAdopter {
     pub(super) store: SharedStore,
     pub(super) is_trial: bool,
@@ -55,13 +55,13 @@ pub(crate) struct RecordAdopter {
 /// Counts of adopted records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedCount {
-    /// The number of ledgers, pairs of objects or series that were missing in the fleet and have
-    /// been written.
+    /// The number of ledgers, of series, or of pairs of space objects, that were missing in the
+    /// fleet and have been written.
     pub written: u64,
-    /// The number of ledgers, pairs of objects or series that the fleet already had.
+    /// The number of ledgers, of series, or of pairs of space objects, that the fleet already had.
     pub found: u64,
-    /// The number of appends to the ledgers, of anchors (first reports) of the pairs, or of numbers
-    /// in the series.
+    /// The number of parts of these records: appends to the ledgers, numbers in the series, or
+    /// anchors (first reports of close approaches) of the pairs.
     pub parts: u64,
     /// The number of request keys of the appends or numbers.
     pub requests: u64,
@@ -85,7 +85,8 @@ impl std::ops::AddAssign for AdoptedCount {
 /// The reason why a record cannot be adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// The fleet has a different record under the same key. That record was not overwritten.
+    /// The fleet has a different record under the same key as the single node's data folder. The
+    /// fleet's record was not overwritten.
     #[error("{what} differs between the adopted folder and the fleet (etcd key {key})")]
     Differs {
         /// A description of the record.
@@ -94,7 +95,7 @@ pub enum AdoptError {
         key: Key,
     },
     /// The node and the fleet were last started with different templates for the texts of numbers,
-    /// or the node has stored none. The text lists the differences.
+    /// or the node has stored none. The value is a text that lists the differences.
     #[error(
         "the [numbers] of the adopted node and of the fleet differ ({0}), so a text could be written for two numbers; \
          start a single node on the folder with the [numbers] of the fleet, stop it, and run this command again"
@@ -117,8 +118,8 @@ impl AdoptError {
 }
 
 impl RecordAdopter {
-    /// Creates an adopter that writes to a fleet's store. Each write fails if the fleet's agreement
-    /// (its stored settings) is no longer the agreement in `known`.
+    /// Creates an adopter, which copies a single node's records into a fleet's store. Each write
+    /// fails if the fleet's agreement (its stored settings) is no longer the agreement in `known`.
     pub(crate) fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -209,8 +210,8 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds those of `requests` to the batch that the fleet lacks. Returns the number of all
-    /// `requests`.
+    /// Adds each of `requests` to the batch, unless the fleet already has that request, or a later
+    /// one with the same key. Returns the number of all `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
@@ -328,8 +329,9 @@ impl RecordAdopter {
     }
 }
 
-/// Returns the request that sent an append if the append was recorded at `since` or later. Earlier
-/// request keys have expired, so callers may use them for other requests.
+/// Returns the request that sent an append. Returns `None` if the append has no request key or was
+/// recorded before `since`. A key from before `since` has expired, so a caller may use it for
+/// another request.
 fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     let mark = append.mark.filter(|_| append.recorded >= since)?;
     Some(DoneRequest {
@@ -339,8 +341,8 @@ fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     })
 }
 
-/// Converts appends of a ledger to rows of the fleet, with several appends in each row. `previous`
-/// is the event before the first append, or `None` at the beginning of the ledger.
+/// Converts appends of a ledger to rows for the fleet's store, with several appends in each row.
+/// `previous` is the event before the first append, or `None` at the beginning of the ledger.
 fn commits_of(appends: &[StoredAppend], previous: Option<EventId>) -> Vec<Commit> {
     let (mut commits, mut shared, mut len) = (Vec::new(), Vec::new(), 0);
     let mut previous = previous.unwrap_or_else(|| {

@@ -121,8 +121,9 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends the given rows that the journal may lack, in one write. `era` is the fleet's era in
-    /// which the rows were committed: the time from one `fence-restore` command to the next.
+    /// Appends the given rows to the journal in one write, except rows that the journal certainly
+    /// has. `era` is the fleet's era in which the rows were committed: the time from one
+    /// `fence-restore` command to the next.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);
@@ -205,9 +206,9 @@ impl OpenSegment {
 }
 
 impl KnownRows {
-    /// Returns the hashes of the rows in this era of the fleet, and discards the hashes of other
-    /// eras. In a later era, a key can have another value, for example if a restore lost a number
-    /// and the number was then issued again.
+    /// Returns the hashes of the journal's rows that were written in this era of the fleet, and
+    /// discards the hashes of other eras. In a later era, a key can have another value, for example
+    /// if a restore lost a number and the number was then issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {

@@ -18,22 +18,22 @@ use idmint_records::ledger::EventId;
 pub(super) struct ChainChoice {
     /// The commits that continue the chain, in order.
     pub(super) next: Vec<JournalledCommit>,
-    /// The commits that do not continue the ledger's chain of events and are not known to be part
-    /// of it. A commit in this list is lost if etcd does not have it.
+    /// The commits that neither continue the ledger's chain of events, nor can be traced back from
+    /// its last event. A commit in this list is lost, unless etcd has it.
     pub(super) others: Vec<JournalledCommit>,
 }
 
 impl ChainChoice {
     /// Finds the commits that continue a ledger after its last event. `head` is that event with its
-    /// position. If two commits follow the same event, the commit of the later era is chosen. Each
-    /// `fence-restore` command begins a new era.
+    /// position. If two commits follow the same event, a restore has lost one of them, so the
+    /// commit of the later era is chosen. Each `fence-restore` command begins a new era.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,
     ) -> ChainChoice {
         let mut chained = BTreeSet::new();
         // The commit with the ledger's last event, and all commits before that commit, are already
-        // part of the chain.
+        // part of the ledger's chain of events.
         let mut back = head.and_then(|(last, _)| commits.get(&last));
         while let Some(commit) = back.filter(|commit| chained.insert(commit.last)) {
             back = commits.get(&commit.previous);

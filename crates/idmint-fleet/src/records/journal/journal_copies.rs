@@ -21,25 +21,26 @@ use idmint_records::conjunction::{Anchor, Pair};
 use idmint_records::ledger::{EventId, EventTime, LedgerId};
 use idmint_storage::Namespace;
 
-/// The rows of one or more journals, indexed by ledger, pair of objects and series of numbers. The
-/// content of a ledger's rows stays in the files until it is needed.
+/// The rows of one or more nodes' journals, indexed by ledger, pair of objects and series (named
+/// sequence of numbers). The content of a ledger's rows stays in the files until it is needed.
 #[derive(Debug)]
 pub struct JournalCopies {
     keys: Keys,
     files: Vec<PathBuf>,
     /// For each given path, the fleets whose rows were found in the journal there, in the order of
-    /// the rows. A fleet is identified by its original name.
+    /// the rows. A fleet is identified by its first name, a random number.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest count of the fleet's fences (operator's commands after a restore) in any of the
-    /// journals.
+    /// The number of `fence-restore` commands (an operator's command after a restore) so far: the
+    /// highest one that the journals contain.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
-    /// For each pair of objects, the anchors (first reports of conjunctions) that were found in the
-    /// journals.
+    /// For each pair of objects, the anchors that were found in the nodes' journals. An anchor is
+    /// the first report of a close approach of the pair.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
-    /// Files whose end is unreadable, each with the length of that end in bytes. Usually the last
-    /// record is incomplete, because the process was killed or the file was copied during a write.
+    /// Journal files whose end is unreadable, each with the length of that end in bytes. Usually
+    /// the last record is incomplete, because the process was killed or the file was copied during
+    /// a write.
     torn: Vec<(PathBuf, u64)>,
     /// The unreadable parts of files that are followed by readable records.
     pub(super) damaged: Vec<DamagedPart>,
@@ -57,20 +58,21 @@ pub struct DamagedPart {
     pub len: u64,
     /// The number of rows in the file before the damaged part. All of these rows are used.
     pub rows_before: u64,
-    /// The number of rows in the file after the damaged part that are used.
+    /// The number of rows that are used, among the rows in the file after the damaged part.
     pub rows_after: u64,
 }
 
-/// The facts about a fleet that the journals of its nodes contain.
+/// The facts about a fleet that its nodes' journals (local copies of the fleet's rows) contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The original name of the fleet, or `None` if the journals are empty and no name is known.
+    /// The first name of the fleet, which gets a new one from each `fence-restore` command. `None`
+    /// if the journals are empty and no name is known.
     pub origin: Option<Nonce>,
-    /// The highest count of the fleet's fences in any of the journals.
+    /// The number of `fence-restore` commands so far: the highest one that the journals contain.
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
-    /// `true` if the import found records whose preceding records are in no journal.
+    /// `true` if the import found records in the journals that follow records which no journal has.
     pub has_gap: bool,
 }
 
@@ -78,12 +80,12 @@ pub struct JournalledFleet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era in which any journal has the anchor. Each `fence-restore` command begins a
-    /// new era.
+    /// The latest era in which any node wrote the anchor to its journal. An era is the time from
+    /// one `fence-restore` command to the next.
     pub(super) era: FleetEra,
-    /// Other anchors in the same row that are so close in time that they would normally be the same
-    /// conjunction as `anchor`. A report that arrived with an id of its own kept that id, so it
-    /// became a separate anchor.
+    /// Other anchors in the same row that are so close in time that they would normally count as
+    /// the same close approach as `anchor`. Each of them is separate because its report already had
+    /// an id when it arrived, and kept that id.
     pub(super) beside: Vec<Anchor>,
 }
 
@@ -143,11 +145,12 @@ enum NotIndexed {
 }
 
 impl JournalCopies {
-    /// Reads the journals at these paths. Each path is the data folder of a node, the folder of a
-    /// journal, or a single journal file.
+    /// Reads the journals of nodes at these paths. Each path is the data folder of a node, the
+    /// folder of a journal, or a single journal file.
     ///
     /// # Errors
-    /// Returns [`JournalError`] if a journal cannot be read or belongs to another namespace.
+    /// Returns [`JournalError`] if a journal cannot be read, or if its rows belong to another etcd
+    /// namespace.
     pub fn read(paths: &[PathBuf], namespace: &Namespace) -> Result<JournalCopies, JournalError> {
         let mut copies = JournalCopies {
             keys: Keys::of(namespace),
@@ -287,8 +290,8 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a journal file, and adds the original names of the fleets that wrote
-    /// them to `origins`.
+    /// Indexes the rows of a journal file, and adds the first names of the fleets that wrote them
+    /// to `origins`.
     fn add_file(
         &mut self,
         path: PathBuf,
@@ -296,8 +299,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // The start of the current unusable part of the file, and `true` if that part has a whole
-        // record. `None` outside of such a part.
+        // The start of the current part of the file that cannot be used, and `true` if that part
+        // contains at least one complete record. `None` outside of such a part.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -317,8 +320,9 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // An unusable part this short may be a damaged record that began a new era, because
-            // records of rows are longer. So the era of the following rows is unknown.
+            // An unusable part this short may be a damaged record of the kind that begins a new
+            // era, because the other kind, a record with a row, is longer. So the era of the
+            // following rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }
@@ -346,8 +350,9 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // The row is not used, because its era is unknown. So it is also unknown whether
-                // the row replaces other rows, or was itself replaced in a later era.
+                // The row is not used, because its era (the time between two `fence-restore`
+                // commands) is unknown. So it is also unknown whether the row replaces other rows,
+                // or was itself replaced in a later era.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {
@@ -359,8 +364,8 @@ impl JournalCopies {
             at += len;
         }
         match unused {
-            // The unusable part has a whole record. A killed process leaves only incomplete
-            // records, so this part is damaged.
+            // The unusable part at the end of the file contains a complete record. A killed process
+            // leaves only incomplete records, so this part is damaged.
             Some((from, true)) => self.damaged.push(damaged_part(from, at, rows)),
             Some((from, false)) => self.torn.push((path, u64_of(bytes.len() - from))),
             None => {}
@@ -371,8 +376,8 @@ impl JournalCopies {
         Ok(())
     }
 
-    /// Adds a journalled row to the index. Returns `false` if the row does not have a form that
-    /// nodes write.
+    /// Adds a row from a journal to the index. Returns `false` if the row does not have the form in
+    /// which nodes write rows.
     fn add_row(&mut self, era: FleetEra, key: &str, value: &[u8], place: RowPlace) -> bool {
         if let Some(last) = self.keys.event_of(key) {
             let Some(commit) = commit_of_bytes(last, value) else {
@@ -385,9 +390,9 @@ impl JournalCopies {
                 .or_default()
                 .entry(last)
                 .or_insert(commit);
-            // Several journalled rows can have the same events. Keep the row of the latest era,
-            // because after a restore the events may have been appended again with another request
-            // key.
+            // Several rows in the journals can have the same events. Keep the row of the latest
+            // era. After a restore, the events may have been appended again with another request
+            // key (idempotency key) in a new era.
             if known.era < era {
                 *known = commit;
             }
@@ -460,7 +465,7 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     }
     let within = segments::folder_of(path, namespace);
     let segments = segments::list(if within.is_dir() { &within } else { path })?;
-    // An empty journal folder is valid, because the node may not have appended any row yet.
+    // Accept a journal folder without files, because the node may not have appended any row yet.
     let is_journal = within.is_dir() || path.file_name() == within.file_name();
     if segments.is_empty() && !is_journal {
         return Err(io::Error::new(

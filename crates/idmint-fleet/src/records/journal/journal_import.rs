@@ -31,15 +31,16 @@ use idmint_storage::Namespace;
 use idmint_storage::{DoneRequest, LedgerSummary, WrittenDay, remembered_among, remembered_since};
 use idmint_storage::{FailureKind, StoreError};
 
-/// The maximum number of journalled commits that are looked up in the coordinator at once.
+/// The maximum number of commits from the journals that are looked up in the coordinator at once.
 const ROWS_READ_MAX: usize = 100;
 
-/// The maximum number of pairs of objects that are handled at once. Their anchors are read from the
-/// coordinator together and then written.
+/// The maximum number of pairs of objects that are handled at once. The first reports of their
+/// close approaches (anchors) are read from the coordinator together and then written.
 const PAIRS_MAX: usize = 20;
 
-/// The attempt number in rows that an import encodes anew: the anchors of pairs, issued numbers,
-/// void numbers and closed series. It is constant, so that a repeated import writes the same bytes.
+/// The number that stands for the write attempt in rows that an import encodes anew: the anchors of
+/// pairs, issued numbers, void numbers and closed series. It is constant, so that a repeated import
+/// writes the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
@@ -63,8 +64,8 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The commits of a ledger and the request keys that one transaction of the import writes. They
-/// stay within the size limits of a transaction.
+/// The rows of a ledger, each with the appends of one commit, and the request keys that one
+/// transaction of the import writes. They stay within the size limits of a transaction.
 #[derive(Default)]
 struct Part {
     rows: Vec<(Commit, Vec<u8>)>,
@@ -73,8 +74,8 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import into this coordinator. The import writes only while the row with the
-    /// fleet's settings (`meta`) has the revision `agreed`.
+    /// Creates an import of the journalled rows `copies` into this coordinator. The import writes
+    /// only while the row with the fleet's settings (`meta`) has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -93,8 +94,8 @@ impl<'a> JournalImport<'a> {
         }
     }
 
-    /// Writes all journalled rows that continue the stored data, and returns the counts of these
-    /// rows and a list of the rows that are lost.
+    /// Writes all journalled rows that the coordinator lacks and that can be added without a gap or
+    /// a contradiction. Returns the counts of these rows, and a list of the rows that are lost.
     ///
     /// # Errors
     /// Returns [`ImportError`] if a journal or the coordinator fails.
@@ -195,9 +196,10 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests of a row that has too many requests for one transaction, such as a row
-    /// of an adopted node. The requests are written before the row, because a repeated import
-    /// writes requests only for rows that are still missing.
+    /// Writes the requests that made the appends in one row, if they are too many for one
+    /// transaction. For example, the adoption of a data folder writes such rows. The requests are
+    /// written before the row, because a repeated import writes requests only for rows that are
+    /// still missing.
     fn write_requests(
         &self,
         requests: &[DoneRequest],
@@ -221,8 +223,9 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds the given requests to the transaction, except requests whose keys are in use in the
-    /// coordinator and have not expired. Returns the number of requests that were added.
+    /// Adds the given requests to the transaction. Leaves out a request if the coordinator already
+    /// has a request with the same key that has not expired. Returns the number of requests that
+    /// were added.
     fn put_requests(
         &self,
         requests: &[DoneRequest],
@@ -258,8 +261,9 @@ impl<'a> JournalImport<'a> {
         Ok(count(put_now))
     }
 
-    /// Looks up the journalled commits `others` in the coordinator, and adds the commits that are
-    /// missing there to `done.lost`. `head` is the ledger with its last event.
+    /// Looks up the commits `others` in the coordinator, and adds the commits that are missing
+    /// there to the lost appends in `done`. `head` is the summary of the ledger, with its last
+    /// event.
     fn report_lost(
         &self,
         others: &[JournalledCommit],
@@ -288,9 +292,9 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds the missing anchors (first reports of conjunctions) of all pairs of objects. If more
-    /// anchors of a pair are missing than fit into one transaction, the next transaction adds
-    /// further ones.
+    /// Adds those anchors (first reports of conjunctions) of all pairs of objects that the journals
+    /// have and the coordinator lacks. If a pair lacks more anchors than fit into one transaction,
+    /// the next transaction adds further ones.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
         let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
         while !waiting.is_empty() {
@@ -369,7 +373,7 @@ impl Part {
         let all = || self.requests.iter().chain(requests);
         let days: BTreeSet<WrittenDay> = all().map(|done| WrittenDay::of(done.recorded)).collect();
         // A request key may occur twice within a day if the clocks of nodes differ. A transaction
-        // cannot write a key twice, so the second request does not fit.
+        // cannot write a key twice, so a second request with the same key has no room in this part.
         let keys: BTreeSet<u128> = all().map(|done| done.key.0).collect();
         keys.len() == all().count()
             && operations + days.len() <= OPERATIONS_MAX
@@ -378,8 +382,8 @@ impl Part {
     }
 
     fn add(&mut self, commit: Commit, row: Vec<u8>, requests: Vec<DoneRequest>) {
-        // Add the estimated size in bytes of the row, of its key, and of the requests that are
-        // written together with the row.
+        // Add the size of the row in bytes, an estimated 200 bytes for its key, and an estimated
+        // 300 bytes for each request that is written together with the row.
         self.bytes += row.len() + 200 + 300 * requests.len();
         self.rows.push((commit, row));
         self.requests.extend(requests);

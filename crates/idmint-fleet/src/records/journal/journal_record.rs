@@ -25,8 +25,8 @@ pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 /// A record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalRecord<'a> {
-    /// The fleet's era in which the rows after this record were committed. Each `fence-restore`
-    /// command begins a new era.
+    /// The era of the fleet in which the rows after this record in the journal were committed. An
+    /// era is the time from one `fence-restore` (an operator's command) to the next.
     Era(FleetEra),
     /// A row, exactly as it was committed.
     Row { key: &'a str, value: &'a [u8] },

@@ -23,8 +23,8 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era in which any journal has the commit. Each `fence-restore` command begins a
-    /// new era.
+    /// The latest era in which any node wrote the commit to its journal. An era is the time from
+    /// one `fence-restore` command to the next.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }

@@ -20,8 +20,8 @@ pub(super) struct NumberCopies {
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
     /// For each series, the changes of the form in which its numbers are written, such as
-    /// `INV-00042`. Each change has the era in which its row was committed: the time from one
-    /// `fence-restore` command to the next.
+    /// `INV-00042`. Each change has its era: the time from one `fence-restore` command to the next
+    /// in which its row was committed.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
     /// The closed series, each with the era in which its row was committed: the time from one
     /// `fence-restore` command to the next.
@@ -34,11 +34,11 @@ pub(super) struct JournalledNumbers {
     pub(super) given: GivenNumbers,
     /// `true` if these are the first numbers of the series.
     pub(super) begins: bool,
-    /// `true` if this is a wrong first number that was corrected. [`NumberCopies::settle`] sets
-    /// this flag.
+    /// `true` if this is the first number of the series, was wrong, and was then replaced by a
+    /// corrected one. [`NumberCopies::settle`] sets this flag.
     pub(super) is_corrected: bool,
-    /// The latest era in which any journal has the numbers. Each `fence-restore` command begins a
-    /// new era.
+    /// The latest era in which any node wrote the numbers to its journal. An era is the time from
+    /// one `fence-restore` command to the next.
     pub(super) era: FleetEra,
 }
 
@@ -109,8 +109,8 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of these numbers was issued after a restore that undid the closing of the
-    /// series. Such a number belongs to a later era than the closing.
+    /// `true` if one of these numbers was issued in a later era than the closing of the series. The
+    /// closing was then undone by a restore, after which the series issued numbers again.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -121,8 +121,9 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if all numbers above `closed.last`, up to `last` (the last number of the series),
-    /// were issued in earlier eras than `era`, in which the series was closed.
+    /// `true` if the closing came after all numbers above `closed.last`, up to `last`, the last
+    /// number of the series. These numbers must be from earlier eras than `era`, the era of the
+    /// closing.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,
@@ -135,7 +136,8 @@ impl NumberCopies {
                 Some(given.last) > closed.last && Some(given.last) <= last
             })
             .collect();
-        // If the journals lack the last number, its era is unknown, so the result is `false`.
+        // If the journals lack the number `last`, the era in which it was issued is unknown. The
+        // result is then `false`.
         above.iter().any(|above| Some(above.given.last) == last)
             && above.iter().all(|above| above.era < era)
     }
@@ -195,7 +197,8 @@ impl NumberCopies {
             .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
-    /// Removes all entries that were committed in an era for which `is_kept` returns `false`.
+    /// Removes all numbers, void numbers, forms and closed series that were committed in an era for
+    /// which `is_kept` returns `false`.
     pub(super) fn retain(&mut self, is_kept: impl Fn(FleetEra) -> bool) {
         self.series
             .values_mut()

@@ -18,7 +18,7 @@ use idmint_storage::StoreError;
 use idmint_storage::{NumberRecord, SeriesSummary};
 
 /// The maximum number of requests whose numbers are written in one transaction. For each request,
-/// the transaction may also write the form in which its numbers are written.
+/// the transaction may also write a change of the form of its numbers, such as `INV-00042`.
 const GIVEN_MAX: usize = 50;
 
 /// The next numbers of a series that one transaction imports.
@@ -27,18 +27,20 @@ struct Next<'a> {
     /// The form of each entry of `given`, or `None` if the entry is written like the one before it.
     forms: &'a [Option<NumberForm>],
     /// For each request key of the series, the last number that was issued to its request. If two
-    /// requests have the same key, the request of the later era counts.
+    /// requests have the same key, the request of the later era (time between two `fence-restore`
+    /// commands) counts.
     owners: &'a BTreeMap<KeyHash, u64>,
     /// `true` if the series is opened again if it is closed.
     is_reopened: bool,
-    /// The stored first number of the series, if it is wrong. The imported numbers replace it.
+    /// The stored first number of the series, if it is wrong and the restore has lost its
+    /// correction. The imported numbers, which begin with the right one, replace it.
     replaces: Option<GivenNumbers>,
 }
 
 impl JournalImport<'_> {
-    /// Continues every series with the numbers from the journals, written as before. Then voids
-    /// each number again that was void before the restore, and closes each series again that was
-    /// closed.
+    /// Continues every series with the numbers from the journals, each written in the same form as
+    /// when it was issued. Then voids each number again that was void before the restore, and
+    /// closes each series again that was closed.
     pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for (series, journalled) in &self.copies.numbers.series {
             let mut there = self.store.series_summary(series)?;
@@ -116,8 +118,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Returns the wrong first number of a series if the restore has lost its correction. In that
-    /// case, the wrong number is the only stored one, and the journals have the correction.
+    /// Returns the first number of a series if it is wrong and only its correction was lost in the
+    /// restore. In that case, the wrong number is the only stored one, and the journals have the
+    /// correction.
     fn wrong_first(
         &self,
         there: Option<&SeriesSummary>,
@@ -193,21 +196,21 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
-        // Ignore the stored form of a wrong first number, because it is removed together with the
-        // number.
+        // The stored form is the one of the wrong first number, which is removed together with the
+        // number. So do not use it for the imported numbers.
         let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
-        // A caller may have repeated its request before its number was imported, and received
+        // After the restore, a caller may have repeated its request before the import, and received
         // another number. The caller's request key then keeps that other number.
         let mut in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
         let of_others = given
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // The right number may have the request key of the wrong one, so do not require that
-            // the row of that key is absent. If another node changed the row, the compared revision
-            // of the series has changed too.
+            // One of the imported numbers may have the request key of the wrong first number that
+            // they replace. So do not require that the row of that key is absent. If another node
+            // changed the row, the compared revision of the series has changed too.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);
@@ -226,9 +229,9 @@ impl JournalImport<'_> {
         Ok(summary)
     }
 
-    /// Looks up the journalled numbers `others` in the coordinator, and adds the numbers that are
-    /// missing there to `done.lost_numbers`. `last` is the last number of the series in the
-    /// coordinator.
+    /// Looks up the numbers `others` from the journals in the coordinator, and adds the numbers
+    /// that are missing there to the lost numbers in `done`. `last` is the last number of the
+    /// series in the coordinator.
     fn report_lost_numbers(
         &self,
         others: &[GivenNumbers],
@@ -252,8 +255,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator already has the numbers `given` for the same request. `of_key`
-    /// contains the numbers that the coordinator has stored under the key of this request.
+    /// `true` if the coordinator has stored exactly the numbers `given`, issued to the same
+    /// request. `of_key` is the result of a lookup by the request's key.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -315,16 +318,16 @@ fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
 }
 
 /// Returns how many requests, counted from the first one, fit into one row of numbers. No two of
-/// them have the same key, because nodes find the numbers of a key in a row by the key alone.
+/// them have the same key, because a node that looks for a request in a row compares only the keys.
 fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
     let mut keys = BTreeSet::new();
     let fits = given.iter().take(GIVEN_MAX);
     fits.take_while(|given| keys.insert(given.mark.key)).count()
 }
 
-/// Returns the changes of form to store with these numbers. A form says how numbers are written,
-/// and `latest` is the form of the number before them. An entry of `forms` is `None` if its number
-/// is written like the number before it.
+/// Returns the changes of form (how numbers are written) to store with the numbers `given`. Each
+/// entry of `forms` belongs to the entry of `given` at the same position, or is `None` if that is
+/// written like the entry before it. `latest` is the form of the number before `given`.
 fn changes(
     mut latest: Option<NumberForm>,
     given: &[GivenNumbers],
@@ -346,8 +349,9 @@ fn changes(
     changes
 }
 
-/// Splits the journalled numbers of a series into the numbers that continue the series after the
-/// number `last`, in order, and all other numbers. Leaves out first numbers that were corrected.
+/// Splits the numbers of a series in the journals into the numbers that continue the series after
+/// the number `last`, in order, and all other numbers. A wrong first number that was later replaced
+/// by a corrected one is in neither part.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
@@ -367,9 +371,9 @@ fn choose(
             journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
-        // Two entries can begin with the same number, if an earlier restore lost the first entry
-        // and the number was then issued to another request. Choose the second entry, which has the
-        // later era.
+        // Two entries of `journalled` can begin with the same number, if an earlier restore lost
+        // the first entry and the number was then issued to another request. Choose the second
+        // entry, which has the later era.
         let latest = candidates
             .filter(|(_, other)| continues(other))
             .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));
@@ -394,7 +398,8 @@ mod tests {
     use idmint_storage::RecordPlan;
     use idmint_storage::samples::{form, given_plan, series};
 
-    /// Returns `count` numbers, from `first` on, that were issued to a key in this era.
+    /// Returns `count` numbers, from `first` on, that were issued to the request key `key` in the
+    /// era with the floor `era`.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) =
             given_plan(&series("acme"), 1, key, None)
@@ -474,9 +479,9 @@ mod tests {
         let (next, _) = choose(None, &sorted);
         assert_eq!(firsts_of(&next), [(1, 3), (4, 4), (5, 5)]);
         assert_eq!(next[1].given, all[3].given, "of the later era");
-        // The number 5 was issued after the lost number 4, so it is also written with `LOST-`. The
-        // number 4 that was issued after the restore is written with `OLD-`, like the numbers
-        // before it.
+        // The lost number 4 was the first one written with `LOST-`. The number 5 was issued after
+        // it, so it is written with `LOST-` too. The number 4 that was issued after the restore is
+        // written with `OLD-`, like the numbers before it.
         let forms = copies.forms_of(&series("acme"), &next);
         assert_eq!(forms, [Some(form("OLD-")), None, Some(form("LOST-"))]);
         let given: Vec<_> = next.into_iter().map(|it| it.given).collect();

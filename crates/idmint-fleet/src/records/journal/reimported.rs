@@ -1,4 +1,5 @@
-//! The result of an import of journals: how many rows were recovered, and which rows are lost.
+//! The result of an import from the journals of nodes: how many rows were recovered into the
+//! coordinator, and which rows are lost.
 
 use super::journal_copies::DamagedPart;
 use idmint_records::conjunction::{Anchor, Pair};
@@ -11,7 +12,8 @@ pub struct Reimported {
     pub ledgers: u64,
     /// The number of events that were added to these ledgers.
     pub events: u64,
-    /// The number of request keys that were recovered together with the events.
+    /// The number of request keys (idempotency keys) that were recovered from the journals together
+    /// with the events.
     pub requests: u64,
     /// The number of conjunctions that were recovered.
     pub conjunctions: u64,
@@ -27,13 +29,13 @@ pub struct Reimported {
     pub lost_conjunctions: Vec<LostConjunction>,
     /// The numbers that are lost.
     pub lost_numbers: Vec<LostNumbers>,
-    /// The parts of the journals that cannot be read. Their rows may be lost.
+    /// The parts of the journal files that cannot be read. Their rows may be lost.
     pub damaged: Vec<DamagedPart>,
 }
 
 impl Reimported {
-    /// `true` if some journalled records could not be recovered because no journal has the records
-    /// that come before them.
+    /// `true` if some records in the journals could not be recovered because no journal has the
+    /// records that come before them. The import leaves no gaps.
     pub fn has_gap(&self) -> bool {
         let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
         let mut numbers = self.lost_numbers.iter().map(|lost| lost.is_replaced);
@@ -41,7 +43,7 @@ impl Reimported {
     }
 }
 
-/// The appends that one transaction made to a ledger, if they are in a journal but cannot be
+/// The appends that one transaction made to a ledger. They are in a journal, but cannot be
 /// recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostAppend {
@@ -50,12 +52,12 @@ pub struct LostAppend {
     /// The ids of the lost events. All of them belong to the same ledger.
     pub events: Vec<EventId>,
     /// `true` if the ledger has another event in the position of the first lost event. `false` if
-    /// no journal has the events that come before the lost ones.
+    /// the ledger ends before that position, and lacks the event that comes before the lost ones.
     pub is_replaced: bool,
 }
 
-/// A journalled conjunction that cannot be recovered, because the store now has another conjunction
-/// of the same objects that is too close in time.
+/// A conjunction (close approach of two objects) from a journal that cannot be recovered, because
+/// the store now has another conjunction of the same objects that is too close in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostConjunction {
     /// The name of the format.
@@ -71,7 +73,7 @@ pub struct LostConjunction {
 pub struct LostNumbers {
     /// The lost numbers, with the request to which they were issued.
     pub given: GivenNumbers,
-    /// `true` if the series already has numbers in these positions, issued to other requests.
-    /// `false` if no journal has the numbers that come before the lost ones.
+    /// `true` if the series has already issued the first of these numbers to another request.
+    /// `false` if the series ends before that number, and lacks numbers that come before it.
     pub is_replaced: bool,
 }
