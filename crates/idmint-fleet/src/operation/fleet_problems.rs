@@ -1,4 +1,5 @@
-//! Detects problems of a fleet from its slots and clocks, and gives advice.
+//! Detects problems of a fleet from its slots (places for running nodes) and its nodes' clocks, and
+//! gives advice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,12 +8,12 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::ClockBounds;
 use crate::coordinator::Member;
 
-/// A node's clock error above this limit is reported as a problem. The error at which the node
-/// stops minting is far larger.
+/// A node's clock error above this limit is reported as a problem. A node stops minting ids only at
+/// a far larger error.
 const SKEW_MAX: Duration = Duration::from_millis(500);
 
-/// A node's slot renewals are reported as late if all observed ones are delayed by more than this.
-/// The cause is a clock that is behind, or a slow connection to etcd.
+/// A node's requests to reserve more time (renewals) are reported as late if all observed ones are
+/// delayed by more than this. The cause is a clock that is behind, or a slow connection to etcd.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// A problem of a fleet.
@@ -52,9 +53,9 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     })
 }
 
-/// Returns a problem if two regions with separate etcd clusters may mint the same ids. That is
-/// possible if they have the same fleet, different numbers of slots, or a slot in common. `peer`
-/// names the other region.
+/// Returns a problem if two regions with separate etcd clusters may mint the same ids. Each of
+/// three reasons is enough: the regions have the same fleet, they have different numbers of slots,
+/// or a slot belongs to both. `peer` names the other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,
@@ -197,8 +198,9 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. Its slot renewal may have
-/// arrived late instead. The next renewal of the slot shows which of the two is true.
+/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. The other possible reason is
+/// that the renewal with the clock reading arrived late. The next renewal shows which of the two is
+/// true.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

@@ -10,7 +10,8 @@ use idmint_storage::SlotShare;
 pub struct AgreedFleet {
     /// The name of the fleet.
     pub fleet: Nonce,
-    /// The floor: no id is minted in any slot for a time before this instant.
+    /// The floor: no id is minted in any slot (place of a node in the fleet) for a time before this
+    /// instant.
     pub floor: UnixNanos,
     /// The slots that the fleet's nodes may take.
     pub share: SlotShare,
@@ -51,12 +52,12 @@ pub struct Holder {
     pub node: String,
     /// The address on which the node listens.
     pub addr: String,
-    /// The time at which the node took the slot, according to the node's own clock.
+    /// The time at which the node became the holder of the slot, according to the node's own clock.
     pub since: UnixNanos,
-    /// The reading of the node's clock when it last renewed the slot, or `None` if the slot has no
-    /// horizon record yet.
+    /// The reading of the node's clock when it last reserved time for the slot, or `None` if no
+    /// time was ever reserved for the slot.
     pub renewed_at: Option<UnixNanos>,
-    /// Bounds on how far the node's clock is ahead of this machine's clock, or `None` if no renewal
-    /// of the slot was observed yet.
+    /// Bounds on how far the node's clock is ahead of this machine's clock. `None` if the node has
+    /// not yet been seen to reserve more time for the slot.
     pub clock: Option<ClockBounds>,
 }

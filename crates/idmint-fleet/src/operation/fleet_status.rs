@@ -23,8 +23,8 @@ pub struct FleetStatus {
     pub problems: Vec<FleetProblem>,
 }
 
-/// Observations of a fleet over some seconds: its latest state, and the clock readings with which
-/// nodes renewed their slots.
+/// Observations of a fleet over some seconds: its latest state, and the clock readings that nodes
+/// wrote when they reserved more time for their slots (renewals).
 #[derive(Debug, Clone, Default)]
 pub struct FleetWatch {
     renewals: Renewals,
@@ -34,16 +34,17 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes that hold a slot have not renewed it since the observation began.
+    /// Some nodes that hold a slot have not renewed it since the first read of this watch.
     Renewals,
-    /// A further renewal is missing. All nodes have renewed their slots, but one renewal arrived
-    /// very late, so only the node's next renewal can show whether its clock is behind.
+    /// All nodes have renewed their slots, but one renewal arrived very late. Either its node's
+    /// clock is behind or the renewal was delayed, and only the next renewal can show which.
     NextRenewals,
 }
 
 impl FleetWatch {
-    /// Records a read of the fleet's state. `snapshot` is the result of reading the ranges
-    /// [`FleetKeys::all_slots`], and `times` are the instants of the request and the response.
+    /// Records the result of reading the fleet's settings and slots. `snapshot` is the content of
+    /// the key ranges [`FleetKeys::all_slots`], and `times` are the instants of the request and the
+    /// response.
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
             HorizonRecord::from_bytes(&entry.value)
@@ -54,7 +55,8 @@ impl FleetWatch {
         self.last = Some(snapshot);
     }
 
-    /// Returns the observation that is still missing, or `None` if the status is complete.
+    /// Returns the renewals that still have to be observed before the clocks of all nodes can be
+    /// judged, or `None` if the status is complete.
     pub fn unseen(&self, keys: &FleetKeys) -> Option<Unseen> {
         let Some(snapshot) = &self.last else {
             return Some(Unseen::Renewals);
@@ -238,7 +240,8 @@ fn holders(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(2).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the horizon and holder entries among `entries`, each with the slot number from its key.
+/// Returns the entries with the horizon (end of the reserved time) or the holder of a slot, each
+/// with the slot number from its key.
 fn numbered<'a>(
     entries: &'a [KeyValue],
     keys: &'a FleetKeys,
@@ -349,8 +352,8 @@ mod tests {
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
-        // A second read that returns the same record adds no evidence, because the node may have
-        // read its clock long before the first read.
+        // A second read that returns the same record proves nothing more about the node's clock,
+        // because it does not show how long ago the record was written.
         see(&mut watch, &store, after(4));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "one has not");
         let status = watch.status(&keys(), &HighWater::default(), after(4));
@@ -376,12 +379,13 @@ mod tests {
 
     #[test]
     fn a_renewal_that_comes_late_is_no_clock_that_is_behind() {
-        // Each case has the delays of three renewals in seconds, and the problem that is reported.
-        // Each renewal is read within a second of its arrival.
+        // Each case has the delays of a node's three renewals in seconds, and the text of the
+        // problem that the status then contains. Each renewal is read within a second of its
+        // arrival in etcd.
         for (late, said) in [
             ([0, 0, 0], None),
-            // The first two renewals are delayed by more than the tolerated clock error, but the
-            // third is not.
+            // The delays of the first two renewals are above the tolerated clock error of 0.5 s.
+            // The third renewal arrives without delay, so the clock is not behind.
             ([4, 4, 0], None),
             // All three renewals are equally late, for an unknown reason.
             (
@@ -390,8 +394,9 @@ mod tests {
                     "renewals of node at 127.0.0.1:1 reach etcd 4.0 s late, or its clock is behind",
                 ),
             ),
-            // Each renewal is so late that its clock reading precedes the arrival of the previous
-            // one. Only a clock that is behind can explain that.
+            // Each renewal arrives 20 s after its clock reading, but only 5 s after the previous
+            // renewal. A node reads its clock after the previous renewal was stored, so this clock
+            // must be behind.
             (
                 [20, 20, 20],
                 Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),

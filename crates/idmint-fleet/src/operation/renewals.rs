@@ -29,7 +29,8 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound, or `None` while only one renewal of the node was observed.
+    /// The upper bound on how far the node's clock is ahead, or `None` while only one renewal by
+    /// the node was observed.
     pub most_nanos: Option<i64>,
 }
 
@@ -45,18 +46,18 @@ pub(super) struct Renewals {
 struct Seen {
     revision: Revision,
     instance: Nonce,
-    /// The time at which the last read was sent that did not return this record yet, or `None` if
-    /// the very first read returned the record.
+    /// The time at which the last read without this record was sent, or `None` if the very first
+    /// read returned the record.
     missing_at: Option<UnixNanos>,
     /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
-    /// the slot since the observation began.
+    /// the slot since the first read.
     clock: Option<ClockBounds>,
 }
 
 impl Renewals {
     /// Records a read of all slots that was sent at `asked_at` and answered at `now`. Each item of
-    /// `records` is a slot number with the revision and the content of the slot's horizon record,
-    /// which contains a clock reading.
+    /// `records` is a slot number with the revision and the content of the record that a node
+    /// rewrites with each renewal of the slot. The record contains the node's clock reading.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -109,8 +110,8 @@ impl ClockBounds {
                 (now, before) => now.or(before),
             },
         };
-        // If the earlier and the later bounds contradict each other, the node's clock was set in
-        // between. Then only the later bounds are valid.
+        // If the bounds from earlier renewals contradict the later bounds, the node's clock was set
+        // in between. Then only the later bounds are valid.
         if both.most_nanos.is_some_and(|most| most < both.least_nanos) {
             self
         } else {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     /// Records a read of slot 7 that returns a record with this revision, process and clock
-    /// reading.
+    /// reading. All times are in milliseconds. `times` are those of the request and the response.
     fn look(
         renewals: &mut Renewals,
         times: (u64, u64),
@@ -171,6 +172,7 @@ mod tests {
         let mut renewals = Renewals::default();
         look(&mut renewals, (0, 0), (1, 1, 0));
         // The renewal was written at 2.0 s, and returned by a read that took from 1.5 s to 3.4 s.
+        // It is the second record of the slot.
         look(&mut renewals, (1_500, 3_400), (2, 1, 2_000));
         assert_eq!(
             renewals.clock_of(7),
@@ -178,8 +180,8 @@ mod tests {
             "at most 1.4 s behind, as far as this can tell"
         );
         look(&mut renewals, (3_400, 7_000), (3, 1, 6_900));
-        // The renewal was written after 0 s, because the previous renewal did not exist at that
-        // time.
+        // The read at 0 s did not return the previous renewal, so that one was stored after 0 s.
+        // This renewal was written even later.
         assert_eq!(
             renewals.clock_of(7),
             bounds(-SECOND / 10, Some(69 * SECOND / 10)),
@@ -202,7 +204,8 @@ mod tests {
                     (revision, 1, second(made + off)),
                 );
             }
-            // The renewal that was read at 10 s was written after 4 s.
+            // The read at 4 s did not return the renewal of 5 s yet. So the renewal that was read
+            // at 10 s, which was written even later, was written after 4 s.
             assert_eq!(
                 renewals.clock_of(7),
                 bounds(off * SECOND, Some(most * SECOND)),
@@ -225,7 +228,7 @@ mod tests {
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // A read that returns an older record than an earlier read has no effect.
+        // A read that returns an older record than an earlier read does not change the bounds.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

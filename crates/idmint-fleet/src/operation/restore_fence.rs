@@ -43,8 +43,8 @@ use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 /// response is sent, and how often the fence is planned again because another process wrote first.
 const SENT_MAX: u32 = 10;
 
-/// A slot's horizon is attributed to a wrong clock if it is at least this far above the highest
-/// horizon that a node with a correct clock can have reserved.
+/// A slot is taken to have been used with a wrong clock if its reserved time ends at least this far
+/// above the latest time that a node with a correct clock can have reserved.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -52,16 +52,16 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits on how far ahead of this machine's clock nodes may have reserved time, if their
-    /// horizons (the ends of that time) are not known.
+    /// The limits on how far ahead of this machine's clock nodes may have reserved time for
+    /// minting. They apply to nodes whose reserved time is not known.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if numbers may be missing in the store. The fence then stops all series until an
-    /// operator resumes them. `false` ends such a stop by an earlier fence, unless records are
-    /// missing.
+    /// `true` if numbers may be missing in the store. The command then stops all series until an
+    /// operator resumes them. If `false`, it ends such a stop by an earlier `fence-restore`, unless
+    /// records are missing.
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right, even if other clock
     /// readings are later.
@@ -71,26 +71,29 @@ pub struct FenceRule {
 /// The result of a fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreFence {
-    /// The fleet's name before the fence, or `None` if the store no longer had a fleet.
+    /// The fleet's name before this `fence-restore` command, or `None` if the store no longer had a
+    /// fleet.
     pub former: Option<Nonce>,
     /// The new name of the fleet.
     pub fleet: Nonce,
     /// The new floor. Ids are minted from this instant on.
     pub floor: UnixNanos,
-    /// The number of slots whose horizon (the end of the reserved time) was found.
+    /// The number of slots (places for nodes) for which the store had a horizon, the end of the
+    /// reserved time.
     pub horizons: usize,
-    /// The highest horizon (end of reserved time) that the store had for any slot, or `None` if it
-    /// had no horizon.
+    /// The latest time up to which, according to the store, any slot was reserved. `None` if no
+    /// slot was.
     pub highest: Option<UnixNanos>,
     /// A slot that was used by a node whose clock was far ahead, and the instant from which the
     /// slot can be used again. `None` if no such slot exists.
     pub far: Option<(u32, UnixNanos)>,
-    /// `true` if records are missing, so that nodes refuse records until the next fence.
+    /// `true` if records are missing. Nodes then refuse to read or write records until an operator
+    /// runs the next `fence-restore`.
     pub lacks_records: bool,
 }
 
-/// The reason why the fleet could not be fenced after a restore. If the store did not respond, the
-/// fence may have been written nevertheless.
+/// The reason why the command `fence-restore` failed. If the store did not respond, the new
+/// settings of the fleet may have been written nevertheless.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
     /// The coordinator cannot be read or written.
@@ -108,8 +111,8 @@ pub enum FenceError {
         /// The reason why the value cannot be read.
         why: String,
     },
-    /// More than one slot was used for times far ahead of this machine's clock, so this machine's
-    /// clock is probably wrong.
+    /// Time was reserved in more than one slot up to instants far ahead of this machine's clock, so
+    /// this machine's clock is probably wrong.
     #[error(
         "slots were used far ahead of this machine's clock, which shows {now}:{}; correct this clock, and try again. \
          If this clock is right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the \
@@ -119,7 +122,7 @@ pub enum FenceError {
     FarAhead {
         /// This machine's clock reading.
         now: UnixNanos,
-        /// The slots, each with the instant up to which it was used.
+        /// The slots (places for nodes), each with the instant up to which time was reserved in it.
         slots: BTreeMap<u32, UnixNanos>,
     },
     /// The clock of this machine is behind a clock reading in the store, a node's journal or a
@@ -140,7 +143,7 @@ pub enum FenceError {
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
     /// Some nodes that hold slots run an earlier version of this program. They would ignore that
-    /// the fence stops all series, and would issue numbers a second time.
+    /// the command stops all series, and would issue numbers a second time.
     #[error(
         "numbers may be missing after this fence, and these nodes run an earlier version, which would give numbers \
          nevertheless (it ignores the row number-hold): {}. Stop these nodes, or start this version there, and try \
@@ -151,8 +154,8 @@ pub enum FenceError {
         /// The names and addresses of the nodes.
         nodes: Vec<String>,
     },
-    /// Each attempt to write the fence failed, because another process changed the fleet's settings
-    /// first.
+    /// Each attempt to write the fleet's new settings failed, because another process changed the
+    /// settings first.
     #[error(
         "the fleet was not fenced, because other processes keep changing its settings in etcd; stop the nodes that are \
          starting, and try again"
@@ -169,8 +172,9 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
         })
 }
 
-/// Returns all names that the fleet in a restored store has had, the oldest first. Returns an empty
-/// list if the store no longer has a fleet.
+/// Returns all names that the fleet in a restored store has had, the oldest first. Each
+/// `fence-restore` gives the fleet a new name. Returns an empty list if the store no longer has a
+/// fleet.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the store cannot be read.
@@ -273,38 +277,41 @@ pub fn fence_restored(
     Err(FenceError::Contended)
 }
 
-/// The fleet's state according to the restored store and the high-water files, in which nodes keep
-/// the highest values that they have seen from the store.
+/// The fleet's state according to the restored store and the nodes' high-water files. In such a
+/// file, a node keeps the highest values that it has seen from the store.
 struct Found {
     meta: Option<FleetMeta>,
     /// The revision of `meta`.
     modified: Revision,
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
-    /// The lowest floor that the fence may set: an instant above all ids that nodes can have
-    /// minted, except in slots whose horizon is far ahead. A whole number of milliseconds.
+    /// The lowest floor (time below which no id is minted) that the command may set. It is above
+    /// all ids that nodes can have minted, except in a slot that was reserved by a clock far ahead.
+    /// A whole number of milliseconds.
     floor: UnixNanos,
-    /// A horizon at or above this instant cannot come from a node with a correct clock. A floor at
-    /// or above this instant was set with a wrong clock.
+    /// Only a node with a wrong clock can have reserved time up to this instant or later. A floor
+    /// (time below which no id is minted) at or above this instant was set with a wrong clock.
     far_from: UnixNanos,
-    /// The slots whose horizon is so far ahead that a wrong clock must have reserved it. At most
-    /// one slot, because the fence fails if it finds several.
+    /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
+    /// most one slot, because the command fails if it finds several.
     far: BTreeMap<u32, Far>,
-    /// The names of the fleet that nodes have stored in their high-water files.
+    /// The names of the fleet that nodes have stored in their high-water files. Each
+    /// `fence-restore` gives a new name.
     known_as: Vec<Nonce>,
-    /// The highest count of fences that the store, a node's journal or a high-water file contains.
+    /// The highest number of earlier `fence-restore` commands, according to the store, a node's
+    /// journal or a high-water file.
     fences: u32,
-    /// `true` if records are missing: a node knew of an adoption that the store has lost, or
-    /// records in the journals lack their predecessors.
+    /// `true` if records are missing: a node's high-water file shows that the store has lost an
+    /// adopted data folder, or records in the journals lack their predecessors.
     lacks_records: bool,
 }
 
-/// The horizon of a slot that was used by a node whose clock was far ahead.
+/// The time up to which a slot was reserved by a node whose clock was far ahead.
 #[derive(Debug, Clone, Copy)]
 struct Far {
     horizon: UnixNanos,
     /// The revision of the slot's horizon in the store. The stored horizon may be lower than
-    /// `horizon`, which may come from a high-water file.
+    /// `horizon`, which may come from a node's file of the highest values it has seen.
     revision: Revision,
 }
 
@@ -419,8 +426,8 @@ impl Found {
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
         let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
-        // If the last fence found that records are missing, an operator accepts their loss by
-        // running another fence without journals.
+        // If the last `fence-restore` found that records are missing, an operator accepts their
+        // loss by running the command again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
         Ok(Found {
@@ -437,18 +444,18 @@ impl Found {
     }
 }
 
-/// Returns the instant up to which a node may have reserved time after it last wrote its high-water
-/// file, or `None` if the file has no values. The node may have run for another [`WRITE_EVERY`]
-/// after that write.
+/// Returns the latest instant up to which a node may have reserved time after it last wrote its
+/// high-water file, or `None` if the file has no values. The node may have run on for
+/// [`WRITE_EVERY`] after it wrote the file.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
     high_water
         .at()
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest reading of the clock from which the fleet's floor can have been computed,
-/// by a fence or by the node that founded the fleet. Returns `None` if the floor may come from an
-/// adoption instead.
+/// Returns the earliest reading that the clock can have shown when the fleet's floor was computed
+/// from it, by a `fence-restore` or by the first node of the fleet. Returns `None` if the floor may
+/// come from an adopted data folder instead of a clock.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -469,8 +476,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor must be strictly above the former floor. To a node, a floor at or below the
-    // floor that it already knows is the floor of an older fence.
+    // The new floor must be strictly above the former one. A node takes a floor that is not above
+    // the one it knows for the floor of an earlier `fence-restore`.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))
@@ -507,8 +514,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     )
 }
 
-/// Returns new settings for a fleet whose store was wiped. They contain the formats of which nodes
-/// with this configuration mint ids.
+/// Returns new settings for a fleet whose store was wiped. They contain the configured formats that
+/// nodes mint.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
@@ -791,8 +798,8 @@ mod tests {
         }
     }
 
-    /// A function that prepares a store. Returns the newest time in the journals, and the high
-    /// water of a node (the highest values that the node has seen).
+    /// A function that prepares a store. Returns the newest time in the journals, and a node's high
+    /// water: the highest values that the node has seen from the store.
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]
@@ -926,8 +933,8 @@ mod tests {
         let mut known = known_up_to(NOON, NOON);
         known.adopted(adopted, false);
         let mut name = 70;
-        // After each fence, the node joins the fleet and updates its high water (the highest values
-        // that it has seen).
+        // Runs `fence-restore` with the configuration `rule`. Afterwards, the node joins the fleet
+        // and updates `known`, the highest values that it has seen.
         let mut fence = |rule: &FenceRule, known: &mut HighWater| {
             name += 1;
             let nonce = name;
@@ -1215,7 +1222,8 @@ mod tests {
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
         assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
-        // Before the fence, a node that did not know of the fleet has founded another one.
+        // Before `fence-restore` is run, a node that did not know of the fleet has founded another
+        // one.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {

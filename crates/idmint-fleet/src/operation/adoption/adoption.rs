@@ -29,7 +29,8 @@ use idmint_storage::{
 /// the fleet writes the same row first.
 const TRIES_MAX: usize = 20;
 
-/// The number of ledgers, series or pairs of objects that are read from the folder at once.
+/// The number of ledgers, series or pairs of objects that are read from the single node's data
+/// folder at once.
 const PAGE_LEN: usize = 100;
 
 /// The parameters of an adoption.
@@ -47,11 +48,11 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption creates
-    /// the fleet, the fleet's floor is at least this far after `now`.
+    /// The maximum lead of other nodes' clocks over this machine's clock. If the run creates the
+    /// fleet, no id is minted in its slots for a time before `now` plus this lead.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted ids in the namespace.
-    /// The adoption uses it only if the namespace has no fleet yet.
+    /// It is used only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -62,11 +63,12 @@ pub enum AdoptionStep {
     Resumed,
     /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor was raised. The value is the new floor: no id is minted in any slot for a
-    /// time before it.
+    /// The fleet's floor was raised to this instant. No id is minted in any slot (place of a node
+    /// in the fleet) for a time before it.
     FloorRaised(UnixNanos),
-    /// The slot with this number is not used before this instant, because the adopted node had
-    /// reserved time far ahead of the clock. All other slots can be used earlier.
+    /// The slot (place in the fleet) with this number is not used before this instant, because the
+    /// node that used the folder had reserved time up to it, far ahead of the clock. All other
+    /// slots can be used earlier.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -77,7 +79,8 @@ pub enum AdoptionStep {
 pub enum Adopted {
     /// The whole folder has been adopted.
     Done {
-        /// The fleet's floor: no id is minted in any slot for a time before this instant.
+        /// The fleet's floor: no id is minted in any slot (place of a node in the fleet) for a time
+        /// before this instant.
         floor: UnixNanos,
         /// The adopted records.
         records: AdoptedRecords,
@@ -86,27 +89,31 @@ pub enum Adopted {
     Before,
 }
 
-/// The counts of the records from the adopted folder that the fleet now has.
+/// The counts of records from the single node's data folder. All counted records are now in the
+/// fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedRecords {
     /// The number of formats in the folder.
     pub formats: usize,
-    /// The counts of ledgers, of the appends to them, and of the request keys that are recent
-    /// enough to be adopted.
+    /// The counts of ledgers, of the appends to them, and of the request keys (idempotency keys)
+    /// that were copied because they have not expired.
     pub ledgers: AdoptedCount,
-    /// The counts of pairs of objects, and of the conjunctions (close approaches) of these pairs.
+    /// The counts of copied pairs of objects, and of the conjunctions (close approaches) of these
+    /// pairs.
     pub pairs: AdoptedCount,
-    /// The counts of series, their numbers, and the request keys of these numbers.
+    /// The counts of copied series (named sequences of numbers), their numbers, and the request
+    /// keys of these numbers.
     pub series: AdoptedCount,
 }
 
 impl Adoption {
-    /// Adopts the folder. Calls `tell` after each step that is completed.
+    /// Moves the data folder of a single node into the fleet. Calls `tell` after each step that is
+    /// completed.
     ///
     /// # Errors
     /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
-    /// If the folder contradicts the fleet and no earlier run had begun, the folder stays
-    /// unchanged.
+    /// If the folder contradicts the fleet and this is the first run for the folder, the folder
+    /// stays unchanged.
     pub fn run(
         &self,
         folder: &mut AdoptedFolder,
@@ -122,15 +129,16 @@ impl Adoption {
         match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
-                // An earlier run may have written the adoption note without marking the folder's
-                // horizon file. Writing the note again also sets that mark.
+                // An earlier run may have been interrupted after it wrote the adoption note, before
+                // it marked the folder's horizon file as adopted. Writing the note again also
+                // writes this mark.
                 let origin = folder.note().and_then(|note| note.origin.clone());
                 self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
             }
             None => {
-                // Compare the folder with the fleet completely before either is changed. A change
-                // could not be undone if a difference were found later.
+                // Compare the folder's formats and records with the fleet's before either side is
+                // changed. A change could not be undone if a difference were found later.
                 let far = self.far_slot(folder, &keys)?;
                 let least = own_bound(folder, far);
                 self.plan(least, &layout, &keys, found.as_ref(), entropy.nonce())?;
@@ -155,8 +163,9 @@ impl Adoption {
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        // While `lacks_records` is set, nodes neither read nor write records. An adoption reads and
-        // writes them anyway, because it may bring back the missing records.
+        // While `lacks_records` is set, because a restore of the store has lost records, nodes
+        // neither read nor write records. The adoption does so anyway, because it may bring back
+        // the missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -172,8 +181,8 @@ impl Adoption {
         })
     }
 
-    /// Returns the configured slots of the fleet and the formats of the folder. Fails if a
-    /// configured format differs from the folder's format with the same name.
+    /// Returns the configured slots (places for nodes) of the fleet, and the formats of the folder.
+    /// Fails if a configured format differs from the folder's format with the same name.
     fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
         let format = |(name, description)| KeptFormat {
             name,
@@ -197,8 +206,8 @@ impl Adoption {
         })
     }
 
-    /// Returns the progress of the adoption of this folder by this fleet, or `None` if the adoption
-    /// has not begun.
+    /// Returns how far an earlier run has moved this folder into this fleet, according to the note
+    /// in the folder. Returns `None` if no run has begun.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -236,9 +245,9 @@ impl Adoption {
             })
         };
         match progress {
-            // After this note was written, the fleet was fenced, as after a restore or a wipe of
-            // its store. The store may contain all, some or none of the folder's records, so begin
-            // again.
+            // After this note in the folder was written, an operator fenced the fleet, as is done
+            // after a restore or a wipe of its store. The store may contain all, some or none of
+            // the folder's records, so begin the adoption again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -348,9 +357,9 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the fleet's settings if they already contain the folder's formats and their floor is
-    /// at least `least`, now and after any later fence. Otherwise returns the transaction that
-    /// changes them accordingly.
+    /// Returns the fleet's settings if they already contain the folder's formats, and if `least` is
+    /// a lower bound of the fleet's floor now and after every later `fence-restore`. Otherwise
+    /// returns the transaction that changes the settings accordingly.
     fn plan(
         &self,
         least: UnixNanos,
@@ -359,8 +368,9 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // If the adoption founds the fleet, the floor is at least `ahead_max` after the time on
-        // this clock, because other nodes may have minted with clocks that far ahead.
+        // If this run creates the fleet, its floor (time below which no id is minted) is at least
+        // `ahead_max` after the time on this clock, because other nodes may have minted with clocks
+        // that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
@@ -391,8 +401,9 @@ impl Adoption {
                 false => own.max(above_adoptions(found.as_ref())?),
             };
             match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
-                // The floor that was read is high enough. An operator's `fence-restore` may have
-                // lowered the floor since, but never below the bound of an adopted folder.
+                // The floor that was read is at or above `own`, the bound of this folder. An
+                // operator's `fence-restore` may have lowered the floor since, but never below the
+                // bound of an adopted folder.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,
@@ -480,8 +491,8 @@ fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least` in the fleet's settings, which each adoption raises. A
-/// missing `least` counts as the start of 1970.
+/// Returns the instant 1 ms after `least`, the field of the fleet's settings that each adoption of
+/// a data folder raises. A missing `least` counts as the start of 1970.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
@@ -496,9 +507,10 @@ fn value_of(entry: &KeyValue) -> Vec<u8> {
     entry.value.clone()
 }
 
-/// Returns the time before which the folder's request keys count as expired and are not adopted.
-/// The result follows from the last append of each ledger. The other appends could only make it
-/// later, so no key is left out that is still needed.
+/// Returns the time before which the folder's request keys (idempotency keys) count as expired, so
+/// that they are not copied. The time is computed from the last append of each ledger alone. With
+/// the other appends it could only be later, and then fewer keys would be copied. So every key that
+/// is still needed is copied.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

@@ -28,11 +28,12 @@ pub enum AdoptionError {
         /// The source of the other definition: the fleet or the configuration.
         place: &'static str,
         /// The differences, sorted by key. Never empty. In each difference, `now` is the value in
-        /// the folder.
+        /// the data folder that is adopted.
         differences: Vec<Difference>,
     },
-    /// The horizon of the folder's node (the end of its reserved time) is far ahead of the clock.
-    /// After an adoption, several slots or the fleet's only slot could not be used until that time.
+    /// The folder's node had reserved time up to an instant far ahead of the clock. If the fleet
+    /// adopted the folder now, it could not use several of its slots, or its only slot, until that
+    /// instant.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
@@ -43,14 +44,15 @@ pub enum AdoptionError {
         horizon: UnixNanos,
         /// The clock reading of this machine.
         now: UnixNanos,
-        /// The reason why the fleet cannot simply leave one slot unused until that time.
+        /// The reason why the fleet cannot leave one slot unused until `horizon` and mint in its
+        /// other slots.
         why: String,
     },
     /// The fleet's agreement contradicts the configuration, or cannot be read.
     #[error(transparent)]
     Fleet(#[from] FormatsError),
-    /// A record in the folder differs from the fleet's record, or a record cannot be read or
-    /// written.
+    /// A record in the adopted data folder differs from the fleet's record under the same key, or a
+    /// record cannot be read or written.
     #[error(transparent)]
     Record(#[from] AdoptError),
     /// The folder cannot be read or written.
