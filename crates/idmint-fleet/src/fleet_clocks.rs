@@ -34,13 +34,13 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// The time for which a clock reading of unknown age is used, counted from the first read that
-/// returned it. A running node usually replaces its reading sooner. A reading that is not replaced
-/// may belong to a node that has ended.
+/// The time for which a clock reading of unknown age still counts as a clock of the fleet, from the
+/// first read that returned it. A running node usually replaces its reading sooner. A reading that
+/// is not replaced may belong to a node that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The proven difference between one clock and the median of the fleet's clocks. The actual
-/// difference may be larger.
+/// The difference between one clock and the median of the fleet's clocks, as far as it is certain.
+/// The actual difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.
@@ -71,15 +71,17 @@ impl Skew {
     }
 }
 
-/// The observed clocks of all other nodes. All instants are readings of this node's own clock.
+/// The clocks of all other nodes, estimated from the records that these nodes write. The times of
+/// this node's reads are readings of its own clock.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FleetClocks {
     seen: BTreeMap<Key, Seen>,
     last_look: Option<UnixNanos>,
 }
 
-/// The clock reading in the latest horizon record of one slot, and the times of this node's reads
-/// before and after that record appeared.
+/// The clock reading in the latest horizon record of one slot, which the slot's holder rewrites
+/// with each renewal. Also has the times of this node's reads before and after that record
+/// appeared.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -90,18 +92,17 @@ struct Seen {
     /// The time at which the last read was sent that did not return this record yet, or `None` if
     /// the very first read returned the record.
     missing_at: Option<UnixNanos>,
-    /// A time at which the record was not written yet, or `None` if no such time is known.
+    /// A time before the record was written, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the record has the latest clock reading of the process that wrote it: the process
-    /// still holds the record's slot, and has written no later record for another slot that it
-    /// holds.
+    /// `true` if the record has the latest clock reading of the process that wrote it. That process
+    /// still holds the record's slot, and none of its other slots has a later record.
     is_current: bool,
 }
 
 impl FleetClocks {
-    /// Updates the observed clocks from a read of all horizon records, which contain the clock
-    /// readings of nodes, and of all slot holders. The read was sent at `asked_at`, and its
-    /// response arrived at `now`.
+    /// Updates the observed clocks from a read of all slots: the horizon records, which contain the
+    /// clock readings of nodes, and the names of the nodes that hold the slots. The read was sent
+    /// at `asked_at`, and its response arrived at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -149,9 +150,9 @@ impl FleetClocks {
         self.last_look = Some(asked_at);
     }
 
-    /// Returns the proven difference between a clock that shows `clock` and the median of that
-    /// clock and the clocks of all slot holders. Returns `None` if there are fewer than three
-    /// clocks.
+    /// Returns the difference that is certain between a clock that shows `clock` and the median of
+    /// that clock and the clocks of all nodes that hold slots. Returns `None` if there are fewer
+    /// than three clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
         let bounds = self
@@ -166,8 +167,8 @@ impl FleetClocks {
         least.sort_unstable();
         most.sort_unstable();
         // If the number of clocks is even, use the wider bounds: the lower of the two middle values
-        // of `least`, and the higher of the two middle values of `most`. No majority of the clocks
-        // contradicts a time between them.
+        // of `least`, and the higher of the two middle values of `most`. For a time between them,
+        // no majority of the clocks is certainly later or certainly earlier.
         let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
         Some(match (clock.since(most), least.since(clock)) {
             (Duration::ZERO, Duration::ZERO) => Skew::None,
@@ -178,14 +179,14 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns the earliest and the latest time that the clock of the record's writer can show now.
-    /// Returns `None` if the writer may have ended or has a later record.
+    /// Returns the earliest and the latest time that the clock of the node that wrote this record
+    /// can show now. Returns `None` if that node may have ended, or has written a later record.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
-            // A node that still renews its slot writes a record at this interval, so this record
-            // was at most this old when it was first read.
+            // A node that still renews its slot replaces its record at this interval. So the record
+            // was at most this old when a read first returned it.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -207,7 +208,7 @@ fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h 
     others.collect()
 }
 
-/// Returns the slot number, as text, from the key of a horizon or a holder.
+/// Returns the slot number, as text, from the key of a slot's horizon record or of its holder.
 fn slot_of(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
@@ -251,7 +252,8 @@ mod tests {
         }
     }
 
-    /// A horizon written by `process` at `revision`, with `clock` as its clock reading.
+    /// A horizon record of the slot with the number `process`, written by that process at
+    /// `revision`, with `clock` as its clock reading.
     fn horizon(process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
         horizon_of_slot(process, process, revision, clock)
     }
@@ -275,14 +277,15 @@ mod tests {
         entry(format!("slot/{slot}"), 1, record.to_bytes())
     }
 
-    /// Lets the node read `horizons`, while eight processes hold one slot each.
+    /// Lets the node read the records `horizons`, which contain clock readings, while each of eight
+    /// processes holds one slot.
     fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
         let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
         clocks.look((now, now), horizons, &holders, &node());
     }
 
-    /// Observations of other nodes whose clocks are this many seconds after noon, first read at
-    /// noon.
+    /// Observations of other nodes whose clocks are this many seconds ahead of noon, from a single
+    /// read at noon on this node's clock.
     fn seen(peers: &[i64]) -> FleetClocks {
         let mut clocks = FleetClocks::default();
         let horizons = peers
@@ -360,8 +363,9 @@ mod tests {
         assert_eq!(clocks.skew_of(at(30), NOON), None);
     }
 
-    /// A process that took several slots one after the other has only one clock, which its latest
-    /// horizon shows. The horizons of its former slots must not count as the clocks of other nodes.
+    /// A process that took several slots one after the other has only one clock. The latest record
+    /// that it wrote for a slot has the reading of that clock. The records of its former slots must
+    /// not count as the clocks of other nodes.
     #[test]
     fn a_process_that_has_held_several_slots_counts_once_by_its_latest_horizon() {
         let skew = |horizons: &[KeyValue], holders: &[KeyValue]| {
@@ -440,21 +444,22 @@ mod tests {
                 ],
             );
         }
-        // The record was written after the read at 5 s, so it was at most 10 s old when it was
-        // read.
+        // The read at 5 s did not return the previous record yet, and this record was written later
+        // than that one. So it was at most 10 s old when it was read at 15 s.
         assert_eq!(
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))
         );
-        // For half a minute no read succeeded, so these records may have been in transit all that
-        // time.
+        // No read succeeded for half a minute, so the records that this read returns may be more
+        // than half a minute old.
         show(
             &mut clocks,
             at(45),
             &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
         );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
-        // A read that returns older records than an earlier read has no effect.
+        // A read that returns older records than an earlier read does not change the observed
+        // clocks.
         show(
             &mut clocks,
             at(46),

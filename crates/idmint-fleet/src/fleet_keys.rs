@@ -25,8 +25,8 @@ impl FleetKeys {
         FleetKeys { prefix }
     }
 
-    /// Returns the key of the settings that all nodes share: the slots, the formats, and the floor
-    /// (the time below which no id is minted in a slot).
+    /// Returns the key of the settings that all nodes share: the slots (places for running nodes),
+    /// the formats, and the floor (the time below which no id is minted in a slot).
     pub(super) fn meta(&self) -> Key {
         format!("{}meta", self.prefix)
     }
@@ -45,9 +45,9 @@ impl FleetKeys {
     }
 
     /// Returns the key under which a process announces the [kinds of
-    /// rows](crate::stored::KNOWN_ROWS) that its version can read. The key expires with the lease
-    /// of the process's slot. It contains the id of that lease, so no later process uses the same
-    /// key.
+    /// rows](crate::stored::KNOWN_ROWS) that its version can read. `instance` identifies the
+    /// process. The key expires with `lease`, the lease of the process's slot, and contains its id.
+    /// So no later process uses the same key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }
@@ -83,13 +83,15 @@ impl FleetKeys {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
 
-    /// Returns the slot number in the key of a horizon, or `None` for any other key.
+    /// Returns the slot number in the key of a slot's horizon (the time up to which the slot may be
+    /// used), or `None` for any other key.
     pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the key ranges that a node reads before it takes a slot: the fleet's settings, the
-    /// horizons and the holders of all slots, and the keys of nodes without a slot.
+    /// Returns the key ranges that a node reads before it takes a slot (a place in the fleet): the
+    /// fleet's settings, the times up to which all slots may be used, the nodes that hold the
+    /// slots, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -106,14 +108,16 @@ impl FleetKeys {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }
 
-    /// Returns the key ranges that contain the clock readings of all nodes: the horizons of all
-    /// slots, and the slot holders that wrote them.
+    /// Returns the key ranges that contain the clock readings of all nodes. A node writes its
+    /// reading into the horizon record of its slot. The second range names the node that holds each
+    /// slot.
     pub(super) fn clocks(&self) -> Vec<Range> {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
-    /// Returns the ranges that show why the renewal of a slot was refused: the fleet's settings,
-    /// the slot's horizon and the slot's holder.
+    /// Returns the key ranges that show why the coordinator refused the renewal of a slot: the
+    /// fleet's settings, the slot's horizon (the time up to which it may be used) and the slot's
+    /// holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![
             Range::one(self.meta()),

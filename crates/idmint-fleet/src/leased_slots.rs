@@ -36,21 +36,24 @@ pub(super) struct LeasedSlots {
     /// `true` once this process has taken a slot. From then on the clock must not move back,
     /// because the process may have minted ids.
     pub(super) has_minted: bool,
-    /// This node's knowledge of the fleet, which is shared with the record store.
+    /// The facts that this node has read about the fleet, such as the agreed settings. Shared with
+    /// the record store.
     pub(super) known: Arc<KnownFleet>,
-    /// The value of [`KnownFleet::doubts`], the number of inconsistent responses, when the last
-    /// request was sent.
+    /// The number of responses that contradicted earlier ones, from [`KnownFleet::doubts`], when
+    /// the last request was sent.
     pub(super) doubts: u64,
 }
 
-/// A slot that this node holds, with the session that mints with the slot's worker numbers.
+/// A slot (place in the fleet) that this node holds, and the session that mints ids with the slot's
+/// worker numbers.
 #[derive(Debug)]
 pub(super) struct HeldSlot {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// `false` while no id may be minted, because the renewal is overdue, the clock is wrong, or
-    /// the slot's time is already reserved so far ahead that this node cannot reserve more yet.
+    /// `false` while no id may be minted, because the request for more time is overdue, the clock
+    /// is wrong, or the slot's time is already reserved so far ahead that this node cannot reserve
+    /// more yet.
     pub(super) is_minting: bool,
 }
 
@@ -71,8 +74,8 @@ pub(super) enum Event {
     Fenced(u32),
     /// The coordinator has lost acknowledged data.
     Regressed(Regression),
-    /// This node may not mint in this fleet, because the slots or formats in its configuration
-    /// differ from the fleet's.
+    /// This node may not mint in this fleet, because the slots (places for nodes) or the formats in
+    /// its configuration differ from the fleet's.
     Disagrees(FormatsError),
 }
 
@@ -97,14 +100,14 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns the next step of the thread at the time `now`: send a request, wait or end. `needed`
-    /// is the time up to which callers need to mint. It has no effect if that much time is already
-    /// reserved.
+    /// Returns the next step of the thread that renews this node's slot: send a request, wait or
+    /// end. `now` is the current time. `needed` is the time up to which callers need to mint. It
+    /// has no effect if the slot is already reserved up to that time.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
         // Take over the highest revision and election term that the record store has seen. The
-        // response to the next request is then compared with them.
+        // response to the next request is then compared with them, to detect a loss of data.
         self.lease.high_water.see(self.known.highest());
         self.lease.high_water.see_term(self.known.term());
         let doubts = self.known.doubts();
@@ -128,9 +131,10 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Tell the record store before the renewal is sent which value the renewal writes to the
-        // key of the slot's horizon. The renewal may make a concurrent write of records fail, and
-        // that failure may arrive before the reply to the renewal.
+        // The renewal changes this node's own key, whose revision each write of records compares.
+        // So a concurrent write of records may fail, and that failure may arrive before the reply
+        // to the renewal. Tell the record store in advance which value is written, so that it can
+        // recognize the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -141,7 +145,7 @@ impl LeasedSlots {
         }
     }
 
-    /// Handles the reply to the last request, and returns the resulting event.
+    /// Handles the coordinator's reply to the last request, and returns the resulting event.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
         let event = self.take_in(now, reply);
         let clock = self.mint.clock();
@@ -155,8 +159,9 @@ impl LeasedSlots {
         event
     }
 
-    /// Reports the last response to the record store, if the response confirmed the agreed state of
-    /// the fleet or showed the loss of acknowledged data.
+    /// After a response, updates the knowledge that is shared with the record store: the key that
+    /// this node rewrites, and the confirmed settings of the fleet or the loss of acknowledged
+    /// data.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -198,8 +203,8 @@ impl LeasedSlots {
         }
     }
 
-    /// `true` if the last response confirmed that this node agrees with its fleet and that no data
-    /// was lost.
+    /// `true` if the last response confirmed that this node's slots and formats agree with the
+    /// fleet's settings, and that no data was lost.
     pub(super) fn is_confirmed(&self) -> bool {
         self.lease.confirmed().is_some()
     }
@@ -209,19 +214,20 @@ impl LeasedSlots {
         &self.lease.high_water
     }
 
-    /// Returns the number of the slot that this node holds, or `None` if it holds none.
+    /// Returns the number of the slot (place in the fleet) that this node holds, or `None` if it
+    /// holds none.
     pub(super) fn slot(&self) -> Option<u32> {
         self.held.as_ref().map(|held| held.slot)
     }
 
-    /// Returns the proven difference between this node's clock and the fleet's clocks at the last
-    /// read.
+    /// Returns the difference that is certain between this node's clock and the fleet's clocks,
+    /// according to the last read of their readings.
     pub(super) fn skew(&self) -> Skew {
         self.lease.clock_check().skew()
     }
 
-    /// Returns the refusal that callers get if the fleet's clocks contradict this node's clock, or
-    /// `None` if they do not.
+    /// Returns the refusal that callers get while the clocks of the other nodes show that this
+    /// node's clock is wrong. Returns `None` if they do not.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
     }
@@ -232,8 +238,8 @@ impl LeasedSlots {
         self.mint.session().err()
     }
 
-    /// Returns the time up to which ids can be minted at the moment, or `None` if no id can be
-    /// minted.
+    /// Returns the time up to which this node has reserved time and may mint, or `None` if it
+    /// cannot mint at the moment.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
         self.held
             .as_ref()
@@ -247,8 +253,8 @@ impl LeasedSlots {
         self.lease.release();
     }
 
-    /// Pauses minting if a renewal of the slot is overdue, so that callers are refused at once
-    /// instead of waiting.
+    /// Pauses minting if the reserved time is used up and more was not reserved in time, so that
+    /// callers are refused at once instead of waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
         if self
             .held
@@ -259,8 +265,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers until the slot's reserved time extends beyond the start of the session. The
-    /// refusal says when to retry.
+    /// Refuses callers until the time reserved for this node's slot reaches beyond the instant at
+    /// which the session begins. The refusal says when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;
@@ -341,9 +347,9 @@ impl LeasedSlots {
         self.wait_for_start(now);
     }
 
-    /// Ends the session and returns the number of its slot, or `None` if this node had no slot. The
-    /// time that was reserved for the slot remains valid, so a request for ids that is in progress
-    /// may finish.
+    /// Ends the session (the minting in this node's slot), and returns the number of the slot, or
+    /// `None` if this node had none. The time that was reserved for the slot remains valid, so a
+    /// request for ids that is in progress may finish.
     fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
         self.mint.end(without(lack, SOON));
         self.held.take().map(|held| held.slot)
@@ -351,7 +357,8 @@ impl LeasedSlots {
 }
 
 impl HeldSlot {
-    /// `true` if the reserved time is used up and the next renewal is overdue.
+    /// `true` if this node has used up the time reserved for its slot, and has not reserved more in
+    /// time.
     fn is_overdue(&self, now: UnixNanos) -> bool {
         now >= self.overdue_at()
     }
@@ -360,9 +367,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal can open the session. Time that a renewal
-    /// reserves is usable up to [`DEADLINE`] after the renewal is sent, and must extend beyond the
-    /// session's start.
+    /// Returns the earliest instant at which a renewal can open the session. The time that a
+    /// renewal reserves is usable up to [`DEADLINE`] after the renewal is sent. To reach beyond the
+    /// session's start, the renewal must be sent less than [`DEADLINE`] before it.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

@@ -55,8 +55,9 @@ impl<'de> Deserialize<'de> for Nonce {
     }
 }
 
-/// A source of random numbers. Outside of tests, the kernel draws each number, so a copy of the
-/// running process gets different numbers.
+/// A source of random numbers. Outside of tests, each number comes from the operating system's
+/// kernel, so a copy of the running process, such as a cloned virtual machine, gets different
+/// numbers.
 pub struct Entropy(Box<dyn FnMut() -> u128 + Send>);
 
 impl Entropy {
@@ -65,10 +66,10 @@ impl Entropy {
         Entropy(Box::new(draw))
     }
 
-    /// Creates a source that draws from the kernel.
+    /// Creates a source that gets its numbers from the operating system's kernel.
     ///
-    /// Drawing a number panics if the kernel has no random numbers. Without them, processes and
-    /// requests could not be distinguished.
+    /// Getting a number panics if the kernel has no random numbers. Without them, two processes or
+    /// two requests could have the same identifier.
     pub fn of_kernel() -> Entropy {
         Entropy::new(|| {
             let mut bytes = [0; 16];

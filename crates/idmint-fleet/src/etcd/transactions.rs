@@ -40,7 +40,7 @@ pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
     )
 }
 
-/// Returns the outcome in the response to a transaction.
+/// Returns the outcome of a transaction (committed or refused), taken from etcd's response.
 ///
 /// # Errors
 /// Returns [`Error`] if the response has a form that etcd never sends. The outcome is then unknown.

@@ -31,19 +31,19 @@ struct Known {
     )]
     version: (),
     fleet: Nonce,
-    /// The fleet's name before its first fence, which is an operator's command after a restore.
-    /// `None` if the fleet still has that name, or if an earlier version of this program wrote
-    /// these values.
+    /// The fleet's first name. Each fence, an operator's command after a restore, gives the fleet a
+    /// new name. `None` if the fleet still has its first name, or if an earlier version of this
+    /// program wrote the file with these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
-    /// The number of fences of the fleet so far. An operator fences a fleet after its store was
-    /// restored from a backup.
+    /// The number of times that an operator has fenced the fleet with the command `fence-restore`,
+    /// after its store was restored from a backup.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The instant up to which single nodes had minted ids before the fleet took them over,
-    /// according to the field `least` of the fleet's settings.
+    /// The instant up to which nodes without a fleet had minted ids before the fleet took over
+    /// their data folders, according to the field `least` of the fleet's settings.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -59,8 +59,8 @@ struct Known {
     /// responses.
     #[serde(skip)]
     term: Term,
-    /// The last acknowledged horizon (the end of the reserved time) of each slot that this node has
-    /// held.
+    /// For each slot (place in the fleet) that this node has held, the last time up to which the
+    /// coordinator allowed the node to mint.
     slots: BTreeMap<u32, Acknowledged>,
 }
 
@@ -116,8 +116,8 @@ impl HighWater {
         value::read(text.as_bytes()).map(Some).map(HighWater)
     }
 
-    /// Returns the highest known values as one line of JSON, or `None` if the node was never part
-    /// of a fleet.
+    /// Returns the highest values that this node has seen from the coordinator as one line of JSON.
+    /// Returns `None` if the node was never part of a fleet.
     pub(super) fn to_text(&self) -> Option<String> {
         let known = self.0.as_ref()?;
         Some(String::from_utf8(value::write(known)).expect("JSON is text"))
@@ -150,8 +150,8 @@ impl HighWater {
             .map(|known| known.origin.unwrap_or(known.fleet))
     }
 
-    /// Returns how often the node's last fleet was fenced, which is an operator's action after a
-    /// restore of the store.
+    /// Returns how often an operator has fenced the fleet that the node was last part of. A fence
+    /// is an operator's command after a restore of the store.
     pub(crate) fn fences(&self) -> u32 {
         self.0.as_ref().map_or(0, |known| known.fences)
     }
@@ -180,15 +180,16 @@ impl HighWater {
         }
     }
 
-    /// Returns the time up to which adopted single nodes had minted ids, as this node last recorded
-    /// it from the field `least` of the fleet's settings. Each adoption raises `least`, so a lower
-    /// value in the store shows that an adoption is lost.
+    /// Returns the time up to which nodes without a fleet had minted ids before the fleet took over
+    /// (adopted) their folders, as last read from `least` in the fleet's settings. Each adoption
+    /// raises `least`, so a lower value in the store shows that an adoption is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records the fleet's name, number of fences and floor, which this node has read at the store
-    /// revision `revision` without finding a loss of data.
+    /// Records the fleet's name and its era: the number of `fence-restore` commands so far, and the
+    /// floor. This node has read them at the store revision `revision`, without finding a loss of
+    /// data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -198,9 +199,10 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // The fleet is new to this node, or a fence has renamed it. Forget acknowledged
-            // horizons below the floor, because they no longer matter. Keep higher ones with the
-            // revision 0, because the store may have them at other revisions now.
+            // The fleet is new to this node, or has a new name since an operator fenced it after a
+            // restore. Forget acknowledged horizons below the floor, because no slot is used below
+            // the floor. Keep the others with the revision 0, because the store may have them at
+            // other revisions now.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);
@@ -231,8 +233,8 @@ impl HighWater {
         }
     }
 
-    /// Records the revision of a response to a request that did not concern slots, such as a read
-    /// of records.
+    /// Records the store's revision from a response to a request that did not concern slots, such
+    /// as a read of records.
     pub(crate) fn see(&mut self, revision: Revision) {
         if let Some(known) = &mut self.0 {
             known.revision = known.revision.max(revision.0);
@@ -246,9 +248,9 @@ impl HighWater {
         }
     }
 
-    /// Records the key that this node rewrites while it has no slot, to notice a loss of data, and
-    /// the revision of the last write to that key. `None` means that the node no longer needs the
-    /// key.
+    /// Records the key that this node rewrites while it has no slot, and the revision of the last
+    /// write to that key. If the store later has an older revision of the key, it has lost data.
+    /// `None` means that the node no longer needs the key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -259,8 +261,9 @@ impl HighWater {
         }
     }
 
-    /// Returns the key that this node rewrites while it has no slot, and the revision of the last
-    /// write to it. Returns `None` while the node has a slot, or if the key was not written yet.
+    /// Returns the key that this node rewrites while it has no slot, to notice a loss of data, and
+    /// the revision of the last write to it. Returns `None` while the node has a slot, or if the
+    /// key was not written yet.
     pub(crate) fn waiting(&self) -> Option<&(Key, Revision)> {
         self.0.as_ref().and_then(|known| known.waiting.as_ref())
     }
@@ -285,8 +288,8 @@ impl HighWater {
         Revision(self.0.as_ref().map_or(0, |known| known.revision))
     }
 
-    /// Records that the coordinator acknowledged `horizon`, the time up to which the node may use
-    /// the slot, at the store revision `revision`. The request was sent at `now`.
+    /// Records that the coordinator acknowledged `horizon`, the time up to which the node may mint
+    /// in its slot, at the store revision `revision`. The request was sent at `now`.
     pub(crate) fn acknowledge(
         &mut self,
         slot: u32,
@@ -319,8 +322,8 @@ impl HighWater {
         }
     }
 
-    /// Checks that the coordinator has lost no acknowledged data. `snapshot` is the result of
-    /// reading the ranges [`FleetKeys::all_slots`].
+    /// Checks that the coordinator has lost no write that it had acknowledged. `snapshot` is the
+    /// result of reading the key ranges [`FleetKeys::all_slots`].
     ///
     /// # Errors
     /// Returns [`Regression`] if data was lost.
@@ -359,8 +362,8 @@ impl HighWater {
         let meta = meta
             .first()
             .ok_or(Regression::NoFleet { known: known.fleet })?;
-        // A value that cannot be decoded is damaged and does not prove that acknowledged data was
-        // lost. The callers that need the value report the damage.
+        // A damaged value does not prove that the store went back to an older state, which is what
+        // this function detects. The callers that need the value report the damage.
         let Ok(meta) = FleetMeta::from_bytes(&meta.value) else {
             return Ok(());
         };
@@ -436,8 +439,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the slot's horizon (end of the reserved time) in the store is at least as late as
-    /// the acknowledged one, no matter which process wrote it.
+    /// `true` if the slot's stored horizon (end of the reserved time) is at least as late as the
+    /// horizon that the coordinator acknowledged to this node, no matter which process wrote it.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -446,8 +449,9 @@ impl Acknowledged {
         })
     }
 
-    /// `true` if the store still has the acknowledged horizon of the slot, or a later horizon. An
-    /// unreadable horizon counts as kept, because no node uses a slot whose horizon is unreadable.
+    /// `true` if the store still has the horizon that it acknowledged for the slot, or a later one.
+    /// An unreadable horizon counts as kept, because no node uses a slot whose horizon is
+    /// unreadable.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -475,13 +479,14 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// A snapshot at `revision` of a fleet with this floor, in which slot 7 has this horizon.
+    /// A snapshot at `revision` of a fleet in which no id is minted before the second `floor`, and
+    /// slot 7 may be used up to the second `horizon`.
     fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
 
-    /// A snapshot like [`found`], after an operator has fenced the fleet (set a new floor after a
-    /// restore) without knowing its former name.
+    /// A snapshot like [`found`] after the operator's command `fence-restore`, which sets a new
+    /// floor. The command did not know the fleet's former name.
     fn fenced(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         let mut meta = FleetMeta::new(fleet, share(), at(0));
         meta.fence(fleet, at(floor), &[]);
@@ -512,8 +517,8 @@ mod tests {
         }
     }
 
-    /// The high water of a node (the highest values that the node has seen). The fleet has the
-    /// floor 100 s and the revision 9, and the node has used slot 7 up to 200 s.
+    /// The highest values that a node has seen from the coordinator. No id is minted before 100 s
+    /// (the fleet's floor), the store's revision is 9, and the node may use slot 7 up to 200 s.
     fn known() -> HighWater {
         let mut known = HighWater::default();
         known.meet(FLEET, FleetEra::first(FLEET, at(100)), Revision(8), at(120));
@@ -526,11 +531,12 @@ mod tests {
         for fine in [
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
-            // After a fence the fleet has another name and a floor above all minted ids, so the
-            // rest of the store does not matter.
+            // An operator's fence after a restore gives the fleet another name and a floor, below
+            // which no id is minted. All earlier ids are below this floor, so the rest of the store
+            // does not matter.
             fenced(3, Nonce::new(5), 201, None),
-            // The floor may be below some minted ids if the stored horizon of their slot covers
-            // them.
+            // The floor is below the time up to which the node used slot 7, but the stored horizon
+            // of the slot covers that time.
             fenced(3, Nonce::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
@@ -557,8 +563,8 @@ mod tests {
             horizon: at(200),
             revision: 9,
         };
-        // Other nodes have written since the loss, so a high revision of the store does not
-        // disprove the loss.
+        // A write of slot 7's horizon was lost, and other nodes have written since. So the store's
+        // revision is high again, although the data is lost.
         let mut rewritten = found(99, FLEET, 100, Some(200));
         rewritten.ranges[1][0].modified = Revision(8);
         for (loss, snapshot) in [
@@ -572,8 +578,9 @@ mod tests {
                 },
                 fenced(99, other, 200, Some(199)),
             ),
-            // The store was wiped, and a node that knew of no earlier fleet founded a new one. Its
-            // floor is above all minted ids, but no record of the old fleet is left.
+            // The store was wiped, and a node that knew of no earlier fleet founded a new one. It
+            // mints no id below 300 s, which is above all earlier ids, but no record of the old
+            // fleet is left.
             (
                 Regression::OtherFleet {
                     found: other,

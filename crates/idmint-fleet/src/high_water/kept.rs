@@ -1,5 +1,5 @@
-//! The file that keeps a node's high water, the highest values that its coordinator has
-//! acknowledged, across restarts.
+//! The file that keeps the highest values that a node's coordinator has acknowledged (its high
+//! water) across restarts of the node.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::high_water::HighWater;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
-/// The maximum age of the file's content while the node renews its slot. After a restart, the node
-/// does not know which writes etcd acknowledged during this last period, so it may not detect their
-/// loss.
+/// The maximum age of the content of the high-water file while the node renews its slot. After a
+/// restart, the node does not know which writes etcd acknowledged during this last period, so it
+/// may not detect their loss.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
 /// The high water of a node (the highest values that its coordinator has acknowledged), stored in a
@@ -47,7 +47,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Sets the lock of the folder, which is held while the file may be written.
+    /// Sets the lock of the data folder, which is held while the high-water file in that folder may
+    /// be written.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
         KeptHighWater {
@@ -56,7 +57,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Returns the path of the file, or `None` if the high water is not stored.
+    /// Returns the path of the file, or `None` if the highest values seen from the coordinator are
+    /// not stored in a file.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(CheckedFile::path)
     }
@@ -65,8 +67,9 @@ impl KeptHighWater {
     /// high water if no file exists.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file cannot be read. Its kind is [`FailureKind::Disagrees`] if
-    /// a later version has written the file.
+    /// Returns [`StoreError`] if the file cannot be read. If a later version of this program has
+    /// written the file, the error's kind is [`FailureKind::Disagrees`]: the data does not fit this
+    /// version.
     pub fn read(&self) -> Result<HighWater, StoreError> {
         let Some(file) = &self.file else {
             return Ok(HighWater::default());
@@ -95,8 +98,9 @@ impl KeptHighWater {
         }
     }
 
-    /// Reads the file like [`KeptHighWater::read`] when a node starts. If the file is unreadable,
-    /// logs a warning and returns an empty high water.
+    /// Reads the highest values seen from the coordinator when a node starts, like
+    /// [`KeptHighWater::read`]. If the file is unreadable, logs a warning and returns an empty high
+    /// water.
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {
             warn!(
@@ -123,8 +127,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Writes the high water to its file when a node ends, unless the file already has the same
-    /// values.
+    /// Writes the highest values seen from the coordinator to the file when a node ends, unless the
+    /// file already has the same values.
     pub(crate) fn keep_last(&mut self, known: &HighWater) {
         if *known != self.written {
             self.write(known);
@@ -226,8 +230,8 @@ mod tests {
         kept.check_version().expect("a damaged file is replaced");
     }
 
-    /// Tests the format of the file, because a single node parses the file with separate code and
-    /// not with [`KeptHighWater`].
+    /// Tests the format of the high-water file, because a node outside of a fleet parses the file
+    /// with separate code and not with [`KeptHighWater`].
     #[test]
     fn a_single_node_that_finds_it_begins_above_all_that_it_says() {
         let folder = tempfile::tempdir().expect("a temporary folder");
