@@ -79,8 +79,8 @@ pub(super) struct FleetClocks {
     last_look: Option<UnixNanos>,
 }
 
-/// The clock reading in the latest horizon record of one slot, which the slot's holder rewrites
-/// with each renewal. Also has the times of this node's reads before and after that record
+/// The latest known horizon record of one slot, which the slot's holder rewrites with each renewal:
+/// the clock reading in that record, and the times of this node's reads before and after the record
 /// appeared.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -94,8 +94,9 @@ struct Seen {
     missing_at: Option<UnixNanos>,
     /// A time before the record was written, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the record has the latest clock reading of the process that wrote it. That process
-    /// still holds the record's slot, and none of its other slots has a later record.
+    /// `true` if the record has the latest clock reading of the process that wrote it. This is the
+    /// case if that process still holds the record's slot, and none of its other slots has a later
+    /// record.
     is_current: bool,
 }
 
@@ -180,7 +181,8 @@ impl FleetClocks {
 
 impl Seen {
     /// Returns the earliest and the latest time that the clock of the node that wrote this record
-    /// can show now. Returns `None` if that node may have ended, or has written a later record.
+    /// can show now. Returns `None` if that node may have ended, no longer holds the slot, or has a
+    /// later record for another slot that it holds.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {

@@ -46,8 +46,8 @@ impl FleetKeys {
 
     /// Returns the key under which a process announces the [kinds of
     /// rows](crate::stored::KNOWN_ROWS) that its version can read. `instance` identifies the
-    /// process. The key expires with `lease`, the lease of the process's slot, and contains its id.
-    /// So no later process uses the same key.
+    /// process. The key expires with `lease`, the lease of the process's slot. The key contains the
+    /// id of that lease, so no later process uses the same key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }
@@ -108,9 +108,9 @@ impl FleetKeys {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }
 
-    /// Returns the key ranges that contain the clock readings of all nodes. A node writes its
-    /// reading into the horizon record of its slot. The second range names the node that holds each
-    /// slot.
+    /// Returns the key ranges that contain the clock readings of all nodes. The first range has the
+    /// horizon records of all slots. A node writes its clock reading into the record of its slot.
+    /// The second range names the node that holds each slot.
     pub(super) fn clocks(&self) -> Vec<Range> {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }

@@ -102,7 +102,8 @@ impl LeasedSlots {
 
     /// Returns the next step of the thread that renews this node's slot: send a request, wait or
     /// end. `now` is the current time. `needed` is the time up to which callers need to mint. It
-    /// has no effect if the slot is already reserved up to that time.
+    /// has no effect if this node has no slot, if its slot is already reserved up to that time, or
+    /// if that time is more than [`DEADLINE`] ahead.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -131,10 +132,10 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // The renewal changes this node's own key, whose revision each write of records compares.
-        // So a concurrent write of records may fail, and that failure may arrive before the reply
-        // to the renewal. Tell the record store in advance which value is written, so that it can
-        // recognize the renewal.
+        // The request in `step` may rewrite this node's own key, whose revision each write of
+        // records compares. So a concurrent write of records may fail, and that failure may arrive
+        // before the reply to this request. Tell the record store in advance which value this node
+        // writes to the key, so that the record store can recognize the write.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -159,9 +160,10 @@ impl LeasedSlots {
         event
     }
 
-    /// After a response, updates the knowledge that is shared with the record store: the key that
-    /// this node rewrites, and the confirmed settings of the fleet or the loss of acknowledged
-    /// data.
+    /// Updates the knowledge that is shared with the record store, after a response. The record
+    /// store learns which key this node rewrites, and whether acknowledged data is lost. If none is
+    /// lost and the response confirmed the fleet's settings, the record store learns these
+    /// settings.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -203,8 +205,8 @@ impl LeasedSlots {
         }
     }
 
-    /// `true` if the last response confirmed that this node's slots and formats agree with the
-    /// fleet's settings, and that no data was lost.
+    /// `true` if the last response confirmed that the slots and formats in this node's
+    /// configuration agree with the fleet's settings, and that no data was lost.
     pub(super) fn is_confirmed(&self) -> bool {
         self.lease.confirmed().is_some()
     }
@@ -220,8 +222,8 @@ impl LeasedSlots {
         self.held.as_ref().map(|held| held.slot)
     }
 
-    /// Returns the difference that is certain between this node's clock and the fleet's clocks,
-    /// according to the last read of their readings.
+    /// Returns the difference that is certain between this node's clock and the median of the
+    /// fleet's clocks, according to the last read of all clock readings.
     pub(super) fn skew(&self) -> Skew {
         self.lease.clock_check().skew()
     }

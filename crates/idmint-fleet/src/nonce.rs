@@ -56,8 +56,7 @@ impl<'de> Deserialize<'de> for Nonce {
 }
 
 /// A source of random numbers. Outside of tests, each number comes from the operating system's
-/// kernel, so a copy of the running process, such as a cloned virtual machine, gets different
-/// numbers.
+/// kernel, so a copy of the running process (such as a fork) gets different numbers.
 pub struct Entropy(Box<dyn FnMut() -> u128 + Send>);
 
 impl Entropy {

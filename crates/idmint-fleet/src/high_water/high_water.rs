@@ -59,8 +59,8 @@ struct Known {
     /// responses.
     #[serde(skip)]
     term: Term,
-    /// For each slot (place in the fleet) that this node has held, the last time up to which the
-    /// coordinator allowed the node to mint.
+    /// For each slot (place in the fleet) that this node has held, the last horizon that the
+    /// coordinator acknowledged: the time up to which the node may mint in the slot.
     slots: BTreeMap<u32, Acknowledged>,
 }
 
@@ -181,8 +181,8 @@ impl HighWater {
     }
 
     /// Returns the time up to which nodes without a fleet had minted ids before the fleet took over
-    /// (adopted) their folders, as last read from `least` in the fleet's settings. Each adoption
-    /// raises `least`, so a lower value in the store shows that an adoption is lost.
+    /// (adopted) their folders, as this node last recorded it from `least` in the fleet's settings.
+    /// Each adoption raises `least`, so a lower value in the store shows that an adoption is lost.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -249,8 +249,8 @@ impl HighWater {
     }
 
     /// Records the key that this node rewrites while it has no slot, and the revision of the last
-    /// write to that key. If the store later has an older revision of the key, it has lost data.
-    /// `None` means that the node no longer needs the key.
+    /// write to that key. If the store later lacks the key, or has an older revision of it, the
+    /// store has lost data. `None` means that the node no longer needs the key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -289,7 +289,7 @@ impl HighWater {
     }
 
     /// Records that the coordinator acknowledged `horizon`, the time up to which the node may mint
-    /// in its slot, at the store revision `revision`. The request was sent at `now`.
+    /// in the slot `slot`, at the store revision `revision`. The request was sent at `now`.
     pub(crate) fn acknowledge(
         &mut self,
         slot: u32,
@@ -479,8 +479,8 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// A snapshot at `revision` of a fleet in which no id is minted before the second `floor`, and
-    /// slot 7 may be used up to the second `horizon`.
+    /// A snapshot at `revision` of a fleet in which no id is minted before `floor`, and slot 7 may
+    /// be used up to `horizon` (both in seconds), or was never used if `horizon` is `None`.
     fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
@@ -578,9 +578,9 @@ mod tests {
                 },
                 fenced(99, other, 200, Some(199)),
             ),
-            // The store was wiped, and a node that knew of no earlier fleet founded a new one. It
-            // mints no id below 300 s, which is above all earlier ids, but no record of the old
-            // fleet is left.
+            // The store was wiped, and a node that knew of no earlier fleet founded a new one. The
+            // new fleet mints no id before 300 s, which is after all earlier ids, but no record of
+            // the old fleet is left.
             (
                 Regression::OtherFleet {
                     found: other,

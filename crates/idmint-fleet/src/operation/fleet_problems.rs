@@ -198,9 +198,9 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. The other possible reason is
-/// that the renewal with the clock reading arrived late. The next renewal shows which of the two is
-/// true.
+/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. It is also possible that the
+/// clock is right, and that the renewal with the clock reading arrived late. The node's next
+/// renewal shows which of the two is true.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

@@ -36,8 +36,9 @@ pub struct FleetWatch {
 pub enum Unseen {
     /// Some nodes that hold a slot have not renewed it since the first read of this watch.
     Renewals,
-    /// All nodes have renewed their slots, but one renewal arrived very late. Either its node's
-    /// clock is behind or the renewal was delayed, and only the next renewal can show which.
+    /// All nodes have renewed their slots, but the clock reading in at least one renewal was old
+    /// when the renewal was read. Either that node's clock is behind, or the renewal was delayed.
+    /// Only the node's next renewal can show which.
     NextRenewals,
 }
 

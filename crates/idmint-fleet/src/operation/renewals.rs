@@ -29,8 +29,8 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound on how far the node's clock is ahead, or `None` while only one renewal by
-    /// the node was observed.
+    /// The upper bound on how far the node's clock is ahead, or `None` while only one renewal of
+    /// the slot was observed.
     pub most_nanos: Option<i64>,
 }
 

@@ -285,12 +285,12 @@ struct Found {
     modified: Revision,
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
-    /// The lowest floor (time below which no id is minted) that the command may set. It is above
-    /// all ids that nodes can have minted, except in a slot that was reserved by a clock far ahead.
+    /// The lowest floor (time below which no id is minted) that the command may set. This floor is
+    /// above all ids that nodes can have minted, except in a slot whose node had a clock far ahead.
     /// A whole number of milliseconds.
     floor: UnixNanos,
     /// Only a node with a wrong clock can have reserved time up to this instant or later. A floor
-    /// (time below which no id is minted) at or above this instant was set with a wrong clock.
+    /// at or above this instant was set with a wrong clock.
     far_from: UnixNanos,
     /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
     /// most one slot, because the command fails if it finds several.
@@ -301,8 +301,9 @@ struct Found {
     /// The highest number of earlier `fence-restore` commands, according to the store, a node's
     /// journal or a high-water file.
     fences: u32,
-    /// `true` if records are missing: a node's high-water file shows that the store has lost an
-    /// adopted data folder, or records in the journals lack their predecessors.
+    /// `true` if records are missing: a node's high-water file shows that the store has lost the
+    /// records of an adopted data folder, or records in the journals lack their predecessors.
+    /// `false` if the operator gives the missing records up.
     lacks_records: bool,
 }
 
@@ -476,8 +477,9 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor must be strictly above the former one. A node takes a floor that is not above
-    // the one it knows for the floor of an earlier `fence-restore`.
+    // The new floor must be strictly above the former one, unless the former one was set with a
+    // wrong clock. A node takes a floor that is not above the one it knows for the floor of an
+    // earlier `fence-restore`.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))

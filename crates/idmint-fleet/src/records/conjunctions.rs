@@ -359,9 +359,9 @@ impl FleetRecords {
     }
 }
 
-/// The external ids of an anchor: the ids that reports gave to the conjunction of which the anchor
-/// is the first report. `row` is the key and the revision of the row with these ids, or `None` if
-/// the store has no such row.
+/// The external ids of an anchor: the ids that other organizations gave to the conjunction of which
+/// the anchor is the first report. `row` is the key and the revision of the row with these ids, or
+/// `None` if the store has no such row.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,

@@ -30,7 +30,7 @@ pub struct FleetRecords {
     /// have to differ.
     attempts: AtomicU64,
     /// The journal of this node (its local copy of the rows that responses rely on), or `None` in a
-    /// process that keeps no journal because it serves no callers.
+    /// process that keeps no journal, such as a test.
     journal: Option<AppendJournal>,
 }
 
@@ -67,9 +67,9 @@ impl FleetRecords {
         Attempt(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Writes rows to this node's journal (its local copy), before the response that relies on
-    /// these rows is sent. `era` is the fleet's era: the time from one `fence-restore` command to
-    /// the next.
+    /// Writes committed rows to this node's journal (its local copy of such rows), before the
+    /// response that relies on these rows is sent. `era` is the fleet's era: the time from one
+    /// `fence-restore` command to the next.
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());

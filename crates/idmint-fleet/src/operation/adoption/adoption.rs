@@ -52,7 +52,7 @@ pub struct Adoption {
     /// fleet, no id is minted in its slots for a time before `now` plus this lead.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted ids in the namespace.
-    /// It is used only if the namespace has no fleet yet.
+    /// The statement is used only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -63,8 +63,9 @@ pub enum AdoptionStep {
     Resumed,
     /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor was raised to this instant. No id is minted in any slot (place of a node
-    /// in the fleet) for a time before it.
+    /// The fleet's floor is at least as high as the folder requires, and was raised if necessary.
+    /// The value is the floor: no id is minted in any slot (place of a node in the fleet) for a
+    /// time before this instant.
     FloorRaised(UnixNanos),
     /// The slot (place in the fleet) with this number is not used before this instant, because the
     /// node that used the folder had reserved time up to it, far ahead of the clock. All other
@@ -96,23 +97,22 @@ pub struct AdoptedRecords {
     /// The number of formats in the folder.
     pub formats: usize,
     /// The counts of ledgers, of the appends to them, and of the request keys (idempotency keys)
-    /// that were copied because they have not expired.
+    /// that have not expired.
     pub ledgers: AdoptedCount,
-    /// The counts of copied pairs of objects, and of the conjunctions (close approaches) of these
-    /// pairs.
+    /// The counts of pairs of objects, and of the conjunctions (close approaches) of these pairs.
     pub pairs: AdoptedCount,
-    /// The counts of copied series (named sequences of numbers), their numbers, and the request
-    /// keys of these numbers.
+    /// The counts of series (named sequences of numbers), of their numbers, and of the request keys
+    /// of these numbers.
     pub series: AdoptedCount,
 }
 
 impl Adoption {
-    /// Moves the data folder of a single node into the fleet. Calls `tell` after each step that is
-    /// completed.
+    /// Lets the fleet take over the data folder of a single node: marks the folder, raises the
+    /// fleet's floor, and copies the records. Calls `tell` after each step that is completed.
     ///
     /// # Errors
     /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
-    /// If the folder contradicts the fleet and this is the first run for the folder, the folder
+    /// If the folder contradicts the fleet and no earlier run has marked the folder, the folder
     /// stays unchanged.
     pub fn run(
         &self,
@@ -164,8 +164,8 @@ impl Adoption {
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
         // While `lacks_records` is set, because a restore of the store has lost records, nodes
-        // neither read nor write records. The adoption does so anyway, because it may bring back
-        // the missing records.
+        // neither read nor write records. The adoption reads and writes them anyway, because it may
+        // bring back the missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -206,8 +206,8 @@ impl Adoption {
         })
     }
 
-    /// Returns how far an earlier run has moved this folder into this fleet, according to the note
-    /// in the folder. Returns `None` if no run has begun.
+    /// Returns how far this fleet has taken over this folder, according to the note in the folder.
+    /// Returns `None` if the adoption has not begun.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -368,9 +368,9 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // If this run creates the fleet, its floor (time below which no id is minted) is at least
-        // `ahead_max` after the time on this clock, because other nodes may have minted with clocks
-        // that far ahead.
+        // If this run creates the fleet, the fleet's floor (time below which no id is minted) is at
+        // least `ahead_max` after the time on this clock, because other nodes may have minted with
+        // clocks that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))

@@ -166,8 +166,8 @@ impl<'a> AdoptedBatch<'a> {
     }
 
     /// Makes room for another row of `len` bytes. The transaction also needs room for the lists
-    /// that [`write_lists`] adds. If all of them do not fit into the current transaction, writes
-    /// the rows that the batch has so far.
+    /// that [`write_lists`] adds. If the row and these lists do not fit into the current
+    /// transaction, writes the rows that the batch has so far.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -214,8 +214,8 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHa
     days
 }
 
-/// Adds lists of the keys of these requests to a transaction, one list for each day. The task that
-/// deletes expired requests finds their keys in these lists.
+/// Adds lists of the keys of these requests to a transaction, one list for each day on which
+/// requests were recorded. The task that deletes expired requests finds their keys in these lists.
 pub(in crate::records) fn write_lists(
     keys: &Keys,
     requests: &[DoneRequest],

@@ -58,7 +58,7 @@ impl RecordAdopter {
     }
 
     /// Copies a series with all its numbers into the fleet. `of` is the number store in the data
-    /// folder of the single node that joins the fleet.
+    /// folder of the single node, which the fleet takes over.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
@@ -156,7 +156,7 @@ fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) ->
     only.collect::<Vec<_>>().join(", ")
 }
 
-/// Converts changes of a number form (the text of a number, such as `INV-00042`) to rows for the
+/// Converts changes of number forms (how numbers are written, such as `INV-00042`) to rows for the
 /// fleet's store, each with its key.
 fn form_rows_of(keys: &Keys, forms: &[FormChange]) -> Vec<(Key, Vec<u8>)> {
     let row = |change: &FormChange| {

@@ -55,10 +55,11 @@ pub(crate) struct RecordAdopter {
 /// Counts of adopted records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedCount {
-    /// The number of ledgers, of series, or of pairs of space objects, that were missing in the
-    /// fleet and have been written.
+    /// The number of ledgers, of series, or of pairs of space objects, that the fleet lacked
+    /// completely or in part, and that have been written.
     pub written: u64,
-    /// The number of ledgers, of series, or of pairs of space objects, that the fleet already had.
+    /// The number of ledgers, of series, or of pairs of space objects, that the fleet already had
+    /// completely.
     pub found: u64,
     /// The number of parts of these records: appends to the ledgers, numbers in the series, or
     /// anchors (first reports of close approaches) of the pairs.
@@ -210,8 +211,10 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds each of `requests` to the batch, unless the fleet already has that request, or a later
-    /// one with the same key. Returns the number of all `requests`.
+    /// Adds each of `requests` to the batch, unless the fleet already has that request, or a
+    /// request with the same key that was recorded more than 24 hours later. Fails if the fleet has
+    /// a different request with the same key that was recorded at most 24 hours earlier or later.
+    /// Returns the number of all `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,

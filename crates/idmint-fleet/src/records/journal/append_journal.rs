@@ -206,9 +206,9 @@ impl OpenSegment {
 }
 
 impl KnownRows {
-    /// Returns the hashes of the journal's rows that were written in this era of the fleet, and
-    /// discards the hashes of other eras. In a later era, a key can have another value, for example
-    /// if a restore lost a number and the number was then issued again.
+    /// Returns the hashes of the rows that were most recently written to the journal in this era of
+    /// the fleet, and discards the hashes of other eras. In a later era, a key can have another
+    /// value, for example if a restore lost a number and the number was then issued again.
     fn of_era(&mut self, era: FleetEra) -> &mut KnownRows {
         if self.era != Some(era) {
             *self = KnownRows {

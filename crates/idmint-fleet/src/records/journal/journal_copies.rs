@@ -30,8 +30,8 @@ pub struct JournalCopies {
     /// For each given path, the fleets whose rows were found in the journal there, in the order of
     /// the rows. A fleet is identified by its first name, a random number.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The number of `fence-restore` commands (an operator's command after a restore) so far: the
-    /// highest one that the journals contain.
+    /// The highest number of earlier `fence-restore` commands (run by an operator after a restore)
+    /// that any of the journals contains.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
     /// For each pair of objects, the anchors that were found in the nodes' journals. An anchor is
@@ -58,17 +58,17 @@ pub struct DamagedPart {
     pub len: u64,
     /// The number of rows in the file before the damaged part. All of these rows are used.
     pub rows_before: u64,
-    /// The number of rows that are used, among the rows in the file after the damaged part.
+    /// The number of usable rows in the file after the damaged part.
     pub rows_after: u64,
 }
 
 /// The facts about a fleet that its nodes' journals (local copies of the fleet's rows) contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The first name of the fleet, which gets a new one from each `fence-restore` command. `None`
+    /// The first name of the fleet. Each `fence-restore` command gives the fleet a new name. `None`
     /// if the journals are empty and no name is known.
     pub origin: Option<Nonce>,
-    /// The number of `fence-restore` commands so far: the highest one that the journals contain.
+    /// The highest number of earlier `fence-restore` commands that any of the journals contains.
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
@@ -84,8 +84,8 @@ pub(super) struct JournalledAnchor {
     /// one `fence-restore` command to the next.
     pub(super) era: FleetEra,
     /// Other anchors in the same row that are so close in time that they would normally count as
-    /// the same close approach as `anchor`. Each of them is separate because its report already had
-    /// an id when it arrived, and kept that id.
+    /// the same close approach as `anchor`. They are separate because a report that already had an
+    /// id when it arrived kept that id, and became an anchor of its own.
     pub(super) beside: Vec<Anchor>,
 }
 

@@ -196,10 +196,10 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests that made the appends in one row, if they are too many for one
-    /// transaction. For example, the adoption of a data folder writes such rows. The requests are
-    /// written before the row, because a repeated import writes requests only for rows that are
-    /// still missing.
+    /// Writes the requests that made the appends in one row, in several transactions if necessary.
+    /// Some rows have too many requests for one transaction, for example rows that the adoption of
+    /// a data folder has written. The requests are written before the row, because a repeated
+    /// import writes requests only for rows that are still missing.
     fn write_requests(
         &self,
         requests: &[DoneRequest],
@@ -224,8 +224,8 @@ impl<'a> JournalImport<'a> {
     }
 
     /// Adds the given requests to the transaction. Leaves out a request if the coordinator already
-    /// has a request with the same key that has not expired. Returns the number of requests that
-    /// were added.
+    /// has a request with the same key that had not expired when the given one was recorded.
+    /// Returns the number of requests that were added.
     fn put_requests(
         &self,
         requests: &[DoneRequest],

@@ -20,8 +20,8 @@ pub(super) struct NumberCopies {
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
     /// For each series, the changes of the form in which its numbers are written, such as
-    /// `INV-00042`. Each change has its era: the time from one `fence-restore` command to the next
-    /// in which its row was committed.
+    /// `INV-00042`. Each change has the era in which its row was committed. An era is the time from
+    /// one `fence-restore` command to the next.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
     /// The closed series, each with the era in which its row was committed: the time from one
     /// `fence-restore` command to the next.
@@ -109,8 +109,8 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of these numbers was issued in a later era than the closing of the series. The
-    /// closing was then undone by a restore, after which the series issued numbers again.
+    /// `true` if one of these numbers was issued in a later era than the closing of the series. In
+    /// that case, a restore had undone the closing, and the series then issued numbers again.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -121,9 +121,9 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if the closing came after all numbers above `closed.last`, up to `last`, the last
-    /// number of the series. These numbers must be from earlier eras than `era`, the era of the
-    /// closing.
+    /// `true` if all numbers above `closed.last`, up to `last` (the last number of the series), are
+    /// from earlier eras than `era`, the era of the closing. In that case, they were issued before
+    /// the series was closed.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,

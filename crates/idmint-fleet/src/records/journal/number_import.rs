@@ -196,8 +196,8 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
-        // The stored form is the one of the wrong first number, which is removed together with the
-        // number. So do not use it for the imported numbers.
+        // If a wrong first number is replaced, ignore the stored form, because it is the form of
+        // that number and is removed together with it.
         let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
@@ -326,8 +326,8 @@ fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
 }
 
 /// Returns the changes of form (how numbers are written) to store with the numbers `given`. Each
-/// entry of `forms` belongs to the entry of `given` at the same position, or is `None` if that is
-/// written like the entry before it. `latest` is the form of the number before `given`.
+/// entry of `forms` belongs to the entry of `given` at the same position. It is `None` if that
+/// entry is written like the one before it. `latest` is the form of the number before `given`.
 fn changes(
     mut latest: Option<NumberForm>,
     given: &[GivenNumbers],

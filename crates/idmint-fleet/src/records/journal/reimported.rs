@@ -35,7 +35,7 @@ pub struct Reimported {
 
 impl Reimported {
     /// `true` if some records in the journals could not be recovered because no journal has the
-    /// records that come before them. The import leaves no gaps.
+    /// records that come before them. The import writes no record after such a gap.
     pub fn has_gap(&self) -> bool {
         let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
         let mut numbers = self.lost_numbers.iter().map(|lost| lost.is_replaced);
