@@ -14,9 +14,9 @@ use crate::start::Store;
 use idmint_core::minting::Session;
 use idmint_core::time::{Clock, UnixNanos};
 
-/// A handle to the writer thread of one minting session, which raises the horizon when callers
-/// request it. Dropping the handle ends the thread, and blocks until the thread has closed the
-/// store.
+/// A handle to the writer thread of one minting session. The thread raises the horizon (time up to
+/// which ids may be minted) when callers request it. Dropping the handle ends the thread, and
+/// blocks until the thread has closed the store.
 #[derive(Debug)]
 pub struct HorizonWriterHandle {
     wanted: Arc<Wanted>,
@@ -31,8 +31,8 @@ pub struct HorizonWriterHandle {
 pub enum WriterState {
     /// The horizon at this instant is durable.
     Durable(UnixNanos),
-    /// The disk failed while the horizon was written. The thread does not try again, because a
-    /// retry could report success although no data was written.
+    /// The disk failed during a write. The thread does not try again, because a retry could report
+    /// success although no data was written.
     Failed,
 }
 
@@ -43,8 +43,8 @@ struct ExtensionCounts {
     failed: AtomicU64,
 }
 
-/// The next extension of the horizon (time up to which ids may be minted) that callers have
-/// requested from the writer thread.
+/// The pending request to the writer thread to extend the horizon (time up to which ids may be
+/// minted). Requests of several callers are merged into one.
 #[derive(Debug, Default)]
 struct Wanted {
     next: Mutex<Option<Extension>>,
@@ -55,14 +55,15 @@ struct Wanted {
 /// yet.
 #[derive(Debug, Clone, Copy)]
 enum Extension {
-    /// Extend the horizon at least to this instant. 1970 means that any extension is sufficient.
+    /// Extend the horizon at least to this instant. A caller that accepts any extension passes the
+    /// start of 1970.
     To(UnixNanos),
     Stop,
 }
 
 impl HorizonWriterHandle {
-    /// Starts the writer thread for a minting session. The first horizon of the session must
-    /// already be durable in `store`.
+    /// Starts the writer thread for a minting session. The session's first horizon (time up to
+    /// which ids may be minted) must already be durable in `store`.
     pub fn start(session: Arc<Session>, clock: Arc<Clock>, store: Store) -> HorizonWriterHandle {
         let wanted = Arc::new(Wanted::default());
         let counts = Arc::new(ExtensionCounts::default());
@@ -87,8 +88,8 @@ impl HorizonWriterHandle {
         }
     }
 
-    /// Waits until the disk has refused to store a horizon. As long as the disk works, this method
-    /// does not return.
+    /// Waits until the writer thread has failed to write to the disk. As long as the disk works,
+    /// this method does not return.
     pub async fn failed(&self) {
         let mut state = self.state.clone();
         if state
@@ -190,9 +191,9 @@ impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
             if needed <= self.session.horizon() && !self.session.is_running_low() {
-                // The previous raise has already fulfilled this request. Such requests are common,
-                // because every mint requests more time once less than half of the reserved time is
-                // left.
+                // An earlier extension of the reserved time has already fulfilled this request.
+                // Such requests are common, because every mint requests more time once less than
+                // half of the reserved time is left.
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);

@@ -10,8 +10,9 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request to the writer thread, which decides what to write for it. The requests of one round
-/// are decided one after another and written together.
+/// A request to the writer thread, which decides which records to write for it. The thread handles
+/// a batch of requests (a round) at once. It decides on them one after another, and then writes all
+/// their records together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
@@ -76,8 +77,8 @@ pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::number_key`] of the job's request.
     fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
 
-    /// Decides on the request of this job and stores the outcome. If the request was decided
-    /// before, the new outcome replaces the old outcome.
+    /// Decides which records to write for the request of this job, and stores the outcome. `round`
+    /// has the decisions on the requests before it. A new outcome replaces an earlier one.
     fn decide(&mut self, round: &mut Round<'_>);
 
     /// `true` if the last decision did not refuse the request.
@@ -89,7 +90,7 @@ pub(super) trait Work: Debug + Send {
     /// Panics if the request was not decided.
     fn send(self: Box<Self>);
 
-    /// Drops the outcome of the last decision, and sends `error` to the caller instead.
+    /// Drops the outcome that was decided for the request, and sends `error` to its caller instead.
     fn refuse(self: Box<Self>, error: RecordError);
 }
 
@@ -125,23 +126,23 @@ impl<R: Request> Work for Job<R> {
 }
 
 /// A job (a request and the caller that waits for it) with its outcome. The outcome is sent to the
-/// caller once all plans that it depends on are durable.
+/// caller once all records that it depends on are durable.
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans (decisions to write records) that must be durable before the reply is
-    /// sent. They are the first plans of the round.
+    /// The number of plans (decisions to write records) that must be durable before the caller gets
+    /// its reply. They are the first plans of all requests that are written together.
     rests_on: usize,
 }
 
-/// The plans of a round that are already durable. A round consists of requests that are written
-/// together, and its plans become durable one after another.
+/// The plans (decisions to write records) of one round that are already durable. A round is a group
+/// of requests that are written together. Its plans become durable one after another.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 
 impl DurablePlans {
-    /// Adds the next plans (decisions to write records) of the round, which have just become
-    /// durable.
+    /// Adds the plans (decisions to write records) that have just become durable. They come
+    /// directly after the plans that were added before.
     pub(super) fn add(&mut self, plans: Durable<Vec<RecordPlan>>) {
         self.0.push(plans);
     }
@@ -174,8 +175,8 @@ impl Reply {
         self.job.send();
     }
 
-    /// Returns the job without sending its outcome, so that the job can be decided again. This is
-    /// necessary if its records were possibly not written.
+    /// Returns the job without sending its outcome, so that the writer thread can decide on its
+    /// request again. This is necessary if the job's records were possibly not written.
     pub(super) fn into_job(self) -> AnyJob {
         self.job
     }

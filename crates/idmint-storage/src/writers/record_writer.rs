@@ -45,8 +45,9 @@ const OVERTAKEN: Obstacle = Obstacle::new(
     "nothing was written, because other nodes kept changing the same records; retry",
 );
 
-/// The maximum pause before requests are decided again, after another writer has changed the same
-/// records. All pauses together take at most 0.3 seconds, and callers wait for up to 10 seconds.
+/// The maximum pause before requests are processed again, after another writer has changed the same
+/// records. All pauses for the same requests together take at most 0.3 seconds. This is much less
+/// than the 10 seconds for which their callers wait.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct RecordWriter {
@@ -56,8 +57,8 @@ pub(super) struct RecordWriter {
     /// The earliest time at which the thread may try again to reopen the store after a failed
     /// write.
     reopen_at: UnixNanos,
-    /// The days on which request keys had been recorded before the first append of this process.
-    /// They reveal a clock that is behind.
+    /// The days on which request keys had been recorded before the first append of this process. If
+    /// the clock shows an earlier day than the last of them, it is probably behind.
     earlier_days: OnceCell<Vec<WrittenDay>>,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,
@@ -101,9 +102,9 @@ impl RecordWriter {
     pub(super) fn run(mut self) -> Result<(), StoreError> {
         while let Some(first) = self.next_job()? {
             self.serve(first)?;
-            // Remove old request keys and conjunctions even under constant load, so that removal
-            // keeps up with new requests. Conjunctions are fewer, so they usually wait until the
-            // thread is idle.
+            // Remove old request keys here as well, so that removal keeps up with new requests even
+            // if the thread is never idle. Old conjunctions are fewer, so their removal waits until
+            // the thread is idle, or for about a day.
             self.forget_requests()?;
             self.forget_anchors(AnchorSweep::is_overdue)?;
             self.write_tallies()?;
@@ -184,8 +185,8 @@ impl RecordWriter {
         else {
             return Ok(());
         };
-        // Write the collected report counts first, so that the sweep knows the latest report of
-        // each conjunction.
+        // Write the report counts that are still in memory first. The removal of old conjunctions
+        // must know the latest report of each conjunction.
         let records = &*self.records;
         let written = self
             .report_counts
@@ -213,9 +214,10 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Refuses the jobs (queued requests) that need a write, and replies to the other jobs. If the
-    /// refusal is [`RecordError::Unknown`], only granted jobs get their outcome. If the store has
-    /// an obstacle other than a full disk, refuses all jobs without reading the store.
+    /// Refuses the jobs (queued requests) that need a write, and replies to the other jobs. If
+    /// `refusal` is [`RecordError::Unknown`], a job gets its own outcome only if that is a success.
+    /// If the store has an obstacle other than a full disk, refuses all jobs without reading the
+    /// store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
         let obstacle = self.records.obstacle();
         if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {
@@ -250,8 +252,9 @@ impl RecordWriter {
                     return self.give_up(replies, &RecordError::Unknown, error);
                 }
                 Err(WriteError::Stale) => {
-                    // Look up each idempotency key again. A caller may have sent its request to the
-                    // other writer as well, so that writer may have done the request.
+                    // Look up each idempotency key again. The writer that changed the records may
+                    // already have done a request, because its caller may have sent the request
+                    // there as well.
                     jobs = replies.into_iter().map(Reply::into_job).collect();
                     if decisions < DECISIONS_MAX {
                         thread::sleep(pause_after(decisions));
@@ -368,8 +371,9 @@ impl RecordWriter {
     }
 }
 
-/// Returns a random pause to make before the requests are decided again, so that two writers do not
-/// collide a second time. The maximum of the pause doubles with each decision, up to [`PAUSE_MAX`].
+/// Returns a random pause before the requests are processed again, so that two writers do not
+/// collide a second time. The maximum of the pause doubles with each failed attempt, up to
+/// [`PAUSE_MAX`].
 fn pause_after(decisions: u32) -> Duration {
     let pause_max = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
     rand::random_range(Duration::ZERO..=pause_max)

@@ -33,8 +33,8 @@ const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 /// the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
-/// The maximum difference between this node's clock and a later time by which another node judges
-/// the age of a conjunction.
+/// The maximum time by which this node's clock can be behind the time that another node uses to
+/// decide if a stored conjunction (close approach) is old.
 const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 
 /// A handle to the writer thread that writes records durably.
@@ -42,8 +42,8 @@ const CLOCKS_APART_MAX: Duration = Duration::from_hours(24);
 pub struct RecordWriterHandle {
     records: Records,
     clock: Arc<Clock>,
-    /// The minimum time for which anchors (first reports of conjunctions) are kept, or `None` if
-    /// they are kept forever.
+    /// The minimum time for which the first reports of close approaches are kept, or `None` if they
+    /// are kept forever.
     retention: Option<Duration>,
     /// The report counts that are not stored yet.
     report_counts: Arc<ReportTallies>,
@@ -58,9 +58,9 @@ pub struct RecordWriterHandle {
 impl RecordWriterHandle {
     /// Starts the writer thread for `records`.
     ///
-    /// The anchor (first report) of a conjunction is kept for at least `retention` after its time
-    /// of closest approach and after its last report. If `retention` is `None`, the anchor is kept
-    /// forever.
+    /// The first report of a conjunction (a close approach of two objects) is kept for at least
+    /// `retention` after its time of closest approach and after the last report of the conjunction.
+    /// If `retention` is `None`, the first report is kept forever.
     pub fn start(
         records: Records,
         clock: Arc<Clock>,
@@ -156,8 +156,9 @@ impl RecordWriterHandle {
     /// Returns a ledger to which this caller has just appended.
     ///
     /// # Errors
-    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. All other errors mean that no
-    /// record was written, which would be wrong because the events are durable.
+    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. Other errors are not
+    /// returned, because they mean that no record was written, although the appended events are
+    /// durable.
     pub async fn read_appended(
         &self,
         ledger: LedgerId,
@@ -196,8 +197,8 @@ impl RecordWriterHandle {
         let series = request.series.clone();
         let skipped = self.send(request).await?;
         let ended = self.end_hold(Some(series)).await;
-        // The skipped numbers are already durable, so an error that means "no record was written"
-        // would be wrong.
+        // The numbers that the series skipped are already durable, so an error that means "no
+        // record was written" would be wrong.
         ended.map_err(|_| RecordError::Unknown)?;
         Ok(skipped)
     }
@@ -284,7 +285,8 @@ impl RecordWriterHandle {
     }
 
     /// `true` if a conjunction whose first report has this time of closest approach may soon be
-    /// removed as old. Counting a new report prevents the removal.
+    /// removed as old. Counting a new report prevents the removal, because a conjunction is kept
+    /// for a while after its last report.
     fn may_be_swept(&self, anchor: Tca) -> bool {
         self.retention.is_some_and(|retention| {
             let soon = self.clock.now().after(CLOCKS_APART_MAX);
@@ -369,8 +371,9 @@ impl RecordWriterHandle {
     }
 }
 
-/// Returns only those external ids that can be attached to their conjunctions. Leaves out an id if
-/// the conjunction already has it, or already has the maximum number of ids.
+/// Returns only those external ids (ids from other organizations) that can be attached to their
+/// conjunctions. Leaves out an id if the conjunction already has it, or already has the maximum
+/// number of ids.
 fn new_externals(
     records: &dyn RecordStore,
     externals: Vec<(AnchorKey, ExternalId)>,

@@ -46,9 +46,9 @@ struct Gathered {
 }
 
 impl ReportTallies {
-    /// Counts one report that was assigned to a stored conjunction. `anchor` is the time of the
-    /// conjunction's anchor (first report). Returns `false`, without counting the report, if too
-    /// many other conjunctions have counts in memory.
+    /// Counts one report of a stored conjunction. `anchor` is the time of closest approach in the
+    /// first report of the conjunction. Returns `false`, without counting the report, if memory
+    /// already holds the counts of too many other conjunctions.
     pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) -> bool {
         let Gathered {
             waiting, writing, ..
@@ -95,8 +95,8 @@ impl ReportTallies {
             .writes
     }
 
-    /// Adds the reports that are counted only in memory to the report count of `stored`, a
-    /// conjunction that was read from the store. Call this method within
+    /// Completes `stored`, a conjunction that was read from the store, with the reports that are
+    /// counted only in memory. Call this method within
     /// [`read_between_writes`](Self::read_between_writes).
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {
@@ -274,7 +274,8 @@ mod tests {
                         begun.send(()).expect("it waits");
                         tallies.read_between_writes(|| completed(&tallies, store.row()))
                     }));
-                    // The reader now reads while the counts are both stored and being written.
+                    // At this moment the counts are already in the store, and also still in memory,
+                    // because the write has not ended. The reader must not count them twice.
                     has_begun.recv().expect("the reader has begun");
                     (0..100).for_each(|_| thread::yield_now());
                     Ok(())

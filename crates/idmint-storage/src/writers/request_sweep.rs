@@ -23,8 +23,8 @@ const STEP_LEN: usize = 5_000;
 /// The state of the sweep that removes old request keys.
 #[derive(Debug, Default)]
 pub(super) struct RequestSweep {
-    /// The time at which the next step of the sweep is due, counted from the start of the clock
-    /// like [`Clock::runs_for`].
+    /// The time at which the next removal of old request keys is due, counted from the start of the
+    /// clock like [`Clock::runs_for`].
     due: Duration,
 }
 

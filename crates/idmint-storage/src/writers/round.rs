@@ -34,7 +34,8 @@ pub struct Appended {
 pub struct Numbered<T> {
     /// `true` if the same request was done before. In that case, no record was written this time.
     pub is_replayed: bool,
-    /// The stored result of the request: the issued numbers, the void number, or the closed series.
+    /// The stored result of the request: the issued numbers, the number that was marked as unused
+    /// (void), or the closed series.
     pub stored: T,
     /// The form (how the numbers are written as text) that was stored with the numbers. `None` if
     /// an earlier version issued them, or if they have no text.
@@ -45,8 +46,8 @@ pub struct Numbered<T> {
 /// for.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
-/// The plans (decisions to write records) for the requests of a round, and the replies to send once
-/// these plans are durable.
+/// The plans (decisions to write records) for requests that are written together, and the replies
+/// to send once these plans are durable.
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,
@@ -58,10 +59,11 @@ pub(super) struct Decided {
 pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.
     pub(super) event: Result<EventTime, Refusal>,
-    /// The time to record in issued and void numbers, and in closed series.
+    /// The time to record when a number is issued or marked as unused, or when a series is closed.
     pub(super) number: Result<EventTime, Refusal>,
-    /// The days on which request keys had been recorded before the first append of this process.
-    /// They reveal a clock that is behind, and are read at that append.
+    /// The days on which request keys had been recorded before the first append of this process,
+    /// read at that append. If the clock shows an earlier day than the last of them, it is probably
+    /// behind.
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
@@ -154,31 +156,31 @@ fn known_numbers(
 /// The decisions made so far on the requests of one round, which are written together.
 pub(super) struct Round<'a> {
     records: &'a dyn RecordStore,
-    /// The earlier requests with the same idempotency keys as the requests of this round. `None` if
-    /// they could not be read all at once. Each request then looks up its own key.
+    /// The earlier requests with the same idempotency keys as the current requests. `None` if
+    /// reading all of them at once failed. Each request then looks up its own key.
     known: Option<HashMap<KeyHash, DoneRequest>>,
     times: RoundTimes<'a>,
     plans: Vec<RecordPlan>,
-    /// The last event of each ledger that was looked up so far. Planned appends count as written.
+    /// The last event of each ledger that was looked up so far. It may be an event that is planned
+    /// but not written yet.
     heads: HashMap<LedgerId, Option<Head>>,
     /// The appends that are planned in this round, by request key.
     done: HashMap<KeyHash, AppendPlan>,
     /// The anchors of new conjunctions that are planned in this round.
     anchors: NewAnchors,
-    /// The numbers that were issued earlier to the idempotency keys of this round. `None` if they
-    /// could not be read all at once. Each request then looks up its own key.
+    /// The numbers that were issued earlier to the idempotency keys of the current requests. `None`
+    /// if reading all of them at once failed. Each request then looks up its own key.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers that this round issues and their form (how they are written as text), by
-    /// idempotency key.
+    /// The numbers to issue to the current requests and their form (how they are written as text),
+    /// by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
-    /// The last number of each series that gets new numbers in this round.
+    /// The last number of each series that gets new numbers from the current requests.
     series: HashMap<SeriesName, SeriesHead>,
     /// The series that the plans of this round close.
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for requests that need a write, or `None` if the plans of this round will be
-    /// written.
+    /// The error for requests that need a write, or `None` if the planned records will be written.
     refusal: Option<RecordError>,
 }
 
@@ -274,7 +276,8 @@ impl Round<'_> {
     }
 
     /// Returns the time to record for the request, and the ledger of the request. The id of a new
-    /// ledger may depend on the time. If that id is taken already, the next free time is used.
+    /// ledger may depend on the time. If a ledger with that id exists already, a slightly later
+    /// time is used.
     fn time_and_ledger(
         &mut self,
         request: &LedgerRequest,
@@ -290,7 +293,8 @@ impl Round<'_> {
     }
 
     /// Returns the earliest time at which to record an append if the clock shows `now`. The result
-    /// is later than `now` if the stored request keys show that the clock is behind.
+    /// is later than `now` if the days on which earlier request keys were stored show that the
+    /// clock is behind.
     fn recorded_min(&self, now: EventTime) -> Result<EventTime, RecordError> {
         let days = match self.times.earlier_days.get() {
             Some(days) => days,
@@ -338,8 +342,8 @@ impl Request for Externals {
         self.len()
     }
 
-    /// Writes the external ids of the request at once instead of planning the write, because no
-    /// other decision depends on external ids.
+    /// Writes the external ids (ids from other organizations) immediately instead of together with
+    /// the records of other requests, because no other decision depends on them.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -353,8 +357,8 @@ impl Request for Externals {
 impl Request for Arc<ReportTallies> {
     type Outcome = ();
 
-    /// Writes the counts at once instead of planning the write, because no other decision depends
-    /// on counts.
+    /// Writes the report counts immediately instead of together with the records of other requests,
+    /// because no other decision depends on them.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -423,8 +427,8 @@ impl Request for NumberRequest {
 }
 
 impl Round<'_> {
-    /// Returns the last number of a series, and whether the series is closed. The plans of this
-    /// round count as written.
+    /// Returns the last number of a series, and whether the series is closed. Changes that are
+    /// planned but not written yet count as written.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, RecordError> {
         let planned = (self.series.get(series), self.closed.get(series));
         if let (Some(head), None) = planned {
@@ -438,8 +442,8 @@ impl Round<'_> {
         })
     }
 
-    /// Returns the last number of a series that must be open. The plans of this round count as
-    /// written.
+    /// Returns the last number of a series that must be open. Changes that are planned but not
+    /// written yet count as written.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::Closed`] if the series is closed.
@@ -452,7 +456,7 @@ impl Round<'_> {
     }
 
     /// Returns all numbers of the request that received this number, or `None` if the number is
-    /// void or is not stored.
+    /// marked as unused (void) or is not stored.
     fn not_void(
         &self,
         series: &SeriesName,
@@ -465,7 +469,8 @@ impl Round<'_> {
             .map(|found| found.given))
     }
 
-    /// `true` if this round replaces the number because it is a wrong first number of its series.
+    /// `true` if a planned write replaces this number, which is the wrong first number of its
+    /// series.
     fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
         let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
         removed.any(|wrong| wrong.series == *series && wrong.last == number)
@@ -476,8 +481,9 @@ impl Request for ResumeRequest {
     /// The numbers that the resumed series skips, or `None` if it skips no number.
     type Outcome = Option<GivenNumbers>;
 
-    /// Plans to skip all numbers below the one with which the series continues after a restore.
-    /// Once the plan is durable, the caller lets the series issue numbers again.
+    /// Plans to skip all numbers below `self.from`, the number with which the series continues
+    /// after a restore from a backup. Once the plan is durable, the sender of this request lets the
+    /// series issue numbers again.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let SeriesState { head, closed } = round.series_state(&self.series)?;
@@ -506,7 +512,7 @@ impl Request for VoidRequest {
     type Outcome = Numbered<VoidedNumber>;
 
     /// Looks up the number only among the stored numbers. The request cannot mean a number that is
-    /// issued in this round, because no caller has received such a number yet.
+    /// planned but not stored yet, because no caller has received such a number.
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
         let found = read(round.records.number(&self.series, self.number))?;
         let found = found.filter(|_| !round.is_removed(&self.series, self.number));
