@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in the example id of a format that allows every valid type, as in
+/// The type (prefix) in the example id of a format that permits every valid type, such as
 /// `user_01h455vb4pex5vsknk084sn02q`.
 const EXAMPLE_TYPE: &str = "user";
 
@@ -118,18 +118,19 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// Each tick begins with a sequence below this bound, so with 0 if the bound is 1. Absent if
-    /// the format is not sequenced.
+    /// The first id of each tick (time unit of the format) has a sequence number below this bound,
+    /// so it is 0 if the bound is 1. Absent if the format is not sequenced.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
-    /// The guarantee about the order of random ids: `clock`, `process`, `batch` or `off`. Absent if
-    /// ids are not random.
+    /// The guarantee about the order of random ids: `off` (none), `batch` (within a response),
+    /// `process` (within a process), or `clock` (also across processes whose clocks agree). Absent
+    /// if ids are not random.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monotonic: Option<Monotonic>,
     /// The worker numbers that this node uses for the format.
     pub workers: Vec<u32>,
-    /// The maximum number of ids in one request to this node, or null if the node does not mint
-    /// this format, or makes its ids from ledger events.
+    /// The maximum number of ids in one request to this node. Null if the node does not create ids
+    /// of this format, or makes them from the events of a ledger (event chain).
     pub batch_max: Option<String>,
     /// The labels of worker numbers, by worker number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
@@ -157,11 +158,11 @@ pub struct OddsInfo {
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids within the time `within` at which the probability that two of the ids are
-    /// equal is one in a million.
+    /// The number of ids at which two of them are equal with a probability of one in a million.
+    /// Only ids within the length of time `within` count.
     pub one_in_a_million: String,
-    /// The number of ids within the time `within` at which the probability that two of the ids are
-    /// equal is one half.
+    /// The number of ids at which two of them are equal with a probability of one half. Only ids
+    /// within the length of time `within` count.
     pub even: String,
 }
 
@@ -208,7 +209,7 @@ pub enum FieldWidth {
         /// The base of the digits.
         radix: u32,
     },
-    /// A number of values that is not a power of a base.
+    /// The width of a field that is counted neither in bits nor in digits, but in values.
     Cardinality {
         /// The number of values.
         cardinality: String,
@@ -220,7 +221,7 @@ pub enum FieldWidth {
 pub struct EncodingInfo {
     /// The name of the encoding, which `?encoding=` accepts.
     pub name: String,
-    /// The number of characters of a text, or null if texts differ in length.
+    /// The number of characters of an id in this encoding, or null if ids differ in length.
     pub length: Option<usize>,
     /// The minimum number of characters.
     pub length_min: usize,

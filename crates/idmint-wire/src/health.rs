@@ -17,9 +17,9 @@ pub struct Readiness {
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions, which it can do without a
-    /// horizon. Otherwise the reason, as the last part of the URL of the problem that requests to
-    /// store them get.
+    /// `ready` if the node stores new events, numbers and conjunctions, even if it cannot mint.
+    /// Otherwise the reason why it refuses such requests: the last part of the URL of the problem
+    /// in the response.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

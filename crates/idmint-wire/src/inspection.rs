@@ -28,11 +28,13 @@ pub struct InspectAnswer<'a> {
     evidence_bits: Option<f64>,
     lines: u64,
     blank: u64,
-    /// The number of lines that are ids of the format and have a plausible time.
+    /// The number of lines that are ids of the format and have a plausible time (not too far in the
+    /// past or future).
     ids: Option<u64>,
-    /// The number of lines that are neither blank nor ids of the format with a plausible time.
+    /// The number of lines, without the blank ones, that are not ids of the format or have an
+    /// implausible time.
     none: Option<u64>,
-    /// The line numbers, counted from 1, of the first lines that `none` counts.
+    /// The line numbers, counted from 1, of the first lines that the field `none` counts as no ids.
     none_lines: Vec<u64>,
     /// The number of lines that are equal to an earlier line.
     duplicates: u64,
@@ -68,7 +70,8 @@ struct Workers {
     numbers: Vec<String>,
 }
 
-/// A format that a column may have. Candidates are listed if the format could not be determined.
+/// A possible format of the ids in the input. Candidates are listed if the format could not be
+/// determined.
 #[derive(Debug, Serialize)]
 struct InspectCandidate<'a> {
     format: &'a str,
@@ -79,8 +82,8 @@ struct InspectCandidate<'a> {
 }
 
 impl<'a> InspectAnswer<'a> {
-    /// Creates the response for a column. `duplicates` is the number of lines that are equal to an
-    /// earlier line.
+    /// Creates the response about the inspected lines. `duplicates` is the number of lines that are
+    /// equal to an earlier line.
     pub fn new(verdict: &Verdict<'a>, duplicates: u64) -> InspectAnswer<'a> {
         let notes = verdict.notes.iter().map(|note| InspectNote {
             kind: note.kind.name(),

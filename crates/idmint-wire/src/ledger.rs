@@ -96,7 +96,7 @@ pub struct LedgerCheck {
     pub valid: bool,
     /// The number of events, including those after the first invalid one.
     pub events: u64,
-    /// The id of the last event. Absent if the chain is invalid.
+    /// The id of the last event. Absent if the chain of events is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The first invalid event. Absent if the chain is valid.

@@ -31,8 +31,8 @@ pub struct MintAnswer {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids should contain the hash of a domain name, but neither the request
-    /// nor the configuration names a domain. Otherwise absent.
+    /// `development` if the ids contain 0 instead of the hash of a domain name, for example because
+    /// neither the request nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The ids. They are strings in every format.
@@ -51,8 +51,8 @@ pub struct MintRows {
     pub format: String,
     /// The number of ids.
     pub count: u64,
-    /// `development` if the ids should contain the hash of a domain name, but neither the request
-    /// nor the configuration names a domain. Otherwise absent.
+    /// `development` if the ids contain 0 instead of the hash of a domain name, for example because
+    /// neither the request nor the configuration names a domain. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rows, in the order of the ids.
@@ -101,7 +101,7 @@ fn decimal(text: &str) -> Option<u128> {
         .then(|| text.parse().ok())?
 }
 
-/// The result for each report or event from which an id was minted.
+/// The results for the reports or the events in the request. One id was minted from each of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MintDetails {

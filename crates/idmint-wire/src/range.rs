@@ -14,8 +14,8 @@ pub struct RangeAnswer {
     /// The start of the span, inclusive. It is the requested instant or the first instant of the
     /// format, whichever is later.
     pub from: String,
-    /// The end of the span, exclusive. It is the requested instant or the instant at which the
-    /// format ends, whichever is earlier.
+    /// The end of the span, exclusive. It is the requested instant or the end of the times that ids
+    /// of the format can have, whichever is earlier.
     pub to: String,
     /// The smallest id of the span.
     pub least: SortedEncodings,
@@ -23,7 +23,8 @@ pub struct RangeAnswer {
     pub greatest: SortedEncodings,
 }
 
-/// An id as a number, and as text in each encoding whose texts sort in the same order as the ids.
+/// An id as a number, and as text in each sortable encoding. The texts of such an encoding sort in
+/// the same order as the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
     /// The id as a number in decimal digits. Compare it as a number: as text, `10` sorts before

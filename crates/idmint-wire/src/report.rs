@@ -134,8 +134,8 @@ pub struct ReportDetail {
     /// stored, because the service then does not know earlier reports.
     pub created: Option<bool>,
     /// The time of closest approach that the id was made from, in RFC 3339 with six fraction
-    /// digits. If conjunctions are not stored, this is the report's own time, or the time in the
-    /// attached id if the report keeps that id.
+    /// digits. If conjunctions are not stored, this is the report's own time. If the report then
+    /// keeps the id that its sender attached, it is the time in that id.
     pub anchor_tca: String,
     /// The time from `anchor_tca` to the report's time of closest approach, in microseconds. It is
     /// negative if the report's time is earlier.
@@ -144,8 +144,8 @@ pub struct ReportDetail {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
     /// The id of a conjunction of the same two objects that is nearer in time than the one that the
-    /// report joined. Present only if the report is an analysis that joined the conjunction with
-    /// the id in its `event_id`, and another conjunction is nearer.
+    /// report joined. Present only if the report is an analysis. An analysis joins the conjunction
+    /// that its `event_id` names, even if another one is nearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of
@@ -171,8 +171,8 @@ pub struct ConjunctionInfo {
     pub primary: u64,
     /// The catalogue number of the other object.
     pub secondary: u64,
-    /// The precedence of the conjunction among those of the same two objects. A report that is
-    /// within one second of several conjunctions joins the one with the lowest rank.
+    /// The precedence of the conjunction (close approach) among those of the same two objects. A
+    /// report that is within one second of several conjunctions joins the one with the lowest rank.
     pub rank: u32,
     /// The approximate number of reports, or null if it is unknown.
     pub reports: Option<u64>,

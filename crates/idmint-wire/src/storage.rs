@@ -48,7 +48,8 @@ impl StorageSql {
 }
 
 impl StorageInfo {
-    /// Returns the advice for every database. The most compact column comes first.
+    /// Returns the advice how to store ids of the format in each database. The most compact column
+    /// comes first.
     pub fn all(format: &Format) -> Vec<StorageInfo> {
         let example = format.example();
         let time = format.split(example).ok().and_then(|parts| parts.time);

@@ -27,7 +27,8 @@ pub(super) struct FormatParts {
     /// For each encoding, the JSON key before an id in this encoding, such as `"hex":`. Every key
     /// but the first begins with a comma.
     pub(super) names: Vec<String>,
-    /// For each layout (list of fields) of the format, the JSON around the value of each field.
+    /// For each layout (list of fields) of the format, the JSON text before and after the value of
+    /// each field.
     pub(super) layouts: Vec<Vec<FieldParts>>,
 }
 
@@ -46,8 +47,8 @@ pub(super) struct FieldParts {
 pub type KnownDomains = BTreeMap<u32, String>;
 
 impl AnswerParts {
-    /// Prepares the JSON for the formats of a decoder. `formats` must be in the order of the
-    /// decoder.
+    /// Prepares the constant parts of the JSON for each format, such as `"format":"…"`. `formats`
+    /// must be in the same order as in the decoder.
     pub fn new(formats: &[Arc<Format>], domains: KnownDomains) -> AnswerParts {
         AnswerParts {
             formats: formats

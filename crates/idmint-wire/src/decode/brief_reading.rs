@@ -1,4 +1,4 @@
-//! The response of `POST /decode`: the best reading of each text in short form.
+//! The short response of `POST /decode`, with only the most likely interpretation of each text.
 
 use std::fmt;
 
@@ -45,7 +45,8 @@ pub struct BriefReading<'a> {
 /// with the same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the text alone is already an id of the column's format.
+    /// The best reading of the text by itself, without regard to its column, is already an id of
+    /// the column's format.
     Own,
     /// The text can be read as an id of the column's format. The value is this reading. Another
     /// reading of the text may be likelier.
@@ -56,11 +57,12 @@ pub enum RowReading<'a> {
 }
 
 /// The best match of a text. If the text has no plausible match, this may be the match of a
-/// corrected text that the caller probably meant. The [`Liberty`] of the filter limits how the two
-/// texts may differ.
+/// corrected text that the caller probably meant. The filter's [`Liberty`] limits the permitted
+/// corrections.
 struct BestMatch<'a> {
-    /// The match, and `true` if another match or a random text is nearly as likely. `None` if the
-    /// text has no match. Unlikely matches count only if the filter names a format or an encoding.
+    /// The match, and `true` if it is ambiguous: another match is nearly as likely, or the text may
+    /// as well be random. `None` if the text has no match. Unlikely matches count only if the
+    /// filter names a format or an encoding.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,
@@ -87,8 +89,8 @@ fn is_doubtful(best: Option<(Match<'_>, bool)>) -> bool {
 }
 
 impl<'a> BriefReading<'a> {
-    /// Decodes the text `id`. `known` must contain the prepared JSON for the formats of this
-    /// decoder.
+    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the formats
+    /// of `decoder`.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -142,8 +144,8 @@ impl<'a> BriefReading<'a> {
                 format: Some(format),
                 ..filter
             };
-            // Try the column's encoding first. Another encoding may write the same id as the same
-            // text, and could otherwise become the best match.
+            // Try the encoding of the column's ids first. Another encoding may write the same id as
+            // the same text, and could otherwise become the best match.
             let in_encoding = DecodeFilter {
                 encoding: filter.encoding.or(Some(encoding)),
                 ..filter
@@ -171,8 +173,9 @@ impl<'a> BriefReading<'a> {
         self.in_column.as_ref()
     }
 
-    /// Returns the best reading of the text alone, or `None` if it has no reading. Unlikely
-    /// readings count only if the filter names a format or an encoding.
+    /// Returns the best reading of the text by itself, without regard to its column. Returns `None`
+    /// if the text has no reading. Unlikely readings count only if the filter names a format or an
+    /// encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -193,7 +196,8 @@ impl<'a> BriefReading<'a> {
         self.is_as_given
     }
 
-    /// Returns the match that the reading describes, or `None` if the text has no reading.
+    /// Returns the match (format, encoding and id) of the best reading, or `None` if the text has
+    /// no reading.
     pub fn found(&self) -> Option<Match<'a>> {
         self.reading.as_ref().map(|reading| reading.found)
     }
@@ -297,7 +301,8 @@ impl fmt::Display for BriefReading<'_> {
     }
 }
 
-/// Writes a text with control characters escaped, so that it stays in one line and one column.
+/// Writes a text with control characters and backslashes escaped. A tab or newline in the text
+/// would otherwise begin a new column or line of the output.
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
     for part in text.split_inclusive(breaks_the_line) {
@@ -340,7 +345,8 @@ mod tests {
         "a",
     ];
 
-    /// Returns the text of an id of `format` whose time is `at` to `at + 7` seconds before `NOW`.
+    /// Returns the text of an id of `format`. The time of the id is `NOW` minus `at` seconds, minus
+    /// up to 7 more seconds.
     fn text_of(format: &Format, encoding: &str, at: u64) -> String {
         let part = Duration::from_millis(at * 7_919 % 1_000);
         let time = UnixNanos::from_seconds(NOW - at - at * at % 7).before(part);

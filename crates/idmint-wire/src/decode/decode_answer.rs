@@ -49,14 +49,16 @@ pub struct DecodeAnswer<'a> {
     pub decoded: Decoded<'a>,
     /// The unlikely readings, which are not in `matches`.
     withheld: Vec<Match<'a>>,
-    /// The text that was read instead of the given text. `None` if the given text was read.
+    /// The corrected text that was read, if the given text has no plausible reading and the caller
+    /// probably meant another text. `None` if the given text was read.
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
     /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
-    /// The formats whose ids look like the text, for example because another salt was used to write
-    /// it. Empty if the text has a plausible reading, or if `did_you_mean` suggests an id.
+    /// The formats whose ids look like the text, although it is no valid id of them. For example,
+    /// the id may have been encoded with another salt (secret value). Empty if the text has a
+    /// plausible reading, or if `did_you_mean` suggests an id.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -72,13 +74,13 @@ pub struct RejectedFormat<'a> {
     pub reason: &'static str,
 }
 
-/// The maximum length in bytes of a text in a request with many texts. It is equal to the maximum
-/// length of a path, and much longer than any id.
+/// The maximum length in bytes of each text in a request that contains many texts. It equals the
+/// maximum length of a URL path, which can contain a single text, and is much longer than any id.
 pub const DECODED_LEN_MAX: usize = 8 * 1024;
 
 impl<'a> DecodeAnswer<'a> {
-    /// Decodes the text `id`. `known` must contain the prepared JSON for the formats of this
-    /// decoder.
+    /// Decodes the text `id`. `known` must have been [prepared](AnswerParts::new) from the formats
+    /// of `decoder`.
     pub fn new(
         id: &'a str,
         decoder: &DecoderAt<'a>,
@@ -122,14 +124,15 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Adds the readings of the text as numbers of series, such as invoice numbers.
+    /// Adds other readings of the text to the response: as a number of a series, such as an invoice
+    /// number.
     #[must_use]
     pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
         DecodeAnswer { numbers, ..self }
     }
 
-    /// Returns the text that was read instead of the given one. Returns `None` if the given text
-    /// was read.
+    /// Returns the corrected text that was read, if the given text has no plausible reading and the
+    /// caller probably meant another text. Returns `None` if the given text was read.
     pub fn read_as(&self) -> Option<&str> {
         self.read_as.as_deref()
     }
@@ -141,7 +144,8 @@ impl<'a> DecodeAnswer<'a> {
         self.near.iter().map(|near| near.text.as_str())
     }
 
-    /// Returns the likeliest id that the caller may have meant, and its best reading.
+    /// Returns the likeliest id that the caller may have meant, and how this id is read (format,
+    /// encoding and fields).
     pub fn nearest(&self) -> Option<(&str, MatchReading<'_>)> {
         let near = self.near.first()?;
         let reading = MatchReading::new(near.found, &near.text, self.known);
@@ -186,8 +190,8 @@ impl<'a> DecodeAnswer<'a> {
             .map(move |found| MatchReading::new(*found, text, self.known))
     }
 
-    /// Returns the unlikely readings, with the strongest evidence first. If a reading is unlikely,
-    /// the text is probably a word or an everyday number.
+    /// Returns the unlikely readings, the one with the strongest evidence in its favour first. If a
+    /// reading is unlikely, the text is probably a word or an everyday number.
     pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'_>> {
         let text = self.read_as().unwrap_or(self.id);
         self.withheld

@@ -9,7 +9,8 @@ use idmint_core::id::{Field, Layout, Width};
 /// exceed it.
 pub(super) const COLUMNS_MAX: usize = 100;
 
-/// The number of digits in each chunk of a field that is too long for one row.
+/// The number of digits in each chunk, if the digits of a field are too many for one row of the
+/// drawing.
 const PIECE_LEN: usize = 64;
 
 const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -40,7 +41,8 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
                 .map(|cell| (cell.column, cell.ink, cell.bracket())),
         );
         let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
-        // Draw the rightmost name first, so that no name crosses the vertical line to another name.
+        // Draw the rightmost name first. A vertical line leads from each bracket down to its name,
+        // and must not cross another name.
         for last in (0..hanging.len()).rev() {
             let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
             let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
@@ -91,8 +93,8 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
     cells
 }
 
-/// The digits of a field, or a chunk of them if the field is too long for one row, with the column
-/// at which they are drawn.
+/// The digits of a field, or a chunk of them if the field is too long for one row of the drawing.
+/// `column` is the character position at which the digits are drawn.
 struct Cell<'a> {
     digits: String,
     name: &'a str,
@@ -100,7 +102,8 @@ struct Cell<'a> {
     column: usize,
 }
 
-/// The text before the name of a field that is drawn below the bracket of its digits.
+/// The connecting line before a field's name, if the name is drawn below the bracket that marks the
+/// field's digits.
 const TIE: &str = "└─ ";
 
 impl Cell<'_> {
@@ -108,20 +111,20 @@ impl Cell<'_> {
         self.digits.len()
     }
 
-    /// Returns `true` if the name of the field fits between the corners of the bracket below its
-    /// digits.
+    /// Returns `true` if the name of the field fits into the bracket that is drawn below its
+    /// digits, as in `└time┘`.
     fn holds_name(&self) -> bool {
         self.len() >= self.name.len() + 2
     }
 
-    /// Returns the column at which the line from a bracket down to a name begins, counted from the
-    /// left corner of the bracket.
+    /// Returns the position at which the vertical line down to the name begins, such as 0 in the
+    /// bracket `├┘`. It is counted in characters from the left corner of the bracket.
     fn knot(&self) -> usize {
         (self.len() - 1) / 2
     }
 
-    /// Returns the number of columns that the field needs: for its digits, or for its name below them
-    /// if that is wider.
+    /// Returns the width in characters that the field needs in the drawing: for its digits, or for
+    /// its name below them if that is wider.
     fn room(&self) -> usize {
         let hanging_len = self.knot() + TIE.chars().count() + self.name.len();
         if self.holds_name() {

@@ -29,16 +29,17 @@ pub struct FieldReading<'a> {
     pub value: u128,
     /// The number of values that the field can have.
     pub width: Width,
-    /// The name that stands for the value, or `None` if the value has no name.
+    /// The name of the field's value, such as the label of a worker number, or `None` if the value
+    /// has no name.
     pub label: Option<Label<'a>>,
 }
 
-/// A text that explains the value of a field, such as the label of a worker number or the id of a
-/// ledger.
+/// A text that explains the value of a field, such as the configured name of a worker number. In
+/// the id of a ledger event, it is the id of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// The label is a name that the format or the configuration defines, or `unassigned` for a type
-    /// without a name.
+    /// A name that the format or the configuration defines for the value, or `unassigned` for a
+    /// type without a name.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),
@@ -129,8 +130,8 @@ impl<'a> MatchReading<'a> {
         (self.found.evidence_bits() * 10.0).round() / 10.0
     }
 
-    /// Returns the evidence as a word: `strong` for at least 20 bits, `good` for at least 4, `fair`
-    /// for at least -4, and `weak` for less. For an unlikely reading, returns `hardly any`.
+    /// Returns the evidence as a word: `hardly any` if the reading is unlikely. Otherwise `strong`
+    /// for at least 20 bits, `good` for at least 4, `fair` for at least -4, and `weak` for less.
     pub fn evidence(&self) -> &'static str {
         match self.found.evidence_bits() {
             _ if self.found.is_unlikely() => "hardly any",

@@ -127,8 +127,8 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
 
 /// Draws the ids that the caller may have meant by a text without a plausible reading.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
-    // If the text has no reading, the likeliest id that the caller may have meant is already drawn
-    // in detail.
+    // If no format reads the text, `draw_no_match` has already drawn the first of these ids in
+    // detail. That id is skipped here.
     let drawn = usize::from(answer.readings().next().is_none());
     let rows: Vec<_> = answer
         .did_you_mean()
@@ -188,8 +188,8 @@ fn draw_table<const COLUMNS: usize>(
     }
 }
 
-/// Returns the four texts of a row about a reading: format and encoding, time, evidence, and a
-/// warning if the reading is doubtful.
+/// Returns the four texts of a table row that describes one reading: format and encoding, time,
+/// evidence, and a warning if the reading is doubtful.
 fn summary(reading: &MatchReading<'_>) -> [String; 4] {
     let (format, encoding) = (reading.found.format(), reading.found.encoding());
     let (evidence, bits) = (reading.evidence(), reading.evidence_bits());
@@ -217,8 +217,8 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// Draws one reading in detail.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
-    /// The words after the encoding in which the text was read, such as `as given`. Empty to draw
-    /// no words.
+    /// A remark that is drawn next to the encoding in which the text was read, such as `as given`.
+    /// If it is empty, no remark is drawn.
     mark: &'static str,
     style: Style,
 }
@@ -252,8 +252,8 @@ impl Drawing<'_> {
         line(out, &head);
     }
 
-    /// Draws the name, value, width and meaning of each field. Fields with the same name are drawn
-    /// as a single number.
+    /// Draws a table with the name, value, width and meaning of each field. Fields with the same
+    /// name are parts of one number, so they share a row.
     fn draw_fields(&self, out: &mut String) {
         let rows = self.reading.fields().map(|read| {
             let field = read.field;
@@ -272,7 +272,7 @@ impl Drawing<'_> {
         draw_table(out, self.style, rows.collect());
     }
 
-    /// Returns the time of the id written as a sum: the epoch plus the ticks of the time field.
+    /// Returns the time of the id as a sum, in the form `time = epoch + ticks × length of a tick`.
     fn time_sum(&self) -> Option<String> {
         let format = self.reading.found.format();
         let parts = &self.reading.parts;

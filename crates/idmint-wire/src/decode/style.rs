@@ -14,8 +14,8 @@ pub(super) const INDENT: usize = 2;
 pub enum Style {
     /// Plain text without colours.
     Plain,
-    /// Text with colours, using escape sequences. The digits, the name and the value of a field
-    /// have the same colour.
+    /// Text with colours, using terminal escape sequences. Each field has one colour, in which its
+    /// digits, its name and its value are drawn.
     Colour,
 }
 

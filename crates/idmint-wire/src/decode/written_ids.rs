@@ -6,15 +6,15 @@ use std::ops::Range;
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// The id that was written last in each group of encodings.
-/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of the group.
+/// The id that was written last in each group of encodings. Encodings in one group write each id as
+/// the same text, even if their formats differ.
 ///
-/// Encodings in one group write each id as the same text, even if their formats differ.
+/// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns the index of the group.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The id that was last written in one group of encodings, and the position of its text in the
-/// response. The position includes the quotes around the text.
+/// The last id that was written by encodings with the same texts, and the position of its text in
+/// the response. The position includes the quotes around the text.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
@@ -23,7 +23,7 @@ struct WrittenId {
 
 impl WrittenIds {
     /// Writes the text of an id in quotes. `number` is the index of the group of encodings that
-    /// write the same text as `encoding`.
+    /// write each id like `encoding`, so that the last text of the group can be copied.
     /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns both.
     pub(super) fn write(
         &mut self,
