@@ -34,8 +34,8 @@ pub struct FieldReading<'a> {
     pub label: Option<Label<'a>>,
 }
 
-/// A text that explains the value of a field, such as the configured name of a worker number. In
-/// the id of a ledger event, it is the id of the ledger.
+/// A text that explains the value of a field, such as the configured name of a worker number. For
+/// the ledger field in the id of an event, it is the id of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
     /// A name that the format or the configuration defines for the value, or `unassigned` for a
