@@ -27,7 +27,9 @@ const BLOCK_LEN: usize = 1_024;
 
 /// Mint ids at a running service, one per line.
 ///
-/// Ids of random formats, such as flax, need no service (--offline). With conjunction.mode = "pure" the id follows from the report alone, and without --server no service is used.
+/// Ids of random formats, such as flax, need no service (--offline). With conjunction.mode =
+/// "pure", a conjunction id is computed from the report alone, so no service is used unless
+/// --server is given.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
@@ -61,8 +63,8 @@ pub(super) struct Mint {
     settings: Settings,
 }
 
-/// The report from which a conjunction id is minted. Its three options must be given together, and
-/// only for formats that are minted from reports.
+/// The report of a close approach from which a conjunction id is minted. Its three options must be
+/// given together, and only for formats whose ids are made from such reports.
 #[derive(Debug, Args)]
 #[group(requires_all = ["tca", "primary", "secondary"])]
 struct ReportArgs {
@@ -168,7 +170,7 @@ impl Mint {
         is_read(out.flush()).map(drop)
     }
 
-    /// Returns the prefix that a service would write before each id in this encoding.
+    /// Returns the prefix that a service writes before each id in this encoding.
     fn prefix_of(&self, format: &Format, encoding: &Encoding) -> Result<String, PrefixError> {
         let is_canonical = encoding.name() == format.canonical().name();
         let prefix = match &self.prefix {
@@ -181,7 +183,8 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // Only canonical text contains the type, but an invalid type is an error in every encoding.
+        // Check the type (a prefix such as `user_`) for every encoding, but return it only for the
+        // canonical one. Texts in other encodings do not contain the type.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {
@@ -190,8 +193,7 @@ impl Mint {
     }
 
     /// Computes the id of a report without a service. Returns `None` unless `conjunction.mode` is
-    /// `pure`, because in mode `grouped` the id depends on the conjunctions that the service
-    /// stores.
+    /// `pure`. In mode `grouped`, the id depends on the close approaches that the service stores.
     fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
         let config = self.settings.load_without_slot()?;
         if config.conjunction.mode != ConjunctionMode::Pure {

@@ -1,5 +1,5 @@
-//! Access of commands to a running service: its address, the credentials, retries and idempotency
-//! keys.
+//! The connection from a command to a running service: the address, credentials, retries and
+//! idempotency keys.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ pub(super) struct AccessArgs {
     /// A PEM file with the client certificate, if the service requires one.
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
-    /// A PEM file with the private key of that certificate; that of --cert if absent.
+    /// A PEM file with the private key of the client certificate. By default, the key is in the
+    /// file of --cert.
     #[arg(long, value_name = "FILE", requires = "cert")]
     cert_key: Option<PathBuf>,
 }

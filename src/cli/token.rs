@@ -31,13 +31,15 @@ pub(super) enum Token {
         /// Only these ledgers.
         #[arg(long, value_delimiter = ',')]
         ledgers: Option<Vec<String>>,
-        /// Only these series of numbers, or a prefix with a star, such as acme-*.
+        /// Allow only these series of numbers. A name that ends with a star, such as acme-*, stands
+        /// for every series with that prefix.
         #[arg(long, value_delimiter = ',')]
         series: Option<Vec<String>>,
         /// The instant at which it expires, such as 2027-01-01T00:00:00Z.
         #[arg(long, value_name = "INSTANT")]
         expires: Option<UnixTime>,
-        /// The file to add the entry to, created if it does not exist. By default the entry is printed below the token.
+        /// The tokens file to which the entry for the new token is added. It is created if it does
+        /// not exist. By default, the entry is printed below the token.
         #[arg(long)]
         file: Option<PathBuf>,
         /// The configuration whose formats may be named.

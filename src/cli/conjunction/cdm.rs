@@ -22,7 +22,8 @@ use idmint_storage::replace_file;
 /// The argument that stands for standard input.
 const STDIN: &str = "-";
 
-/// Put conjunction ids into Conjunction Data Messages: KVN, XML, JSON, or the CSV of space-track.org and SOCRATES.
+/// Put conjunction ids into Conjunction Data Messages: KVN (lines of KEY = VALUE), XML, JSON, or
+/// the CSV of the services space-track.org and SOCRATES.
 ///
 /// Without --server, each id is computed from the report alone, as in a service that stores no
 /// conjunctions. With --server, the service assigns the ids.
@@ -37,8 +38,8 @@ pub(in crate::cli) struct Cdm {
     /// Print only file, line and id of each message, with tabs between them.
     #[arg(long)]
     ids: bool,
-    /// Keep the ids that messages contain, even if their times have changed much since. Without
-    /// --server, such ids are always kept.
+    /// Keep the ids that messages contain, even if the time of closest approach in a message is far
+    /// from the time in its id. Without --server, such ids are always kept.
     #[arg(long, requires = "server")]
     keep_noted: bool,
     /// The format.

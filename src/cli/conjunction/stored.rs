@@ -56,12 +56,12 @@ struct FormatArgs {
 }
 
 impl Conjunction {
-    /// Runs the subcommand.
+    /// Runs the subcommand `export` or `import`.
     ///
     /// # Errors
-    /// Returns exit code 1 if the service refuses the request or stores a different conjunction, 65
-    /// if a line is not a conjunction, 69 if the service is unreachable, and 74 if input or output
-    /// fails.
+    /// Returns exit code 1 if the service refuses the request or stores a different conjunction
+    /// (close approach), 65 if a line is not a conjunction, 69 if the service is unreachable, and
+    /// 74 if input or output fails.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         match self.command {
             ConjunctionCommand::Export(export) => export.run(),

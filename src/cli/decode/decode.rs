@@ -42,7 +42,8 @@ pub(in crate::cli) struct Decode {
     /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// One line an id, as POST /decode returns text: id, format, encoding, time and fields, separated by tabs.
+    /// Print one line for each id, as in the text response of POST /decode: id, format, encoding,
+    /// time and fields, separated by tabs.
     #[arg(long, conflicts_with_all = ["json", "text"])]
     brief: bool,
     /// Read a CSV file, and print it with the columns format, time, worker, ambiguous and note added for the ids in --column.
@@ -54,7 +55,7 @@ pub(in crate::cli) struct Decode {
     /// The separator of the columns: , ; | or tab. By default it is found in the first lines.
     #[arg(long, value_name = "SEPARATOR", requires = "csv")]
     separator: Option<Separator>,
-    /// The first line of the CSV file is a header; implied by the name of a column.
+    /// The first line of the CSV file is a header. Not needed if --column is a name.
     #[arg(long, requires = "csv")]
     header: bool,
     #[command(flatten)]

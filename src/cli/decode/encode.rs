@@ -18,11 +18,13 @@ use idmint_wire::{Style, ruler};
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent. The
-    /// `domain` of siq is a name or the number of its hash.
+    /// The fields of the id: `time` as an instant or `time_ticks` as a number, and the others by
+    /// their names. Absent fields are 0. The `domain` in ids of the format siq is a domain name or
+    /// the number of its hash.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// The number of ids, with ascending sequences; with --vectors, the number of ids with random fields.
+    /// The number of ids, with ascending sequence numbers. With --vectors, the number of ids with
+    /// random fields instead.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// One JSON object a line, as GET /encode/{format} returns; the default unless the output is a terminal.
@@ -31,7 +33,8 @@ pub(in crate::cli) struct Encode {
     /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// Test vectors: ids of each field's limits and of random fields, with all texts, as JSON described in docs/internals/VECTORS.md.
+    /// Print test vectors as JSON described in docs/internals/VECTORS.md: ids in which a field has
+    /// its lowest or highest value, and ids with random fields, each in every encoding.
     #[arg(long, conflicts_with_all = ["fields", "json", "text"])]
     vectors: bool,
     /// The seed of the random fields of vectors.

@@ -8,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use idmint_core::id::Fingerprint;
 
-/// The maximum number of fingerprints in memory, 16 bytes each (16 MiB). Before one more is added,
-/// all of them are moved to a temporary file.
+/// The maximum number of fingerprints (digests of lines) in memory, 16 bytes each (16 MiB). Before
+/// one more is added, all of them are moved to a temporary file.
 const KEPT_MAX: usize = 1024 * 1024;
 
 /// The size of the read buffer for each temporary file during the merge, in bytes.

@@ -15,7 +15,8 @@ pub(in crate::cli) struct Formats {
     /// The format to describe.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Functions that read its ids in SQL, for postgresql, mysql (and MariaDB), sqlite or duckdb.
+    /// Print SQL functions that read ids of this format, for postgresql, mysql (and MariaDB),
+    /// sqlite or duckdb.
     #[arg(long, value_name = "DATABASE", requires = "name")]
     sql: Option<SqlDialect>,
     #[command(flatten)]

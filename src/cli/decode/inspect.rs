@@ -30,7 +30,7 @@ pub(in crate::cli) struct Inspect {
     /// The separator of the columns: , ; | or tab. By default it is found in the first lines.
     #[arg(long, value_name = "SEPARATOR", requires = "column")]
     separator: Option<Separator>,
-    /// The first line of each CSV file is a header; implied by the name of a column.
+    /// The first line of each CSV file is a header. Not needed if --column is a name.
     #[arg(long, requires = "column")]
     header: bool,
     #[command(flatten)]
@@ -119,9 +119,9 @@ struct Inspection<'a> {
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The format in `--format`, and the number of lines with ids that this format could mint
-    /// again, because their time is still to come. `None` without `--format`, or if the rule of the
-    /// format is not [`Rule::Sequenced`].
+    /// The format in `--format`, and the number of lines whose ids this format could mint again,
+    /// because ids with the same time and worker number are still to come. `None` without
+    /// `--format`, or if the rule of the format is not [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }
 

@@ -64,8 +64,8 @@ impl FenceRestore {
         }
         if !self.yes {
             restored.ask()?;
-            // Read the clock again, because nodes may have reserved time for more ids while the
-            // operator was asked.
+            // Read the clock again, because nodes may have reserved more time for ids while this
+            // command waited for the operator's answer.
             restored.now = Clock::system().now();
         }
         let reimported = if self.journal.is_empty() {
@@ -159,9 +159,9 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Asks the operator for confirmation if nodes still renew their slots. A node stops renewing
-    /// its slot when it notices that etcd lost data, so these nodes have noticed no loss, and the
-    /// fence may be a mistake.
+    /// Asks the operator for confirmation if nodes still renew their slots (places in the fleet). A
+    /// node stops renewing its slot when it notices that etcd lost data. These nodes have noticed
+    /// no loss, so setting a new earliest time for ids (the fence) may be a mistake.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),
@@ -226,13 +226,13 @@ impl Restored {
     }
 }
 
-/// The advice to an operator if the fence found that records are missing. Until the next fence,
-/// nodes then refuse all requests for records.
+/// The advice to an operator if `fleet fence-restore` found that records are missing. Until that
+/// command runs again, nodes refuse all requests for records.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
                     any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";
 
-/// The advice to an operator if numbers of series may be missing after the fleet was fenced.
+/// The advice to an operator if numbers of series may be missing after `fleet fence-restore`.
 const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
                             `idmint numbers resume`, or fence again with the journals of all nodes";
 

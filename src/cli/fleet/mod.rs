@@ -28,7 +28,8 @@ pub(super) enum Fleet {
     FenceRestore(FenceRestore),
 }
 
-/// Show the state of a fleet: slots and their nodes, clock offsets, space in etcd, problems and their remedies.
+/// Show the state of a fleet: slots (places for nodes) and the nodes that have them, clock offsets,
+/// space in etcd, and problems with their remedies.
 #[allow(rustdoc::bare_urls, reason = "the help prints the text as it is")]
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -55,8 +56,9 @@ fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
 pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.
     data_dir: PathBuf,
-    /// State that no node ever minted in this etcd namespace. If it has no fleet, the new one then
-    /// begins within seconds, and does not wait for the time that earlier nodes may have reserved.
+    /// State that no node ever minted in this etcd namespace. If there is no fleet yet, the new
+    /// fleet then begins within seconds, and does not wait for the time that earlier nodes may have
+    /// reserved.
     #[arg(long)]
     new_fleet: bool,
     #[command(flatten)]
@@ -73,16 +75,16 @@ pub(super) struct FenceRestore {
     /// read if it exists. Each file makes it more certain that no node is missed.
     #[arg(long, value_name = "FILE")]
     high_water: Vec<PathBuf>,
-    /// The journal of a node (journal-NAMESPACE in its data folder), its data folder, or one file
-    /// of the journal; may be repeated. The journal restores the records that etcd has confirmed to
-    /// the node since the backup, so name the journals of all nodes.
+    /// The journal of a node, which restores the records that etcd confirmed to the node after the
+    /// backup was made. PATH is the journal (journal-NAMESPACE in the data folder), the data
+    /// folder, or one file of the journal. May be repeated: name the journals of all nodes.
     #[arg(long, value_name = "PATH")]
     journal: Vec<PathBuf>,
     /// Fence the fleet without asking, even while nodes renew their slots.
     #[arg(long)]
     yes: bool,
-    /// Fence the fleet although its data shows a later time than the clock of this machine. Use
-    /// this flag only if the clock is right.
+    /// Let the fleet mint again although its data shows a later time than the clock of this
+    /// machine. Use this flag only if the clock is right.
     #[arg(long)]
     trust_this_clock: bool,
 }

@@ -9,7 +9,7 @@ use idmint_fleet::{
 use idmint_records::ledger::GivenNumbers;
 
 /// Returns a text for the operator that lists the restored records, the lost records and the
-/// damaged parts of journals.
+/// damaged parts of journals (the nodes' own copies of written records).
 pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");

@@ -18,8 +18,8 @@ use idmint_fleet::{
 use idmint_fleet::{Coordinator, CoordinatorError, Member, Space};
 use idmint_storage::{EtcdEndpoint, EtcdSettings};
 
-/// The interval between two reads of the slots in etcd. A renewal of a slot by its node is noticed
-/// at most this long after it happened.
+/// The interval at which the slots (places of nodes in the fleet) are read from etcd. The command
+/// notices that a node has renewed its slot at most this long afterwards.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Status {
@@ -145,8 +145,9 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     })
 }
 
-/// Compares the slots of this region with the slots of another region, whose etcd is `peer`.
-/// Returns a problem if both regions assign the same slots, or if `peer` is unreachable.
+/// Compares the slots (places of nodes in the fleet) of this region with the slots of another
+/// region, whose etcd is `peer`. Returns a problem if both regions assign the same slots, or if
+/// `peer` is unreachable.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,

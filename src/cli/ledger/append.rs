@@ -27,11 +27,13 @@ pub(in crate::cli) struct Append {
     /// The events, one JSON object a line; standard input if absent, which is read to its end before any event is sent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The Idempotency-Key, to which each request adds its number; by default it is derived from all lines. To append
-    /// the same lines again within 24 hours on purpose, give a new key.
+    /// The Idempotency-Key. Each request adds a slash and its own number to it. By default, the key
+    /// is derived from all lines. To append the same lines again within 24 hours on purpose, give a
+    /// new key.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
-    /// One JSON object a line: id, timestamp, the id before, and the place in the ledger.
+    /// Print one JSON object for each event: its id and timestamp, the id of the event before it,
+    /// and its position in the ledger.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 /// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// The maximum number of bytes in a request body besides its events.
+/// The maximum number of bytes in a request body that do not belong to its events.
 const ENVELOPE_LEN_MAX: usize = 128;
 
 /// The maximum size in bytes of the events in one request.

@@ -258,7 +258,7 @@ async fn later_events(
     Ok(stored.events.saturating_sub(chain.events))
 }
 
-/// Returns the failure to report if the ledger of the service and the file have diverged.
+/// Returns the failure to report if the ledger in the service and the file to import have diverged.
 fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
     let (ledger, events, head) = (&stored.ledger, stored.events, &stored.head);
     let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());

@@ -26,7 +26,8 @@ pub(in crate::cli) struct Verify {
     /// The events, one JSON object a line, each with its eventId; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The expected ledger; by default the one that begins with the first event.
+    /// The ledger to which the events should belong. By default, it is the ledger of --after, or
+    /// else the ledger that begins with the first event in the input.
     #[arg(long, value_name = "ID", value_parser = LedgerId::from_text)]
     ledger: Option<LedgerId>,
     /// The trusted id of the event before the first one in the input.
@@ -35,8 +36,8 @@ pub(in crate::cli) struct Verify {
     /// A JSON object, as POST /ledgers/{ledger}/verify returns.
     #[arg(long)]
     json: bool,
-    /// For the first bad event, print the bytes of its checksum step by step, and the CRC-32C after each, to compare
-    /// with the program that made the id.
+    /// For the first invalid event, print the bytes of its checksum step by step, with the CRC-32C
+    /// after each step. Compare the steps with the program that made the id.
     #[arg(long)]
     explain: bool,
 }
@@ -55,16 +56,17 @@ struct ExplainedStep {
     /// The bytes of this step, in hexadecimal.
     bytes: String,
     text: String,
-    /// The CRC-32C, in hexadecimal, of the bytes of this step and of all earlier steps.
+    /// The CRC-32C, in hexadecimal, of the bytes that have entered the checksum up to the end of
+    /// this step.
     crc32c: String,
 }
 
 impl Verify {
-    /// Prints the verdict on the chain.
+    /// Prints whether the chain of events is valid.
     ///
     /// # Errors
-    /// Returns exit code 64 if the ledger and the trusted event contradict each other, 65 if the
-    /// chain is invalid, and 74 if input or output fails.
+    /// Returns exit code 64 if the ledger and the trusted event in `--after` contradict each other,
+    /// 65 if the chain is invalid, and 74 if input or output fails.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut lines = ChainLines::new(self.checker()?);
         if self.explain {

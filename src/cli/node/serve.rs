@@ -25,8 +25,8 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 /// default of 61, a new request for a single id could have to wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
-/// The maximum time by which one request may advance the clock of a test service (its
-/// `mint.wait_max`). Between requests, the clock stands still.
+/// The setting `mint.wait_max` of a test service (`serve --test`). It is the maximum time by which
+/// one request may advance the clock. Between requests, the clock stands still.
 const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Run the service.
@@ -61,16 +61,17 @@ pub(in crate::cli) struct Serve {
     /// Listen to other machines even if callers need neither token nor certificate.
     #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
-    /// State that no node ever minted in this etcd namespace. If it has no fleet, the new one then
-    /// begins within seconds, and does not wait for the time that earlier nodes may have reserved.
-    /// Only for the first start of a fleet, never in a unit file.
+    /// State that no node ever minted in this etcd namespace. If there is no fleet yet, the new
+    /// fleet then begins within seconds, and does not wait for the time that earlier nodes may have
+    /// reserved. Only for the first start of a fleet, never in a unit file.
     #[arg(long)]
     new_fleet: bool,
     /// Run a test service, only on this machine and in memory: its clock stands still, and the same requests always get
     /// the same ids. See docs/TESTING.md.
     #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
     test: bool,
-    /// Set the clock to this whole second; only minted ids advance it.
+    /// Set the clock of the test service to this whole second. The clock then stands still, and
+    /// only minted ids advance it.
     #[arg(
         long,
         value_name = "INSTANT",

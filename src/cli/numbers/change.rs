@@ -32,7 +32,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// Prints the numbers that were taken.
+    /// Prints the numbers that the series issued for this request.
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
@@ -168,9 +168,10 @@ pub(super) struct Import {
     /// The series.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// The last number that the other program gave, without the text around it.
+    /// The last number that was issued by the program used before, without the text around it.
     number: u64,
-    /// The wrong number of an earlier import, which NUMBER replaces. It must be the only number of the series.
+    /// The wrong number that an earlier import set, and that NUMBER replaces. It must be the only
+    /// number of the series.
     #[arg(long, value_name = "WRONG")]
     instead_of: Option<u64>,
     /// The response as JSON, on one line.

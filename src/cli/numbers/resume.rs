@@ -27,8 +27,9 @@ pub(super) struct Resume {
     /// The next number of the series.
     #[arg(long, value_name = "N", conflicts_with = "all")]
     from: Option<u64>,
-    /// Resume every series. Each line of the file has a series and its last number, separated by a space. If several lines
-    /// name a series, the highest number counts. Series that the file does not name continue at their stored numbers.
+    /// Resume every series after a restore from a backup. Each line of the file has a series and
+    /// its last number, separated by a space. If several lines name a series, the highest number
+    /// counts. Series that the file does not name continue at their stored numbers.
     #[arg(long, value_name = "FILE", conflicts_with = "series")]
     all: Option<PathBuf>,
     #[command(flatten)]
@@ -72,8 +73,8 @@ async fn resume_all(
             Ok(answer) => lines.write(&line_of(&answer))?,
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 if has_reached(client, series, *last).await? {
-                    // An earlier run of this command has probably resumed this series, and callers
-                    // have taken numbers of it since then.
+                    // An earlier run of this command has probably let this series issue numbers
+                    // again, and callers have taken numbers of it since then.
                     lines.write(&format!(
                         "{}; if it was resumed below {last} before, numbers up to {last} were given twice",
                         refusal.detail
