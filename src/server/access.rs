@@ -49,7 +49,7 @@ pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunEr
 
 /// The access control of the service: `guard` checks the callers of requests, and `tls` encrypts
 /// connections. Each of the two is `None` if it is not configured. The other fields are needed to
-/// read the files again.
+/// read the token and TLS files again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -102,9 +102,9 @@ impl Access {
         })
     }
 
-    /// Reads the token and TLS files again, at the same paths as before. Of `config`, only the
-    /// scopes of client certificates are used. If a file is invalid, its previous content stays in
-    /// force.
+    /// Reads the token and TLS files again, at the same paths as before. If `config` is given,
+    /// takes the scopes of client certificates from it, and nothing else. If a file is invalid, its
+    /// previous content stays in force.
     pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
         if let Some(config) = config {
             self.tls_config

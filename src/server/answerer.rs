@@ -39,7 +39,7 @@ pub(super) struct Answerer<'a> {
 }
 
 impl<'a> Answerer<'a> {
-    /// Creates an answerer and registers its metrics.
+    /// Prepares the HTTP servers of the process and registers their metrics.
     ///
     /// # Errors
     /// Returns [`AssemblyError::Metrics`] if the metrics cannot be registered.

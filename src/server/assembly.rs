@@ -27,8 +27,9 @@ use idmint_wire::KnownDomains;
 /// `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The maximum number of lanes (worker numbers of one node) in each format, unless `worker.lanes`
-/// or the node's slot is configured. A format with room for only 4 lanes gets 4.
+/// The maximum number of lanes (worker numbers of one node) in each format. A format with room for
+/// only 4 lanes gets 4. This constant is not used if `worker.lanes` or the node's slot is
+/// configured.
 const LANES_MAX: u32 = 8;
 
 /// The longest permitted tick (time unit of an id) in formats for close approaches of two objects.
@@ -103,8 +104,8 @@ pub fn assemble(
     Ok(Arc::new(service))
 }
 
-/// Returns the formats that the service serves, with their minters, if any. Adds the minters of
-/// sequenced formats (time and sequence number) and of random formats to `mint`.
+/// Returns the formats that the service serves, with their minters, if any. Adds to `mint` the
+/// minters of formats whose ids are random or have sequence numbers.
 fn serve_formats(
     config: &Config,
     catalog: &Catalog,
@@ -177,8 +178,8 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
             format_duration(max_ahead)
         ))
     };
-    // Fleets are exempt, because a starting node of a fleet takes a slot whose reserved time has
-    // already passed.
+    // Fleets are exempt from this check, because a starting node of a fleet takes a slot whose
+    // reserved time has already passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
         let needed = format_duration(window);
         let what = format!("storage.window = {needed}");
@@ -194,8 +195,8 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Returns the first minted format that has this rule and a tick (time unit) longer than `most`,
-/// together with the tick.
+/// Returns the first minted format with the given rule (the way its ids are made) and a tick (time
+/// unit) longer than `most`, together with the tick.
 fn coarse_format(catalog: &Catalog, rule: Rule, most: Duration) -> Option<(&Format, Tick)> {
     let formats = catalog.formats.iter();
     let minted = formats.filter(|format| format.is_minted() && format.rule == rule);
@@ -239,9 +240,9 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // With one lane, the worker number is `first_worker + slot`. Processes with different slots
-        // then have different worker numbers, even if they are configured with different values of
-        // `slots`.
+        // A process gets one lane (worker number of its own), and the number is `first_worker +
+        // slot`. Processes with different slots then have different worker numbers, even if the
+        // setting `slots` differs between them.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {
@@ -299,8 +300,8 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
 }
 
 /// Returns the field values that this deployment puts into its ids: the worker numbers of all its
-/// nodes, the shard and the domains. A text that decodes to these values is more likely to be an id
-/// of this deployment.
+/// nodes, its shard number and the hashes of its domain names. A text that decodes to these values
+/// is more likely to be an id of this deployment.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();
@@ -388,8 +389,8 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
     })
 }
 
-/// Returns the configured domains by their hash. An id contains only the hash, so the decoder needs
-/// the result to name the domain.
+/// Returns the configured domain names by their hash. An id contains only the hash, so the decoder
+/// needs this map to find the name.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Setting`] if a domain cannot be hashed.

@@ -68,7 +68,8 @@ impl Catalog {
             let mut table = resolved(&name, &tables, &config.origins)?;
             // The built-in `rarity` says how much rarer the ids of a format are than those of
             // well-known formats. A format that the configuration defines or enables is in use
-            // here, so the built-in value is removed, unless the configuration sets another one.
+            // here, so its ids are not rare. Remove the built-in value, unless the configuration
+            // sets another one.
             let own = settings.definitions.get(&name);
             let is_enabled = || settings.enabled.iter().flatten().any(|of| *of == name);
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
@@ -124,7 +125,8 @@ impl Catalog {
 
 /// Returns the format settings with former names of formats replaced by the current names. For
 /// example, the keys of the table `[formats.conjunction-v1-label]` move to
-/// `[formats.conjunction-v1]`, except for `summary`, `reveals`, `encodings` and `enabled = false`.
+/// `[formats.conjunction-v1]`. The keys `summary`, `reveals`, `encodings` and `enabled = false` are
+/// left out.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
     for name in settings.enabled.iter_mut().flatten() {
@@ -142,8 +144,9 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
             let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
             match key.as_str() {
                 "summary" | "reveals" | "encodings" => {}
-                // Ignore `enabled = false`. It repeats the default of the former format, and does
-                // not mean that the current format should be disabled.
+                // Ignore `enabled = false` under the former name of a format. It repeats the
+                // default there, and does not mean that the format should be disabled under its
+                // current name.
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
@@ -194,8 +197,9 @@ fn add_former_names(
     Ok(())
 }
 
-/// Returns the first encoding in the table of a format's former name, renamed as in the current
-/// format. For example, the encoding `hashids` of `conjunction-v1-label` is now `label`.
+/// Returns the first encoding in `former`, the table of a format under its former name. The
+/// encoding gets the name that it has in the current format. For example, `hashids` of
+/// `conjunction-v1-label` is now `label`.
 fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
     let mut encoding = match former.get("encodings")?.get(0)? {
         toml::Value::Table(table) => table.clone(),
@@ -284,8 +288,8 @@ fn resolved(
         // format may be disabled because the new one replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit `start_after` and `exclude` either. They protect ids that
-        // another program made in the base format, and this format has none of them.
+        // A format does not inherit `start_after` and `exclude`. They protect ids that another
+        // program made in the format that it is based on, and the new format has no such ids.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

@@ -38,7 +38,8 @@ pub(super) struct Fleet {
     high_water: KeptHighWater,
     /// The data folder of the node, and the lock that keeps other processes from using the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The assumed size limit, in bytes, of an etcd member that does not report its own limit.
+    /// The assumed limit of the database size, in bytes, of an etcd member that does not report its
+    /// own limit.
     quota: u64,
     /// The operator's statement about whether ids were ever minted in this namespace
     /// (`--new-fleet`). The statement is used only if the namespace has no fleet yet.
@@ -201,8 +202,8 @@ fn watch_room(
     async move {
         loop {
             let asked = Arc::clone(&coordinator);
-            // If the query panicked, the panic has already been logged. The last known amount of
-            // used space then stays valid.
+            // If the query of the etcd members panicked, the panic has already been logged. The
+            // last known amount of used space then stays valid.
             let members = tokio::task::spawn_blocking(move || asked.members())
                 .await
                 .unwrap_or_default();

@@ -13,8 +13,8 @@ const MEASURE_EVERY: Duration = Duration::from_secs(10);
 pub(super) async fn watch(service: Arc<Service>, data_dir: Option<PathBuf>) {
     loop {
         let measured = data_dir.clone();
-        // The measurement runs on its own thread, because a file system that does not respond must
-        // not block a thread that serves requests.
+        // The free space is measured on its own thread, because a file system that does not respond
+        // must not block a thread that serves requests.
         let free = tokio::task::spawn_blocking(move || {
             let space = rustix::fs::statvfs(measured?).ok()?;
             Some(space.f_bavail.saturating_mul(space.f_frsize))

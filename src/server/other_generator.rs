@@ -13,12 +13,13 @@ use idmint_core::minting::{ExcludedTicks, ExclusionError, Minter};
 use idmint_core::time::{UnixNanos, UnixTime, format_duration};
 use idmint_service::Service;
 
-/// The reason why a node did not start: it could not exclude the ids of another id generator from
-/// minting. No id was minted.
+/// The reason why a node did not start: it could not make sure that it repeats no id of another id
+/// generator. No id was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
-    /// The time in the setting `start_after` is too far ahead of the clock for the start to wait,
-    /// or the file of excluded ids has an invalid line or lines out of order.
+    /// The configuration cannot be used now. Either the time in the setting `start_after` is too
+    /// far ahead of the clock for the start to wait, or the file of excluded ids has an invalid
+    /// line or lines out of order.
     #[error("{0}")]
     Refused(String),
     /// The file cannot be read.
@@ -34,8 +35,8 @@ pub enum OtherGeneratorError {
     },
 }
 
-/// Checks that every format can begin to mint at most `max_ahead` from now. A format mints only ids
-/// above its `start_after`, which is an id of another generator.
+/// Checks that every format can begin to mint at most `max_ahead` from now. A format begins only
+/// after the time in its `start_after`, which is the last id of another generator.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError::Refused`] with the time at which the format would begin to mint.
@@ -76,8 +77,8 @@ pub(super) async fn exclude_ids(
 ) -> Result<(), OtherGeneratorError> {
     for minter in excluding(service) {
         let reader = Arc::clone(minter);
-        // Reading a long file takes a while. Minting has not begun yet, so mint requests are
-        // refused while the file is read.
+        // Reading a long file of excluded ids takes a while. Minting has not begun yet, so mint
+        // requests are refused while the file is read.
         let read = tokio::task::spawn_blocking(move || read_excluded(&reader, from)).await;
         let ticks = read.expect("the reader of a file does not panic")?;
         info!(
@@ -92,8 +93,8 @@ pub(super) async fn exclude_ids(
     Ok(())
 }
 
-/// Returns lines for an operator. They say which ids the formats would not mint, because of other
-/// generators, if the service started now.
+/// Returns lines for an operator. They say which ids of other generators (other programs that mint
+/// ids) the formats would skip if the service started now.
 ///
 /// # Errors
 /// Returns the [`OtherGeneratorError`] that the start would return.

@@ -88,7 +88,8 @@ pub enum RunError {
     /// The signals for a shutdown cannot be received.
     #[error("cannot install the handlers of SIGTERM, SIGINT and SIGHUP")]
     Signals(#[source] io::Error),
-    /// Minting did not begin, or the records or formats became unusable later.
+    /// The node could not begin to mint, or its records or the definitions of its formats became
+    /// unusable later.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The horizon, which is the end of the time reserved for ids, can no longer be made durable.
@@ -372,7 +373,8 @@ impl Running {
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
         drop(watching);
-        // Release the slot only after the last response, because another node may then use it.
+        // Release the slot (place in the fleet) only after the last response, because another node
+        // may then use it.
         service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("stopped: every request got its response"),
@@ -395,7 +397,8 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Starts minting, and waits until the start or a later mint fails permanently. Returns the error.
+/// Starts minting, and keeps waiting while the node works. Returns the error once the start or the
+/// node fails permanently.
 #[cfg_attr(
     not(feature = "etcd"),
     expect(

@@ -28,8 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// A start logs a warning if the clock is further ahead of the last reserved time than this. A
-/// wrong clock is then more likely than a node that was idle for a month.
+/// A start logs a warning if the clock is further than this ahead of the time that earlier runs
+/// reserved for ids. A wrong clock is then more likely than a node that was idle for a month.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
@@ -42,8 +42,8 @@ pub struct RunOptions {
     /// from a backup. The option may stay set, because only the first start after the restore uses
     /// it.
     pub restore_floor: Option<UnixNanos>,
-    /// `true` to begin at the horizon (the end of the time that earlier runs reserved), however far
-    /// it is ahead of the clock.
+    /// `true` to begin minting at the horizon (the end of the time that earlier runs reserved),
+    /// however far it is ahead of the clock.
     pub run_ahead: bool,
     /// `true` to serve requests from other machines although callers need neither a token nor a
     /// certificate.
@@ -102,8 +102,8 @@ pub struct StartRule {
     pub lead_max: Duration,
     /// The maximum difference between this node's clock and the median of all clocks in the fleet.
     pub skew_max: Duration,
-    /// `true` if the operator decided to begin at the horizon, however far it is ahead of the
-    /// clock.
+    /// `true` if the operator decided to begin minting at the horizon (the end of the time that
+    /// earlier runs reserved), however far it is ahead of the clock.
     pub run_ahead: bool,
 }
 
@@ -123,19 +123,20 @@ impl StartRule {
 /// unusable while it was minting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A format or the range of slots differs from what earlier starts or other nodes of the fleet
-    /// have stored.
+    /// A format, or the range of slots (places of nodes in the fleet), differs from what earlier
+    /// starts or other nodes have stored.
     #[error(transparent)]
     Formats(#[from] FormatsError),
-    /// The first reservation of time could not be made durable, or the records cannot be used.
+    /// The first reservation of time for ids could not be made durable, or the records cannot be
+    /// used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ids of another generator, which must not be minted again, are too far ahead of the clock
-    /// or cannot be read.
+    /// The ids of another generator cannot be excluded from minting, because they are too far ahead
+    /// of the clock or cannot be read.
     #[error(transparent)]
     OtherGenerator(#[from] OtherGeneratorError),
-    /// The records could no longer be read or written, while the start was waiting for the clock or
-    /// later.
+    /// The records could no longer be read or written. This happened while the node was still
+    /// waiting for its clock, or after its start.
     #[error(
         "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
     )]
@@ -245,8 +246,8 @@ pub fn check_data_dir(
     }))
 }
 
-/// Makes the minters skip the ids of other generators. Ids before `from` are ignored, so minting
-/// must not begin before `from`.
+/// Makes the minters skip the ids of other generators. Their ids with a time before `from` are
+/// ignored, so minting must not begin before `from`.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -286,15 +287,16 @@ pub(super) async fn records_failed(service: &Service) -> FailureKind {
         .await
 }
 
-/// Creates a minting session that begins at `start`, and plans its first reservation of time.
+/// Creates a minting session that begins at `start`, and plans to reserve the first period of time
+/// for its ids.
 fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan) {
     let session = service.prepare(start);
     let plan = session.plan_extension(service.clock().now(), session.horizon());
     (session, plan)
 }
 
-/// Waits until the clock shows a time after the build of this program, and is at most `max_ahead`
-/// behind `found`, the end of the time that earlier runs reserved.
+/// Waits until the clock shows a plausible time. This time must be after the build of this program,
+/// and at most `max_ahead` behind `found`, the end of the time that earlier runs reserved.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -418,16 +420,16 @@ mod tests {
         run_ahead: false,
     };
 
-    /// Starts a service with the data folder `dir` and returns it when it mints. An earlier service
-    /// with this folder is not shut down first, as after a crash.
+    /// Starts a service with the data folder `dir`, waits until it mints, and returns it. An
+    /// earlier service with this folder is not shut down first, as after a crash.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
         let (service, starting) = beginning(dir, hand);
         starting.await.expect("no panic").expect("a start");
         service
     }
 
-    /// Starts a service with the data folder `dir`. Returns the service while its start may still
-    /// be waiting, and the task of the start.
+    /// Starts a service with the data folder `dir`, without waiting until it mints. Returns the
+    /// service and the task of its start.
     fn beginning(
         dir: &Path,
         hand: &ManualClock,
@@ -438,8 +440,8 @@ mod tests {
         beginning_at(dir, hand, None, RULE)
     }
 
-    /// Starts a service like `beginning`, with a floor (the earliest time for new ids) from the
-    /// operator and another start rule.
+    /// Starts a service like `beginning`, without waiting until it mints. Uses the operator's floor
+    /// (the earliest time for new ids) and the settings of the start in `rule`.
     fn beginning_at(
         dir: &Path,
         hand: &ManualClock,
@@ -533,8 +535,9 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Until now another node may have had this slot, and it may have minted as far ahead of its
-    /// clock as `max_ahead` allows. A start without a record therefore waits for `max_ahead`.
+    /// Until now another node may have used this slot (place in the fleet), and minted ids with
+    /// times up to `max_ahead` ahead of its clock. A node without a stored record of those ids
+    /// therefore waits for `max_ahead` before it mints.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -627,9 +630,9 @@ mod tests {
         }
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
-        // The step is counted from the last horizon (the end of the reserved time). The horizon is
-        // a few seconds ahead of the clock of the last start, so the step is a few seconds longer
-        // than ten years.
+        // The step back is counted from the last horizon (the end of the reserved time) to the
+        // clock, which shows one second after noon. The horizon is a few seconds later than noon in
+        // ten years, so the step is a few seconds longer than ten years minus one second.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();
@@ -706,7 +709,8 @@ mod tests {
         summary.head.id.ledger()
     }
 
-    /// Groups a report whose time of closest approach is `second`, and returns its id.
+    /// Lets the service assign an id to a report of a close approach at the time `second`, and
+    /// returns the id.
     async fn group(service: &Service, second: i64) -> u128 {
         let served = served(service, "conjunction");
         let IdSource::Reports(minter) = served.source() else {
@@ -855,8 +859,8 @@ mod tests {
 
     /// The duration of a sync on the slow disk.
     const SYNC: Duration = Duration::from_millis(40);
-    /// A setting of `mint.wait_max` that some nodes of this test have. It is shorter than a sync,
-    /// and far shorter than the limit for reserving time.
+    /// The `mint.wait_max` of some nodes in this test. It is shorter than a sync of the slow disk,
+    /// and far shorter than the time limit for storing a reservation of more time.
     const WAIT_MAX: Duration = Duration::from_millis(10);
     const NODES: usize = 100;
     const MINTS: usize = 10;
@@ -899,9 +903,9 @@ mod tests {
         ids.len()
     }
 
-    /// A node that mints rarely never has time reserved, so each of its ids waits for two syncs.
-    /// This wait is longer than `mint.wait_max`, but no id is refused, because reserving time has a
-    /// limit of its own.
+    /// A node that mints rarely has no time reserved when a request arrives, so each of its ids
+    /// waits for two syncs. This wait is longer than `mint.wait_max`. Still no id is refused,
+    /// because waiting for the disk has its own time limit.
     #[test]
     fn a_thousand_lone_ids_are_all_minted_though_each_waits_for_a_slow_disk() {
         let minted: usize = std::thread::scope(|scope| {

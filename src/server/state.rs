@@ -13,8 +13,8 @@ use idmint_storage::{Opened, StoreError};
 
 /// The place where a process keeps its state.
 pub(super) enum State {
-    /// A store that only this process uses. The slot of the process is known before the store is
-    /// opened, and does not change.
+    /// A store that only this process uses. The slot of the process (its place among all possible
+    /// ones) is known before the store is opened, and does not change.
     Own(Opened),
     /// The coordinator of a fleet.
     #[cfg(feature = "etcd")]
@@ -67,8 +67,9 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
-            // A store in memory is new at every start, so a start after an upgrade looks like a
-            // first start. An upgrade must not refuse a configuration that worked before.
+            // Refuse formats that write equal texts only if the store is new and on disk. A store
+            // in memory is new at every start, so a start after an upgrade looks like a first
+            // start. An upgrade must not refuse a configuration that worked before.
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {
@@ -81,7 +82,7 @@ impl State {
     }
 
     /// Returns the stored horizon, which is the end of the time that earlier runs reserved. Returns
-    /// `None` if the store has no horizon, or in a fleet.
+    /// `None` if the store has no horizon, or if the process is a node of a fleet.
     pub(super) fn horizon(&self) -> Option<UnixNanos> {
         match self {
             State::Own(opened) => opened.horizon(),

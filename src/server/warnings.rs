@@ -86,7 +86,7 @@ pub(super) fn equal_texts(service: &Service) -> impl Iterator<Item = String> {
 }
 
 /// Logs the warnings about a configuration. Also warns of credentials that expire soon, and of
-/// formats whose ids will contain no domain.
+/// formats whose ids should contain the hash of a domain name although no domain is configured.
 pub(super) fn warn_of(service: &Service, config: &Config) {
     warnings(service, config)
         .iter()
@@ -100,8 +100,8 @@ pub(super) fn warn_of(service: &Service, config: &Config) {
     }
 }
 
-/// Returns the names of the formats whose ids will contain no domain, because no domain is
-/// configured.
+/// Returns the names of the formats whose ids should contain the hash of a domain name, if no
+/// domain is configured.
 fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     let has_none = service.siq().domains.is_empty();
     let formats = service
@@ -109,8 +109,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
         .iter()
         .map(|served| served.format())
         .filter(move |format| {
-            // Skip formats whose ids are minted from reports. They have an object field, too, but
-            // it contains no domain.
+            // Skip formats whose ids are made from reports. They have an object field, too, but it
+            // contains no hash of a domain name.
             let has_object = format.variants[0]
                 .layout
                 .field_of(FieldKind::Object)
@@ -121,7 +121,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
 }
 
 /// `true` if the format has the name of a built-in format, but other fields, another tick, epoch or
-/// rule, or another canonical text. A different first worker number does not count as a difference.
+/// rule (the way its ids are made), or another canonical text. A different first worker number does
+/// not count as a difference.
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();

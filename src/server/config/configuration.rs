@@ -34,8 +34,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// The tolerated differences between clocks.
     pub clock: ClockConfig,
-    /// The store for the end of the reserved time (the horizon), the ledgers, the conjunctions and
-    /// the series of numbers.
+    /// The store for the end of the reserved time (the horizon), the ledgers, the conjunctions
+    /// (close approaches in space) and the named series of numbers.
     pub storage: StorageConfig,
     /// The etcd that the nodes of a fleet share.
     pub etcd: EtcdConfig,
@@ -84,7 +84,8 @@ impl Origins {
 }
 
 impl Config {
-    /// Returns the range of slots (places of nodes in the fleet) that this node's etcd may lease.
+    /// Returns the range of slots (places of nodes in the fleet) that the fleet's etcd may assign
+    /// to its nodes.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded and its number of slots is invalid.
@@ -104,7 +105,8 @@ impl Config {
     /// numbers.
     ///
     /// # Panics
-    /// Panics if the configuration was not loaded and its rules contradict each other.
+    /// Panics if the rules contradict each other. Loading a configuration checks this, so a loaded
+    /// configuration does not panic.
     #[must_use]
     pub fn number_rules(&self) -> NumberRules {
         self.numbers
@@ -115,7 +117,8 @@ impl Config {
     /// Returns the storage engine and its settings.
     ///
     /// # Panics
-    /// Panics if the configuration was not loaded and names etcd.
+    /// Panics if the engine is etcd and the settings of etcd are missing or invalid. Loading a
+    /// configuration checks this, so a loaded configuration does not panic.
     #[must_use]
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {

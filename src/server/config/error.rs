@@ -105,8 +105,9 @@ impl KeyOrigins {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Sets the place of a key, and forgets the places of all keys inside its value. If the table
-    /// itself (the empty path) has no place yet, it gets this place, too.
+    /// Records the place that sets a key, such as a line of the file, and forgets the places of all
+    /// keys inside its value. If the table itself (the empty path) has no place yet, it gets this
+    /// place, too.
     pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
         let is_below = |path: &str| {
             path.strip_prefix(key)

@@ -162,7 +162,8 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// The rule by which a report of a conjunction gets its id. Default: grouped.
+    /// The rule by which a report of a conjunction (a close approach of two objects) gets its id.
+    /// Default: `grouped`, with which reports of the same conjunction share an id.
     pub mode: ConjunctionMode,
     /// The rule that decides if the objects (a, b) and (b, a) are the same pair. Default:
     /// `reported`, with which they are two different pairs.
@@ -173,9 +174,9 @@ pub struct ConjunctionConfig {
     /// off. Default: 10 min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
     pub analysis_reach: Duration,
-    /// The time after its closest approach for which a stored conjunction accepts reports: 1 to 36
-    /// 500 days. A report that arrives later gets a second id for the same conjunction. Default: no
-    /// limit.
+    /// The time after the closest approach of a stored conjunction during which it accepts reports:
+    /// 1 to 36 500 days. A report that arrives later gets a second id for the same conjunction.
+    /// Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
     /// The names of the catalogues of space objects that use the numbers of SATCAT, the satellite
@@ -183,12 +184,12 @@ pub struct ConjunctionConfig {
     #[serde(deserialize_with = "catalogs")]
     pub catalogs: Vec<String>,
     /// The catalogue numbers of objects that messages name by a text (a designator) instead of a
-    /// number. A key is a designator, or a catalogue and a designator separated by a slash.
+    /// number. A key is the designator, or the name of a catalogue, a slash and the designator.
     /// Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
     /// The form in which a conjunction id is written into a Conjunction Data Message (CCSDS 508.0):
-    /// as a comment or as a keyword. Default: a comment in version 1.0, and the keyword from
-    /// version 2.0 on.
+    /// as a comment, or as the keyword CONJUNCTION_ID. Default: a comment in version 1.0 of the
+    /// message format, and the keyword from version 2.0 on.
     pub note: Option<NoteForm>,
 }
 

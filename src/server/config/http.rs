@@ -226,8 +226,8 @@ fn client_scopes<'de, D: Deserializer<'de>>(
                 "{name:?} must have one of mint, ledger, decode, metrics, import and number"
             )));
         }
-        // A name that contains a colon is a URI. Any other name is a host name, in which upper and
-        // lower case do not matter.
+        // The name of a client certificate is a URI if it contains a colon. Any other name is a
+        // host name, in which upper and lower case do not matter.
         Ok((
             if name.contains(':') {
                 name

@@ -224,8 +224,8 @@ fn key_at(document: &DeTable<'_>, place: usize) -> Option<String> {
         if name.contains(&place) {
             of_name.get_or_insert(key.to_owned());
         } else if value.contains(&place) {
-            // Keep the last match, which is the innermost value at this position, because outer
-            // values are visited before inner ones.
+            // Keep the last match, which is the innermost value at this position of the TOML
+            // document, because outer values are visited before inner ones.
             of_value = Some(key.to_owned());
         }
     });
@@ -310,8 +310,8 @@ fn value_of(raw: &str) -> Value {
     }
 }
 
-/// Returns the first setting in a table, as its key and its value. The table of an environment
-/// variable has only one setting.
+/// Returns the first setting in a table, as its key and its value. A table that was made from an
+/// environment variable has only one setting.
 fn leaf(table: &Table) -> Option<(Vec<&str>, &Value)> {
     let (name, value) = table.iter().next()?;
     match value {

@@ -1,4 +1,5 @@
-//! Settings of minting: the limits of a mint request, and the tolerance for inaccurate clocks.
+//! Settings for minting (issuing new ids): the limits of a mint request, and the tolerance for
+//! inaccurate clocks.
 
 use std::time::Duration;
 
@@ -48,11 +49,12 @@ impl MintConfig {
     }
 }
 
-/// The reaction to a request for more ids than can be minted without a wait.
+/// The reaction to a request for more ids than can be minted immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {
-    /// The response is delayed until the time in its ids has come, but by at most `wait_max`.
+    /// The response is delayed until the clock reaches the time in its ids, but by at most the
+    /// setting `wait_max`.
     Wait,
     /// The request is refused at once. The response names the time at which the request would
     /// succeed.

@@ -1,5 +1,5 @@
 //! Settings of the store for the end of the reserved time (the horizon), the ledgers, the
-//! conjunctions and the series of numbers.
+//! conjunctions (close approaches in space) and the named series of numbers.
 
 use std::path::PathBuf;
 use std::time::Duration;

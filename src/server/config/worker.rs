@@ -21,8 +21,8 @@ pub struct WorkerConfig {
     #[serde(deserialize_with = "some_slot")]
     pub slot: Option<SlotSetting>,
     /// The number of slots, which limits the number of processes: 1 to 2^32 - 1. The number cannot
-    /// change after the first mint. A format with fewer worker numbers sets a lower limit. Default:
-    /// 1.
+    /// change after the first mint. If a format has fewer worker numbers, the limit is lower.
+    /// Default: 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 4_294_967_295>")]
     pub slots: u32,
     /// The number of worker numbers that a process uses in each format. Default: `None`, written
@@ -130,7 +130,8 @@ impl WorkerConfig {
 pub enum SlotSetting {
     /// The slot itself, below `slots`.
     Number(u32),
-    /// The slot is the number at the end of the host name. See [`ordinal_of`].
+    /// The slot (place of this process in the fleet) is the number at the end of the host name. See
+    /// [`ordinal_of`].
     Ordinal,
 }
 
@@ -159,7 +160,7 @@ pub struct Assignment {
     pub kind: AssignmentKind,
 }
 
-/// The default is slot 0 of 1 slot, for a process that runs alone.
+/// The default is for a process that runs alone: slot 0 of 1 slot (place for a process).
 impl Default for Assignment {
     fn default() -> Self {
         Self {
@@ -179,8 +180,8 @@ pub enum AssignmentKind {
     Configured,
     /// The host name ends with the number of the slot.
     Ordinal,
-    /// The slot is leased from etcd while the process runs. The field `slot` of `Assignment` has
-    /// no meaning then.
+    /// The slot (place in the fleet) is leased from etcd while the process runs. The field `slot`
+    /// of `Assignment` has no meaning then.
     Leased,
 }
 

@@ -28,26 +28,26 @@ use idmint_storage::{BackedUp, RecordStore, SentBackup, WithCauses};
 /// The name of the socket in the data folder.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// The request that a client sends to get the copy through the socket, instead of as files in a
-/// folder.
+/// The request that a client sends to receive the backup through the socket, instead of as files in
+/// a folder.
 pub const TO_CLIENT: &str = "-";
 
-/// The time limit for a client to receive the next part of a copy.
+/// The time limit for a client to receive the next part of a backup.
 const PART_MAX: Duration = Duration::from_secs(60);
 
 /// The file mode of the socket. Only this user can access the socket, like every file in the data
 /// folder.
 const MODE: u32 = 0o600;
 
-/// The time limit for a client to send the path.
+/// The time limit for a client to send its request (a path for the backup).
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// The maximum number of connected clients that have not sent their path yet. One more client
-/// replaces the client that has been connected longest, as soon as that client has been connected
-/// for `UNHEARD_MIN`.
+/// The maximum number of connected clients that have not sent their request (a path for the backup)
+/// yet. One more client replaces the client that has been connected longest, as soon as that client
+/// has been connected for `UNHEARD_MIN`.
 const DETACHED_MAX: usize = 64;
 
-/// The minimum time that each client gets to send its path, even if more than `DETACHED_MAX`
+/// The minimum time that each client gets to send its request, even if more than `DETACHED_MAX`
 /// clients are connected.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
@@ -110,8 +110,8 @@ impl BackupReply {
             ("done", &[appends, conjunctions, numbers]) => {
                 Some(BackupReply::Done(of(appends, conjunctions, numbers)))
             }
-            // A node of an earlier version stores no series of numbers, so it sends only two
-            // counts.
+            // A node of an earlier version has no series of numbers, so its reply has only two
+            // counts: ledger appends and conjunctions.
             ("done", &[appends, conjunctions]) => {
                 Some(BackupReply::Done(of(appends, conjunctions, 0)))
             }
@@ -137,8 +137,8 @@ pub(in crate::server) struct BackupSocket {
 }
 
 impl BackupSocket {
-    /// Binds the socket in the data folder of this node. The folder is locked, so an existing
-    /// socket file was left by a process that has ended.
+    /// Binds the socket through which clients request backups, in the data folder of this node. The
+    /// folder is locked, so an existing socket file was left by a process that has ended.
     ///
     /// Returns `None` and logs a warning if binding fails. The node then works, but cannot make
     /// backups.
@@ -174,8 +174,8 @@ impl BackupSocket {
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // Handle clients that have sent their path before accepting new ones. Otherwise a
-                // client that waits for its reply could be disconnected to make room.
+                // Handle clients that have sent their request before accepting new clients.
+                // Otherwise a client that waits for its reply could be disconnected to make room.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
@@ -222,8 +222,8 @@ impl BackupSocket {
         stream.shutdown().await
     }
 
-    /// Makes a copy in the data folder. Returns a function that sends the copy from a separate
-    /// thread, so that a slow client does not delay other clients.
+    /// Makes a backup copy of the records in the data folder. Returns a function that sends the
+    /// copy from a separate thread, so that a slow client does not delay other clients.
     async fn copy_to_send(
         &self,
         service: &Arc<Service>,
@@ -268,8 +268,8 @@ enum Asked {
     InVain(String),
 }
 
-/// Removes from the list all clients that have sent their path or have disconnected. If the list is
-/// still full, waits until the client that has been connected longest may be disconnected.
+/// Removes from the list all clients that have sent their request or have disconnected. If the list
+/// is still full, waits until the client that has been connected longest may be disconnected.
 async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
     detached.retain(|(_, caller)| !caller.is_finished());
     if detached.len() == DETACHED_MAX {

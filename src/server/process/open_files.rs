@@ -24,8 +24,8 @@ pub fn fit_connections(http: &mut HttpConfig) -> Option<String> {
     ))
 }
 
-/// Raises the soft limit to the hard limit, which needs no privilege. Returns the new limit, or
-/// `None` if it is unlimited.
+/// Raises the soft limit of open files to the hard limit, which needs no privilege. Returns the new
+/// limit, or `None` if it is unlimited.
 fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -34,7 +34,7 @@ fn raise_limit() -> Option<u64> {
     };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => maximum,
-        // A sandbox may forbid the system call. The limit is then unchanged.
+        // A sandbox may forbid the system call. The limit of open files is then unchanged.
         Err(_) => current,
     }
 }

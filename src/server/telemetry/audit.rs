@@ -38,7 +38,7 @@ pub(in crate::server) enum Act {
         /// The slot. `None` if no slot is leased yet.
         slot: Option<u32>,
         /// The stored horizon, which is the end of the time that earlier runs reserved. `None` if
-        /// the store has no horizon, or in a fleet.
+        /// the store has no horizon, or if the process is a node of a fleet.
         horizon: Option<String>,
         /// The time that the operator gave with `--floor`, if any.
         floor: Option<String>,
@@ -75,7 +75,8 @@ pub(in crate::server) struct Audit {
     /// The queue of request lines for the file.
     lines: NonBlocking,
     lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// The output whose thread writes the queue `lines` to the file. `None` after `close`.
+    /// The thread that takes request lines from the queue `lines` and writes them to the file.
+    /// `None` after `close`.
     requests: Mutex<Option<Output>>,
 }
 
@@ -137,7 +138,8 @@ impl Audit {
         written.map_err(|cause| AuditError::of(&self.path, cause))
     }
 
-    /// Records an action that is already done. If recording fails, the failure is only logged.
+    /// Records in the audit trail an action that is already done. If recording fails, the failure
+    /// is only logged.
     pub(in crate::server) fn tell_after(&self, act: &Act) {
         if let Err(error) = self.tell(act) {
             error!("{}: {act:?}", WithCauses(&error));
@@ -164,8 +166,8 @@ impl Audit {
         })
     }
 
-    /// Returns a function that counts the requests that are missing from the file, because the
-    /// queue was full or a write failed.
+    /// Returns a function that returns the number of requests missing from the audit file, because
+    /// the queue was full or a write failed.
     pub(in crate::server) fn lines_dropped(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
         Arc::clone(&self.lines_dropped)
     }

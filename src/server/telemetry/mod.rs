@@ -82,8 +82,8 @@ impl Telemetry {
         let _ = self.banner.lines().write_all(text.as_bytes());
     }
 
-    /// Returns a function that counts the log lines that were lost because the queue was full or a
-    /// write failed.
+    /// Returns a function that returns the number of log lines lost so far, because the queue was
+    /// full or a write failed.
     pub fn log_lines_dropped(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
         self.log.lines_dropped()
     }

@@ -14,7 +14,8 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuar
 /// megabyte.
 const LINES_MAX: usize = 4_096;
 
-/// The time limit for writing the lines that are still queued when the process ends.
+/// The time limit for writing the output lines (such as log lines) that are still queued when the
+/// process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// An output stream whose writers never block. If the queue is full, the next line is dropped and
@@ -26,7 +27,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Starts a thread with the name `thread_name` that writes to `stream`, and returns its output.
+    /// Starts a thread with the name `thread_name` that writes queued lines to `stream`. Returns
+    /// the output to which lines can be added.
     pub(super) fn to(stream: impl Write + Send + 'static, thread_name: &str) -> Self {
         let unwritten = Arc::new(AtomicU64::new(0));
         let stream = CountedStream {

@@ -14,8 +14,8 @@ use tracing_subscriber::layer::Context;
 /// The target of summary lines. They are never deduplicated.
 const SUMMARY: &str = "idmint::repetitions";
 
-/// The maximum number of different lines that are remembered per second. Further lines are logged
-/// even if they repeat, until the output queue is full.
+/// The maximum number of different log lines that are remembered per second to recognize
+/// repetitions. Further lines are logged even if they repeat, until the output queue is full.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// A filter for log lines. Each line passes only once between two calls of [`Repetitions::sum_up`],
@@ -62,8 +62,8 @@ impl Repetitions {
         }
     }
 
-    /// Returns `true` if the line must be written, because it is new or because the memory for
-    /// lines is full.
+    /// Returns `true` if the log line must be written, because it is no repetition or because too
+    /// many lines are remembered already.
     fn is_news(&self, line: Line, level: Level) -> bool {
         let mut seen = self.seen();
         if let Some(repeated) = seen.get_mut(&line) {
@@ -78,7 +78,7 @@ impl Repetitions {
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
         // If a thread panicked while it held this lock, the map is still usable. At worst, the
-        // count of one line is too low by one.
+        // number of repetitions of one line is too low by one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
