@@ -43,8 +43,8 @@ impl Settings {
         Config::load(self.config.as_deref(), variables()?, flags)
     }
 
-    /// Reads the configuration for a command that runs no node, and so needs no slot (place of a
-    /// node in the fleet).
+    /// Reads the configuration for a command that runs no node. Such a command needs no slot, which
+    /// would determine its worker numbers.
     ///
     /// # Errors
     /// Returns [`ConfigError`], which names the invalid setting and its origin.

@@ -31,8 +31,8 @@ pub(super) enum Token {
         /// Only these ledgers.
         #[arg(long, value_delimiter = ',')]
         ledgers: Option<Vec<String>>,
-        /// Allow only these series of numbers. A name that ends with a star, such as acme-*, stands
-        /// for every series with that prefix.
+        /// Allow only these series of numbers. A name that ends with a star, such as acme-*, allows
+        /// every series with the prefix before the star.
         #[arg(long, value_delimiter = ',')]
         series: Option<Vec<String>>,
         /// The instant at which it expires, such as 2027-01-01T00:00:00Z.

@@ -101,9 +101,9 @@ fn end_of(der: &[u8]) -> Option<UnixTime> {
     let signed = elements(der).next()?.1;
     let fields = elements(signed).next()?.1;
     let times = elements(fields).flat_map(|(tag, value)| {
-        // In a revocation list, the times of this update and of the next update are each a field.
-        // In a certificate, the begin and end of its validity are inside one field, which is a
-        // sequence.
+        // In a revocation list, the times of this update and of the next update are two separate
+        // fields. In a certificate, the first and the last time of its validity are inside one
+        // field, which is a sequence.
         let inner = if tag == SEQUENCE { value } else { &[] };
         iter::once((tag, value)).chain(elements(inner))
     });

@@ -35,8 +35,8 @@ pub enum OtherGeneratorError {
     },
 }
 
-/// Checks that every format can begin to mint at most `max_ahead` from now. A format begins only
-/// after the time in its `start_after`, which is the last id of another generator.
+/// Checks that every format can begin to mint at most `max_ahead` from now. A format begins to mint
+/// only after the time in its `start_after`, which is the last id of another generator.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError::Refused`] with the time at which the format would begin to mint.
@@ -93,8 +93,8 @@ pub(super) async fn exclude_ids(
     Ok(())
 }
 
-/// Returns lines for an operator. They say which ids of other generators (other programs that mint
-/// ids) the formats would skip if the service started now.
+/// Returns lines for an operator. They say which ids the formats would not mint if the service
+/// started now, because of other generators (other programs that mint ids).
 ///
 /// # Errors
 /// Returns the [`OtherGeneratorError`] that the start would return.

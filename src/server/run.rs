@@ -397,8 +397,8 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Starts minting, and keeps waiting while the node works. Returns the error once the start or the
-/// node fails permanently.
+/// Starts minting, and does not return while the node works. Returns the error if the start or,
+/// later, the node fails permanently.
 #[cfg_attr(
     not(feature = "etcd"),
     expect(

@@ -28,8 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// A start logs a warning if the clock is further than this ahead of the time that earlier runs
-/// reserved for ids. A wrong clock is then more likely than a node that was idle for a month.
+/// A start logs a warning if the clock is further than this ahead of the end of the time that
+/// earlier runs reserved for ids. A wrong clock is then more likely than a node that was idle for a
+/// month.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
@@ -123,8 +124,8 @@ impl StartRule {
 /// unusable while it was minting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A format, or the range of slots (places of nodes in the fleet), differs from what earlier
-    /// starts or other nodes have stored.
+    /// A format, or the range of slots (places for nodes), differs from what earlier starts or
+    /// other nodes have stored.
     #[error(transparent)]
     Formats(#[from] FormatsError),
     /// The first reservation of time for ids could not be made durable, or the records cannot be
@@ -295,8 +296,9 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
     (session, plan)
 }
 
-/// Waits until the clock shows a plausible time. This time must be after the build of this program,
-/// and at most `max_ahead` behind `found`, the end of the time that earlier runs reserved.
+/// Waits until the clock shows a time that is after the build of this program, and at most
+/// `max_ahead` behind `found`, the end of the time that earlier runs reserved. With `run_ahead`,
+/// only the build of the program counts.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -535,9 +537,9 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Until now another node may have used this slot (place in the fleet), and minted ids with
-    /// times up to `max_ahead` ahead of its clock. A node without a stored record of those ids
-    /// therefore waits for `max_ahead` before it mints.
+    /// Until now another node may have used this slot, and so the same worker numbers, and minted
+    /// ids with times up to `max_ahead` ahead of its clock. A node without a stored record of those
+    /// ids therefore waits for `max_ahead` before it mints.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");

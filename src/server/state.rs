@@ -13,8 +13,8 @@ use idmint_storage::{Opened, StoreError};
 
 /// The place where a process keeps its state.
 pub(super) enum State {
-    /// A store that only this process uses. The slot of the process (its place among all possible
-    /// ones) is known before the store is opened, and does not change.
+    /// A store that only this process uses. The slot, which determines the worker numbers of the
+    /// process, is known before the store is opened, and does not change.
     Own(Opened),
     /// The coordinator of a fleet.
     #[cfg(feature = "etcd")]

@@ -118,8 +118,8 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The first id of each tick (time unit of the format) has a sequence number below this bound,
-    /// so it is 0 if the bound is 1. Absent if the format is not sequenced.
+    /// The first id of each tick (time unit of the format) has a sequence number below this bound.
+    /// If the bound is 1, the number is therefore 0. Absent if the format is not sequenced.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guarantee about the order of random ids: `off` (none), `batch` (within a response),

@@ -17,9 +17,9 @@ pub struct Readiness {
     pub reason: Option<String>,
     /// The reason as a sentence for people. Null if the node is ready.
     pub detail: Option<String>,
-    /// `ready` if the node stores new events, numbers and conjunctions, even if it cannot mint.
-    /// Otherwise the reason why it refuses such requests: the last part of the URL of the problem
-    /// in the response.
+    /// `ready` if the node stores new events, numbers and conjunctions, which it can do even while
+    /// it cannot mint. Otherwise the reason why it refuses to store them, as the last part of the
+    /// URL of the problem that such requests get.
     pub records: String,
     /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
     /// `ready`.

@@ -34,7 +34,7 @@ pub struct InspectAnswer<'a> {
     /// The number of lines, without the blank ones, that are not ids of the format or have an
     /// implausible time.
     none: Option<u64>,
-    /// The line numbers, counted from 1, of the first lines that the field `none` counts as no ids.
+    /// The line numbers, counted from 1, of the first lines that the field `none` counts.
     none_lines: Vec<u64>,
     /// The number of lines that are equal to an earlier line.
     duplicates: u64,

@@ -101,7 +101,7 @@ fn decimal(text: &str) -> Option<u128> {
         .then(|| text.parse().ok())?
 }
 
-/// The results for the reports or the events in the request. One id was minted from each of them.
+/// The results for the reports or the events in the request, one for each id in the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MintDetails {

@@ -134,8 +134,8 @@ pub struct ReportDetail {
     /// stored, because the service then does not know earlier reports.
     pub created: Option<bool>,
     /// The time of closest approach that the id was made from, in RFC 3339 with six fraction
-    /// digits. If conjunctions are not stored, this is the report's own time. If the report then
-    /// keeps the id that its sender attached, it is the time in that id.
+    /// digits. If conjunctions are not stored, it is the time in the id that the sender attached,
+    /// if the report keeps that id, and otherwise the report's own time.
     pub anchor_tca: String,
     /// The time from `anchor_tca` to the report's time of closest approach, in microseconds. It is
     /// negative if the report's time is earlier.
@@ -144,8 +144,8 @@ pub struct ReportDetail {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted_differs: bool,
     /// The id of a conjunction of the same two objects that is nearer in time than the one that the
-    /// report joined. Present only if the report is an analysis. An analysis joins the conjunction
-    /// that its `event_id` names, even if another one is nearer.
+    /// report joined. Present only if the report is an analysis (a report with an `event_id`) that
+    /// joined the conjunction with the id in its `event_id`, and another conjunction is nearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of

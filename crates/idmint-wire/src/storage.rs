@@ -48,7 +48,7 @@ impl StorageSql {
 }
 
 impl StorageInfo {
-    /// Returns the advice how to store ids of the format in each database. The most compact column
+    /// Returns advice on how to store ids of the format in each database. The most compact column
     /// comes first.
     pub fn all(format: &Format) -> Vec<StorageInfo> {
         let example = format.example();

@@ -33,8 +33,9 @@ pub(in crate::cli) struct Encode {
     /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// Print test vectors as JSON described in docs/internals/VECTORS.md: ids in which a field has
-    /// its lowest or highest value, and ids with random fields, each in every encoding.
+    /// Print test vectors as JSON described in docs/internals/VECTORS.md: the lowest and the
+    /// highest id, an id with the highest value of each field, and ids with random fields, each in
+    /// every encoding.
     #[arg(long, conflicts_with_all = ["fields", "json", "text"])]
     vectors: bool,
     /// The seed of the random fields of vectors.

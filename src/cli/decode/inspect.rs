@@ -120,7 +120,7 @@ struct Inspection<'a> {
     fingerprints: Fingerprints,
     now: UnixNanos,
     /// The format in `--format`, and the number of lines whose ids this format could mint again,
-    /// because ids with the same time and worker number are still to come. `None` without
+    /// because ids with the same time and worker number are still possible. `None` without
     /// `--format`, or if the rule of the format is not [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }

@@ -26,7 +26,7 @@ pub(in crate::cli) struct Verify {
     /// The events, one JSON object a line, each with its eventId; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The ledger to which the events should belong. By default, it is the ledger of --after, or
+    /// The ledger to which the events must belong. Default: the ledger of the event in --after, or
     /// else the ledger that begins with the first event in the input.
     #[arg(long, value_name = "ID", value_parser = LedgerId::from_text)]
     ledger: Option<LedgerId>,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Verify {
     #[arg(long)]
     json: bool,
     /// For the first invalid event, print the bytes of its checksum step by step, with the CRC-32C
-    /// after each step. Compare the steps with the program that made the id.
+    /// after each step, to compare them with the steps of the program that made the id.
     #[arg(long)]
     explain: bool,
 }
@@ -56,8 +56,7 @@ struct ExplainedStep {
     /// The bytes of this step, in hexadecimal.
     bytes: String,
     text: String,
-    /// The CRC-32C, in hexadecimal, of the bytes that have entered the checksum up to the end of
-    /// this step.
+    /// The CRC-32C, in hexadecimal, of the bytes of all steps up to and including this one.
     crc32c: String,
 }
 

@@ -70,8 +70,7 @@ pub(in crate::cli) struct Serve {
     /// the same ids. See docs/TESTING.md.
     #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
     test: bool,
-    /// Set the clock of the test service to this whole second. The clock then stands still, and
-    /// only minted ids advance it.
+    /// Set the clock of the test service to this whole second. Only minted ids advance the clock.
     #[arg(
         long,
         value_name = "INSTANT",

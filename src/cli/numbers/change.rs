@@ -168,10 +168,10 @@ pub(super) struct Import {
     /// The series.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// The last number that was issued by the program used before, without the text around it.
+    /// The last number that the other program issued, without the text around it.
     number: u64,
-    /// The wrong number that an earlier import set, and that NUMBER replaces. It must be the only
-    /// number of the series.
+    /// The wrong number from an earlier import, which must be the only number of the series. NUMBER
+    /// replaces it.
     #[arg(long, value_name = "WRONG")]
     instead_of: Option<u64>,
     /// The response as JSON, on one line.

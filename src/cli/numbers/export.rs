@@ -35,7 +35,7 @@ struct Exported<'a> {
 }
 
 impl Export {
-    /// Prints the issued numbers of the selected series.
+    /// Prints the stored numbers of the selected series.
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,

@@ -105,8 +105,8 @@ impl Config {
     /// numbers.
     ///
     /// # Panics
-    /// Panics if the rules contradict each other. Loading a configuration checks this, so a loaded
-    /// configuration does not panic.
+    /// Panics if the rules contradict each other. A loaded configuration has no such rules, because
+    /// loading checks them.
     #[must_use]
     pub fn number_rules(&self) -> NumberRules {
         self.numbers
@@ -117,8 +117,8 @@ impl Config {
     /// Returns the storage engine and its settings.
     ///
     /// # Panics
-    /// Panics if the engine is etcd and the settings of etcd are missing or invalid. Loading a
-    /// configuration checks this, so a loaded configuration does not panic.
+    /// Panics if the engine is etcd and the settings of etcd are missing or invalid. In a loaded
+    /// configuration they are present and valid, because loading checks them.
     #[must_use]
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {

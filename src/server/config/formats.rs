@@ -174,7 +174,7 @@ pub struct ConjunctionConfig {
     /// off. Default: 10 min.
     #[serde(deserialize_with = "between::<_, 0, 86_400_000>")]
     pub analysis_reach: Duration,
-    /// The time after the closest approach of a stored conjunction during which it accepts reports:
+    /// The time for which a stored conjunction accepts reports after its closest approach:
     /// 1 to 36 500 days. A report that arrives later gets a second id for the same conjunction.
     /// Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]

@@ -130,8 +130,8 @@ impl WorkerConfig {
 pub enum SlotSetting {
     /// The slot itself, below `slots`.
     Number(u32),
-    /// The slot (place of this process in the fleet) is the number at the end of the host name. See
-    /// [`ordinal_of`].
+    /// The slot, which determines the worker numbers of this process, is the number at the end of
+    /// the host name. See [`ordinal_of`].
     Ordinal,
 }
 
@@ -160,7 +160,8 @@ pub struct Assignment {
     pub kind: AssignmentKind,
 }
 
-/// The default is for a process that runs alone: slot 0 of 1 slot (place for a process).
+/// The default is for a process that runs alone. It has slot 0, which is the only slot (place for a
+/// process).
 impl Default for Assignment {
     fn default() -> Self {
         Self {

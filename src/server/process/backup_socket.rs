@@ -39,12 +39,13 @@ const PART_MAX: Duration = Duration::from_secs(60);
 /// folder.
 const MODE: u32 = 0o600;
 
-/// The time limit for a client to send its request (a path for the backup).
+/// The time limit for a client to send its request, which is a path for the backup or
+/// [`TO_CLIENT`].
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// The maximum number of connected clients that have not sent their request (a path for the backup)
-/// yet. One more client replaces the client that has been connected longest, as soon as that client
-/// has been connected for `UNHEARD_MIN`.
+/// The maximum number of connected clients that have not sent their request yet. One more client
+/// replaces the client that has been connected longest, as soon as that client has been connected
+/// for `UNHEARD_MIN`.
 const DETACHED_MAX: usize = 64;
 
 /// The minimum time that each client gets to send its request, even if more than `DETACHED_MAX`
@@ -222,8 +223,9 @@ impl BackupSocket {
         stream.shutdown().await
     }
 
-    /// Makes a backup copy of the records in the data folder. Returns a function that sends the
-    /// copy from a separate thread, so that a slow client does not delay other clients.
+    /// Copies the records of the node to a temporary file in the data folder. Returns a function
+    /// that sends the copy from a separate thread, so that a slow client does not delay other
+    /// clients.
     async fn copy_to_send(
         &self,
         service: &Arc<Service>,

@@ -10,9 +10,9 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request to the writer thread, which decides which records to write for it. The thread handles
-/// a batch of requests (a round) at once. It decides on them one after another, and then writes all
-/// their records together.
+/// A request to the writer thread. The thread takes a batch of requests (a round) from its queue.
+/// It decides for one request after another which records to write, and then writes the records of
+/// the round together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
@@ -77,8 +77,9 @@ pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::number_key`] of the job's request.
     fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
 
-    /// Decides which records to write for the request of this job, and stores the outcome. `round`
-    /// has the decisions on the requests before it. A new outcome replaces an earlier one.
+    /// Decides which records to write for the request of this job, and keeps the outcome in the
+    /// job. `round` has the decisions on the earlier requests. A new outcome replaces an earlier
+    /// one.
     fn decide(&mut self, round: &mut Round<'_>);
 
     /// `true` if the last decision did not refuse the request.
@@ -90,7 +91,8 @@ pub(super) trait Work: Debug + Send {
     /// Panics if the request was not decided.
     fn send(self: Box<Self>);
 
-    /// Drops the outcome that was decided for the request, and sends `error` to its caller instead.
+    /// Drops the outcome that was decided for the request, if any, and sends `error` to the caller
+    /// instead.
     fn refuse(self: Box<Self>, error: RecordError);
 }
 
@@ -131,12 +133,14 @@ impl<R: Request> Work for Job<R> {
 pub(super) struct Reply {
     job: AnyJob,
     /// The number of plans (decisions to write records) that must be durable before the caller gets
-    /// its reply. They are the first plans of all requests that are written together.
+    /// its reply. The plans are counted from the first plan of the round, which is a group of
+    /// requests that are written together.
     rests_on: usize,
 }
 
 /// The plans (decisions to write records) of one round that are already durable. A round is a group
-/// of requests that are written together. Its plans become durable one after another.
+/// of requests that are written together. Its plans become durable in order, in one write or
+/// several.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 

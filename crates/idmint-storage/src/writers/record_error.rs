@@ -29,8 +29,8 @@ pub enum RecordError {
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
-    /// The node's clock is certainly wrong, so no record was written. A record such as a ledger
-    /// event keeps the time with which it is written forever.
+    /// The node's clock is certainly wrong, so no record was written. Otherwise records such as
+    /// ledger events would keep the wrong time forever.
     #[error("records cannot be written now: {0}")]
     Clock(Refusal),
     /// The queue of the writer thread is full.

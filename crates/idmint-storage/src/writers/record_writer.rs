@@ -252,9 +252,8 @@ impl RecordWriter {
                     return self.give_up(replies, &RecordError::Unknown, error);
                 }
                 Err(WriteError::Stale) => {
-                    // Look up each idempotency key again. The writer that changed the records may
-                    // already have done a request, because its caller may have sent the request
-                    // there as well.
+                    // Look up each idempotency key again. A caller may have sent its request to the
+                    // other writer as well, and that writer may already have done it.
                     jobs = replies.into_iter().map(Reply::into_job).collect();
                     if decisions < DECISIONS_MAX {
                         thread::sleep(pause_after(decisions));

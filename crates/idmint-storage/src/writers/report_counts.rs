@@ -95,8 +95,8 @@ impl ReportTallies {
             .writes
     }
 
-    /// Completes `stored`, a conjunction that was read from the store, with the reports that are
-    /// counted only in memory. Call this method within
+    /// Adds the reports that are counted only in memory to the report count of `stored`, a
+    /// conjunction that was read from the store. Call this method within
     /// [`read_between_writes`](Self::read_between_writes).
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {

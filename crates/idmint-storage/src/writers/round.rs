@@ -174,7 +174,8 @@ pub(super) struct Round<'a> {
     /// The numbers to issue to the current requests and their form (how they are written as text),
     /// by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
-    /// The last number of each series that gets new numbers from the current requests.
+    /// The last number of each series from which the current requests get or skip numbers. Planned
+    /// numbers count as issued.
     series: HashMap<SeriesName, SeriesHead>,
     /// The series that the plans of this round close.
     closed: HashMap<SeriesName, ClosedSeries>,
@@ -343,7 +344,7 @@ impl Request for Externals {
     }
 
     /// Writes the external ids (ids from other organizations) immediately instead of together with
-    /// the records of other requests, because no other decision depends on them.
+    /// the records of other requests, because no other decision depends on external ids.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -358,7 +359,7 @@ impl Request for Arc<ReportTallies> {
     type Outcome = ();
 
     /// Writes the report counts immediately instead of together with the records of other requests,
-    /// because no other decision depends on them.
+    /// because no other decision depends on report counts.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -469,8 +470,8 @@ impl Round<'_> {
             .map(|found| found.given))
     }
 
-    /// `true` if a planned write replaces this number, which is the wrong first number of its
-    /// series.
+    /// `true` if a planned write replaces this number. Only the wrong first number of a series can
+    /// be replaced.
     fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
         let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
         removed.any(|wrong| wrong.series == *series && wrong.last == number)

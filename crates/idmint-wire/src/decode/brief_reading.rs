@@ -1,4 +1,5 @@
-//! The short response of `POST /decode`, with only the most likely interpretation of each text.
+//! The short response of `POST /decode`: the best reading (most likely interpretation) of each
+//! text.
 
 use std::fmt;
 
@@ -60,9 +61,9 @@ pub enum RowReading<'a> {
 /// corrected text that the caller probably meant. The filter's [`Liberty`] limits the permitted
 /// corrections.
 struct BestMatch<'a> {
-    /// The match, and `true` if it is ambiguous: another match is nearly as likely, or the text may
-    /// as well be random. `None` if the text has no match. Unlikely matches count only if the
-    /// filter names a format or an encoding.
+    /// The match, and `true` if it is ambiguous: another match is nearly as likely, or the evidence
+    /// is so weak that the text may be random. `None` if the text has no match. Unlikely matches
+    /// count only if the filter names a format or an encoding.
     best: Option<(Match<'a>, bool)>,
     /// The text that the caller meant. `None` if the given text was read unchanged.
     meant: Option<String>,

@@ -49,16 +49,16 @@ pub struct DecodeAnswer<'a> {
     pub decoded: Decoded<'a>,
     /// The unlikely readings, which are not in `matches`.
     withheld: Vec<Match<'a>>,
-    /// The corrected text that was read, if the given text has no plausible reading and the caller
-    /// probably meant another text. `None` if the given text was read.
+    /// The corrected text that was read instead of the given text, because the caller probably
+    /// meant it. `None` if the given text was read.
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
     /// The notes about damage to the text, such as digits that were lost by rounding.
     pub notes: Vec<Note>,
     /// The formats whose ids look like the text, although it is no valid id of them. For example,
-    /// the id may have been encoded with another salt (secret value). Empty if the text has a
-    /// plausible reading, or if `did_you_mean` suggests an id.
+    /// the id may have been encoded with another salt (a text on which the encoding depends). Empty
+    /// if the text has a plausible reading, or if `did_you_mean` suggests an id.
     pub shaped_like: Vec<Shape<'a>>,
     /// The ways to read the text as a number of a configured series, such as an invoice number.
     pub numbers: Vec<NumberReading>,
@@ -124,15 +124,15 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Adds other readings of the text to the response: as a number of a series, such as an invoice
-    /// number.
+    /// Adds `numbers` to the response. Each of them is a way to read the text as a number of a
+    /// series, such as an invoice number.
     #[must_use]
     pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
         DecodeAnswer { numbers, ..self }
     }
 
-    /// Returns the corrected text that was read, if the given text has no plausible reading and the
-    /// caller probably meant another text. Returns `None` if the given text was read.
+    /// Returns the corrected text that was read instead of the given text, because the caller
+    /// probably meant it. Returns `None` if the given text was read.
     pub fn read_as(&self) -> Option<&str> {
         self.read_as.as_deref()
     }

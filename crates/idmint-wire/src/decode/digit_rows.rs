@@ -9,8 +9,8 @@ use idmint_core::id::{Field, Layout, Width};
 /// exceed it.
 pub(super) const COLUMNS_MAX: usize = 100;
 
-/// The number of digits in each chunk, if the digits of a field are too many for one row of the
-/// drawing.
+/// The maximum number of digits in a chunk. A field whose digits are too many for one row of the
+/// drawing is drawn in chunks.
 const PIECE_LEN: usize = 64;
 
 const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -94,7 +94,7 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
 }
 
 /// The digits of a field, or a chunk of them if the field is too long for one row of the drawing.
-/// `column` is the character position at which the digits are drawn.
+/// `column` is the character position at which the digits begin.
 struct Cell<'a> {
     digits: String,
     name: &'a str,

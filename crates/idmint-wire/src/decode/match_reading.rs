@@ -35,11 +35,11 @@ pub struct FieldReading<'a> {
 }
 
 /// A text that explains the value of a field, such as the configured name of a worker number. For
-/// the ledger field in the id of an event, it is the id of the ledger.
+/// the ledger field in the id of an event, the text is the id of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// A name that the format or the configuration defines for the value, or `unassigned` for a
-    /// type without a name.
+    /// A name that the format or the configuration defines for the value. Also `unassigned` for a
+    /// type without a name, and `development` for the domain hash 0.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),

@@ -13,8 +13,9 @@ use idmint_core::id::Encoding;
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The last id that was written by encodings with the same texts, and the position of its text in
-/// the response. The position includes the quotes around the text.
+/// The id that was last written by the encodings of one group, which write each id as the same
+/// text, and the position of that text in the response. The position includes the quotes around the
+/// text.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
