@@ -49,17 +49,17 @@ pub enum Refusal {
         /// The time after which minting starts.
         retry_after: Duration,
     },
-    /// Earlier ids with the slot of this node (its place among all possible nodes) may have times
-    /// far ahead of the clock. The node must wait before it may reserve more time for the slot.
+    /// Earlier ids with the worker numbers of this node may have times far ahead of the clock.
+    /// Minting must wait, so that no id is repeated.
     #[error(
         "earlier ids of this node's slot may reach {start}, far ahead of the clock; the node can mint in {} \
          ms", .retry_after.as_millis()
     )]
     SlotAhead {
-        /// The time from which ids of the slot may be minted again. Earlier ids of the slot may
-        /// have any time before `start`.
+        /// The lowest time that new ids may have. Earlier ids may exist for any time before
+        /// `start`.
         start: UnixNanos,
-        /// The time to wait until the node can reserve more time for ids of the slot.
+        /// The time after which this node can reserve time for new ids, from `start` on.
         retry_after: Duration,
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the
@@ -180,8 +180,8 @@ pub enum SlotLack {
     )]
     AheadOfFounder {
         /// A lower bound of the time by which the clock of this node is ahead of the clock of
-        /// another node that waits to create the fleet. The fleet would begin at the time of the
-        /// node that creates it.
+        /// another node that could also create the fleet. The creator's clock determines the first
+        /// time for which ids are minted.
         ahead: Duration,
     },
     /// The clock of this node has not reached the instant at which the fleet begins to mint.

@@ -36,9 +36,8 @@ pub(super) struct TickPart {
 }
 
 impl TickParts {
-    /// Creates an empty record of the parts of ticks that responses have taken. Each tick (time
-    /// unit) has [`Monotonic::PARTS_OF_TICK`] equal parts. Parts are counted from the tick
-    /// `base_tick`.
+    /// Creates the counter that gives each response its own part of a tick (time unit). No part is
+    /// taken yet. Parts are counted from the tick `base_tick`.
     pub(super) fn from(base_tick: u128) -> TickParts {
         TickParts {
             base_tick,

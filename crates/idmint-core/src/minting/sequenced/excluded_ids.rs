@@ -41,8 +41,8 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct ExcludedIds {
     format: Arc<Format>,
-    /// The worker numbers with which this node may mint, or `None` for any. Ids with other worker
-    /// numbers exclude no ticks.
+    /// The worker numbers with which this node may mint, or `None` for any. The ticks (time units)
+    /// of ids with other worker numbers are ignored, because this node cannot repeat these ids.
     workers: Option<Vec<u32>>,
     from: UnixNanos,
     from_tick: u128,
@@ -157,8 +157,8 @@ impl ExcludedIds {
                 && workers
                     .as_ref()
                     .is_none_or(|workers| workers.contains(&worker));
-            // This node cannot mint in a tick (time unit, counted since the epoch) that does not
-            // fit into 64 bits. Such a tick need not be excluded.
+            // This node cannot mint in a tick (time unit since the epoch) whose number needs more
+            // than 64 bits. It does not need to know that such a tick is used.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
                 let lane = (worker, variant);
                 reading.ticks.entry(lane).or_default().add(tick);
@@ -190,9 +190,8 @@ impl ExcludedIds {
         let is_outside =
             |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
         if self.readings.iter().any(is_outside) {
-            // In some encodings, the line is a number that no id of the format can have. The list
-            // of ids must be in one of these encodings, because the others cannot read the line at
-            // all.
+            // Some encodings can read the line as a number, although no id has this number. Keep
+            // only these encodings, because all lines of the list are in the same encoding.
             self.readings.retain(is_outside);
         } else if self.format.can_have_letters_of(text) {
             return Err(ExclusionError::NoId {
@@ -353,8 +352,9 @@ mod tests {
 
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
-        // A text of nine digits can be an id of the format `payment` in base 36. It can also be the
-        // decimal text of another, much older id.
+        // In base 36, the text `575021959` is an id of the format `payment`. In decimal, it is a
+        // different, much older id. `rows` counts the ticks (time units) that must be skipped after
+        // reading some lines.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),

@@ -8,8 +8,8 @@ use super::stamps::StampLine;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
-/// The ticks that one sequencer must skip, and two upper bounds for the stamps (tick and sequence
-/// in one integer) that it hands out: the end of the reserved time, and the next tick to skip.
+/// The ticks (time units) that one sequencer must skip, and the point at which it must stop next.
+/// That point is the end of the reserved time or the next tick to skip.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are
@@ -18,8 +18,8 @@ pub(super) struct Exclusion {
     gate: Mutex<Gate>,
 }
 
-/// Two exclusive upper bounds for the stamps that a sequencer may hand out. The smaller one is the
-/// ceiling of the sequencer, the first stamp that it must not hand out.
+/// The two limits of a sequencer: the end of the reserved time, and the next tick (time unit) to
+/// skip. The sequencer must stop at the lower limit, its ceiling.
 #[derive(Debug)]
 pub(super) struct Gate {
     /// The first stamp (tick and sequence in one integer) at or after the horizon, which is the
@@ -52,9 +52,9 @@ impl Exclusion {
                 barrier: first,
             }),
         };
-        // If the first stamp (tick and sequence in one integer) is in a tick to skip, the barrier,
-        // at which the sequencer must stop, is that stamp itself. No stamp is handed out until
-        // `reserve_around` has moved the sequencer past that tick.
+        // If the first stamp (tick and sequence in one integer) is in a tick to skip, make that
+        // stamp the barrier, so that `reserve` cannot hand it out. `reserve_around` then continues
+        // after the tick.
         let barrier = exclusion
             .free_from(line, first)
             .next()

@@ -50,9 +50,9 @@ impl Holding {
         }
     }
 
-    /// Creates a [`Holding`] for worker numbers that depend on the slot (the place among all
-    /// possible nodes) that the node leases at the time. `place` is the index of the format in its
-    /// [`Mint`](crate::minting::Mint).
+    /// Creates the record of the worker numbers and the minter of a node in a fleet. The worker
+    /// numbers depend on the place in the fleet that the node leases. `place` is the index of the
+    /// format in its [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
         Holding::Leased {
             lanes,
@@ -85,8 +85,9 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the largest set of worker numbers that this node can have. In a fleet, the set
-    /// depends on the slot (the place of a node in the fleet).
+    /// Returns the worker numbers of this node. A node of a fleet gets different ones with each
+    /// place that it leases. In that case, returns those of the first place, because no other place
+    /// has more.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,
@@ -164,9 +165,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the minter if the node keeps its worker numbers until the process exits. Returns
-    /// `None` before its only session (period of minting) begins, or if the worker numbers are
-    /// leased.
+    /// Returns the minter of a node whose worker numbers stay the same until the process exits.
+    /// Returns `None` before minting begins, or if the node leases its worker numbers from a fleet.
     #[inline]
     pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
         match &self.holding {
@@ -208,7 +208,8 @@ thread_local! {
     static KEPT: RefCell<Vec<Option<KeptMinter>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Holds the minter of the current session for a leased slot. Empty between sessions.
+/// The minter of one format (the object that creates its ids) on a node of a fleet. Empty while the
+/// node may not mint.
 #[derive(Debug)]
 pub(in crate::minting) struct LeasedMinter {
     /// The index of the format in its [`Mint`](crate::minting::Mint).

@@ -40,8 +40,7 @@ pub struct Lanes {
     workers: Vec<u32>,
 }
 
-/// The reason why a format cannot have the worker numbers of a slot (a place among all possible
-/// nodes), or the configured shard number.
+/// The reason why the configured worker numbers or the shard number do not fit a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
     /// The node would need a worker number above the greatest one of the format.
@@ -204,7 +203,8 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of slot 0. No other slot has more worker numbers.
+    /// Returns the worker numbers of slot 0, the first place in the fleet. Later slots have higher
+    /// worker numbers, of which fewer may fit the format.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }

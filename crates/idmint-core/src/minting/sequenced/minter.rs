@@ -64,7 +64,7 @@ pub(in crate::minting) struct Beginning {
 }
 
 impl Beginning {
-    /// Returns the rules that limit how fast a session may mint if it begins ahead of the clock.
+    /// Returns the rules that slow down minting if the first ids have times ahead of the clock.
     /// They apply until the clock has caught up.
     pub(in crate::minting) fn catch_up(&self) -> CatchUp {
         CatchUp::new(self.start.at, self.now)
@@ -177,9 +177,9 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks are excluded, the next free ids of different worker numbers may be in different
-        // ticks. Spreading a batch over several worker numbers cannot skip ticks, so a batch uses
-        // only one.
+        // If ticks (time units) must be skipped, the next free ids of two worker numbers may be in
+        // different ticks. `spread`, which divides a batch among several worker numbers, cannot
+        // handle that. So each batch uses one worker number.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -211,9 +211,9 @@ impl SequencedMinter {
         &self.numbers
     }
 
-    /// Returns the [`Moment`] of a request: the clock time `now` and, while the session is ahead of
-    /// the clock, also the session's own time. That time advances at half speed, so that the clock
-    /// can catch up.
+    /// Returns the [`Moment`] of a request: the clock time `now` and, while ids are ahead of the
+    /// clock, the time that ids follow instead. That time advances at half speed, so that the clock
+    /// catches up.
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -287,9 +287,9 @@ impl SequencedMinter {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
 
-    /// Returns the reason why a request cannot be filled before `due`: the format has not begun
-    /// yet, or all sequences are used up. In the second case, also counts the request for every
-    /// worker number.
+    /// Returns the error for a request that is refused because its ids could be sent only at `due`.
+    /// If the format has begun, also counts the request as one for which no worker number had
+    /// enough ids.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -374,9 +374,8 @@ impl SequencedMinter {
                 .iter()
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
-            // While a session is ahead of the clock, ids become free one after the other. Otherwise
-            // all ids of a tick (time unit) become free at once, when the clock has advanced far
-            // enough.
+            // While ids are ahead of the clock, they become available one by one as the clock
+            // catches up. Otherwise all ids of a tick (time unit) become available together.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -482,9 +481,9 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // A row is a group of stamps that become free at the same time. Row `beyond` is after the last
-    // row that the request needs, because the lane (worker number) with the lowest free stamp alone
-    // has `count` free stamps before row `beyond`.
+    // A binary search finds the last row (group of ids that become free together) that the request
+    // needs. Row `beyond` is later than that, because the lane (worker number) with the lowest free
+    // id alone has `count` free ids before it.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

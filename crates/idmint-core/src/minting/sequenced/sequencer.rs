@@ -101,9 +101,8 @@ pub(crate) enum Shortage {
     },
     /// The ids would be later than the last id that the format can mint.
     Ended,
-    /// The format cannot be minted yet. It begins with its first whole tick (time unit) after a
-    /// floor (a time below which no node mints) or after the setting `start_after`. That tick
-    /// begins after the start of the session (period of minting).
+    /// The format cannot be minted yet. It begins with a later, whole tick (time unit), because
+    /// earlier ids may have any time before that tick.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -113,10 +112,11 @@ pub(crate) enum Shortage {
 }
 
 impl Sequencer {
-    /// Creates the sequencer for a session. It hands out no stamps until [`raise`](Self::raise)
-    /// sets its horizon (the time up to which ids may be minted).
+    /// Creates a sequencer, which hands out no ids until [`raise`](Self::raise) sets the time up to
+    /// which ids may be minted.
     ///
-    /// `end_tick` is the first tick that the format cannot mint, in ticks since the epoch.
+    /// `end_tick` is the first tick (time unit, counted since the epoch) that is too late for the
+    /// format.
     pub(crate) fn new(
         line: StampLine,
         start: SessionStart,
@@ -368,9 +368,8 @@ impl Sequencer {
         tick.saturating_mul(self.line.per_tick())
     }
 
-    /// Returns the clock time from which `count` consecutive ids could be sent. If ticks are
-    /// excluded, the search for `count` ids between them stops as soon as the wait would exceed
-    /// `wait_max`.
+    /// Returns the clock time from which `count` consecutive ids could be sent. Excluded ticks
+    /// (time units) are skipped, but only until the wait would exceed `wait_max`.
     pub(in crate::minting) fn due_for(
         &self,
         count: u64,
@@ -406,8 +405,9 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Reserves all free stamps below `until`, and returns them. The caller must have checked
-    /// `until` with [`check`](Self::check). Returns `None` if no stamp below `until` is free.
+    /// Reserves all free stamps (tick and sequence in one integer) from the tick of `moment` up to
+    /// `until`, and returns them. Returns `None` if there are none. The caller must have checked
+    /// `until` with [`check`](Self::check).
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
         assert_eq!(
             self.check(until),
@@ -433,8 +433,8 @@ impl Sequencer {
         }
     }
 
-    /// `true` if more time for minting should be reserved soon, because little of it is left once
-    /// the stamps (tick and sequence in one integer) below `end` are handed out.
+    /// `true` if little of the reserved minting time is left, so that more should be reserved soon.
+    /// `end` is the stamp (tick and sequence in one integer) after the last one handed out.
     #[inline]
     pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
         end > self.state.refill.load(Ordering::Relaxed)
@@ -597,15 +597,14 @@ impl CatchUp {
 }
 
 impl Moment {
-    /// Returns the own time of the session (period of minting) if that is ahead of the clock, and
-    /// otherwise the clock time.
+    /// Returns the time that ids follow. This is the clock time or, while ids are ahead of the
+    /// clock, a time that advances at half speed until the clock has caught up.
     pub(crate) fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
     }
 
-    /// Returns the clock time at which the session's own time reaches `instant`. The session
-    /// (period of minting) must be ahead of the clock, so its own time advances at half the speed
-    /// of the clock.
+    /// Returns the clock time at which the own time of ids reaches `instant`. Ids must be ahead of
+    /// the clock, so that their own time advances at half the speed of the clock.
     pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
         self.catch_up
             .began_at
@@ -629,9 +628,8 @@ pub(crate) struct Spread {
     /// The number by which a tick is multiplied to find its first sequence number, or zero if every
     /// tick begins at sequence 0.
     factor: u64,
-    /// The number of bits by which the product of tick and `factor` is shifted right. For example,
-    /// if ticks can begin at 1024 sequence numbers, the shift is 54, so that the top 10 bits
-    /// remain.
+    /// The number of bits by which `tick * factor` is shifted right to get the first sequence
+    /// number of the tick. For example, a shift of 54 leaves 10 bits, a number below 1024.
     shift: u32,
 }
 
@@ -645,7 +643,8 @@ impl Spread {
     /// 2^64 divided by the golden ratio, rounded to an odd number.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    /// Creates a rule with which each tick begins at one of its first `sequences` sequence numbers.
+    /// Creates the rule that computes the first sequence number of a tick from the number of the
+    /// tick. The result is below `sequences`.
     ///
     /// # Panics
     /// Panics if `sequences` is not a power of two.

@@ -15,7 +15,8 @@ use crate::time::models::explore;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const TICK: Duration = Duration::from_millis(1);
 
-/// Returns a sequencer with two stamps in each tick, so that every run meets the end of a tick.
+/// Returns a sequencer with only two ids in each tick (time unit), so that a few ids suffice to
+/// reach the end of a tick.
 fn sequencer() -> Sequencer {
     let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
     Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
@@ -222,9 +223,8 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // Each tick has two stamps (tick and sequence in one integer). The second tick, with
-            // stamps 2 and 3, must be skipped. Stamps 0, 1, 4 and 5 are available if a request may
-            // wait for one tick.
+            // Each tick (time unit) has two ids. The second tick, with ids 2 and 3, must be
+            // skipped. A request that may wait for one tick can get ids 0, 1, 4 and 5.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);
@@ -232,8 +232,9 @@ fn loom_no_run_touches_an_excluded_tick() {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
-            // The other thread reserves two ids, and this thread reserves one and then two. Both
-            // threads may want two ids when only one is left before the tick that must be skipped.
+            // The other thread reserves two ids, and this thread reserves one and then two. If only
+            // id 1 is left before the tick to skip, a request for two ids must get ids after that
+            // tick.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),

@@ -28,16 +28,16 @@ pub(crate) struct StampLine {
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
     /// `1 / parts` nanoseconds (see [`Tick::parts`]).
     phase: u64,
-    /// The number of the tick with the relative number 0, counted since the epoch. It may exceed 64
-    /// bits, although only ticks of at most 64 bits can be minted.
+    /// The first tick (time unit) of this converter, counted since the epoch. Its number may need
+    /// more than 64 bits if the epoch is long before 1970, but no id is minted in such a tick.
     base_tick: u128,
     tick: Tick,
     per_tick: u64,
 }
 
 impl StampLine {
-    /// Creates a converter that counts from the tick that contains `start`, or from the epoch if
-    /// `start` is earlier than the epoch.
+    /// Creates a converter between instants and stamps (tick and sequence in one integer). Stamp 0
+    /// is the first one of the tick that contains `start`, or of the epoch if `start` is earlier.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -98,8 +98,8 @@ impl StampLine {
     }
 
     /// Returns the first stamp (tick and sequence in one integer) of the first tick that begins at
-    /// or after `instant`. The stamp is relative to the converter's first tick. Returns zero if the
-    /// found tick is earlier than that.
+    /// or after `instant`. Stamp 0 begins the converter's first tick. Returns 0 for any earlier
+    /// tick.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -141,9 +141,9 @@ impl StampLine {
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
-    /// Returns the lowest end of reserved time (horizon) with which every stamp (tick and sequence
-    /// in one integer) below `end` may be handed out. This is the smallest instant `h` with
-    /// `first_stamp_at(h) >= end`.
+    /// Returns the earliest instant that is later than the times of all stamps (tick and sequence
+    /// in one integer) below `end`. If time is reserved up to this instant, these stamps may be
+    /// handed out.
     pub(crate) fn instant_covering(&self, end: u64) -> UnixNanos {
         let Some(last) = end.checked_sub(1) else {
             return self.base;
@@ -358,9 +358,9 @@ mod tests {
         (1_600_000_000_000_000_000_u64..2_500_000_000_000_000_000).prop_map(UnixNanos::new)
     }
 
-    /// Converts a stamp (tick and sequence in one integer), which counts from the start of its
-    /// converter, to one that counts from tick 0. The result is wide enough to compare stamps with
-    /// different starts.
+    /// Converts a stamp (tick and sequence in one integer) that counts from the first tick of
+    /// `line` to one that counts from the epoch. Such results can be compared even if the lines
+    /// begin at different ticks.
     fn absolute(line: &StampLine, stamp: u64) -> u128 {
         let (tick, sequence) = line.tick_and_sequence(stamp);
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)
@@ -443,8 +443,9 @@ mod tests {
             let line = StampLine::new(tick, epoch, per_tick, start);
             let instant = UnixNanos::new(start.get() + later_ns);
             let stamp = absolute(&line, line.first_stamp_at(instant));
-            // Check that stamp x (length of a tick) / (stamps in a tick) is at least the time from
-            // the epoch to `instant`, and that the stamp before is too early.
+            // The time of a stamp (tick and sequence in one integer) since the epoch is stamp x
+            // (length of a tick) / (stamps in a tick). Check that this time is at or after
+            // `instant`, and that the time of the previous stamp is before `instant`.
             let since_epoch = u128::from(instant.get()) - 1_420_070_400_000_000_000;
             let right = since_epoch * u128::from(tick.parts()) * u128::from(per_tick);
             prop_assert!(stamp * u128::from(tick.nanos()) >= right);
