@@ -76,9 +76,9 @@ impl ClockLine {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Replaces the correction, which is gradually added to the estimate of the true time from now
-    /// on. The current estimate stays the same. `correction` receives the current estimate and the
-    /// time since boot, and returns the new correction.
+    /// Replaces the line with one that continues from the current estimate of the true time, with a
+    /// new correction. `correction` receives the current estimate and the time since boot, and
+    /// returns the correction, which the new line applies gradually.
     pub(super) fn redraw_from(
         &self,
         correction: impl FnOnce(u64, u64) -> i64,

@@ -17,12 +17,12 @@ use crate::time::models::explore;
 
 /// The boot time that the first read returns, in nanoseconds.
 const FIRST_LOOK: u64 = 1000;
-/// The second read of the boot time returns slightly more than this many nanoseconds, as if a
-/// thread had been suspended after the first read. All later reads follow immediately.
+/// All reads of the boot time except the first return slightly more than this many nanoseconds, as
+/// if a thread had been suspended after the first read.
 const SLEEP: u64 = 100_000;
 
-/// A [`ClockLine`] that shows 0 when the boot time is 0, and a boot time that advances with each
-/// read.
+/// An estimate of the time that is 0 at boot, and a simulated time since boot that advances with
+/// each read.
 struct Watch {
     line: ClockLine,
     looks: AtomicU64,
@@ -76,8 +76,8 @@ fn loom_a_reading_is_of_one_line() {
 #[test]
 fn loom_the_estimate_never_goes_back_while_it_is_redrawn() {
     explore("the line was redrawn during a reading", |tally| {
-        // At first, the estimated time advances faster than the boot time. After the line is
-        // replaced, the estimated time advances more slowly than the boot time.
+        // At first, the estimated time advances faster than the time since boot. `redraw_from`
+        // below makes it advance more slowly than the time since boot.
         let watch = Watch::new(i64::MAX);
         let reader = {
             let watch = Arc::clone(&watch);
