@@ -154,8 +154,8 @@ impl Bench {
         self.records.head(self.last.ledger())
     }
 
-    /// Makes the node agree with its fleet again after it has received inconsistent responses. In
-    /// production, the thread that renews the slot does this.
+    /// Lets the node work again after it stopped because responses of the store contradicted each
+    /// other. In production, the thread that renews the node's place in the fleet does this.
     fn look_anew(&self) {
         self.known.agree(
             AgreedMeta::default(),
@@ -278,8 +278,8 @@ fn answers_that_overtake_each_other_are_no_loss() {
 #[test]
 fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
     let mut bench = Bench::new();
-    // This node has renewed its slot (its place in the fleet). The renewal was sent and committed,
-    // but this node has no response yet.
+    // This node has sent a renewal of its slot (its place in the fleet), which the store commits
+    // below. The value is still in `sent`, because no response has arrived.
     let own = OwnKey {
         key: HORIZON.to_owned(),
         revision: Revision(1),
@@ -317,9 +317,9 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node has taken the slot, so the write is refused. The node counts this as one more
-    // doubt, which makes the thread that renews the slot check whether the coordinator has lost
-    // data.
+    // Another node takes this node's slot (place in the fleet) and overwrites its key, so the next
+    // write is refused. The refusal counts as a doubt. It makes the thread that renews the slot
+    // check whether the store has lost data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);
