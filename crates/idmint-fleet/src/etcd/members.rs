@@ -51,8 +51,8 @@ struct Member {
 pub(super) enum Repeat {
     /// The request may be repeated, because doing it twice has the same effect as doing it once.
     Harmless,
-    /// `Members` must not repeat the request. The caller learns that the request may have been
-    /// done, and decides whether to repeat it.
+    /// The request must not be repeated here, because it may have been done already. The caller
+    /// gets an error, and decides whether to repeat the request.
     Callers,
 }
 
@@ -209,8 +209,8 @@ impl Members {
     fn avoid(&self, place: usize) {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();
-        // The exchange fails if another request has already changed the index of the member that is
-        // tried first. That failure needs no handling.
+        // Requests try the member `preferred` first. If another request has already changed
+        // `preferred`, the exchange fails, and nothing needs to be done.
         let _ = self
             .preferred
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
