@@ -20,7 +20,8 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HighWater(Option<Known>);
 
-/// The highest values that the coordinator has acknowledged or returned for one fleet.
+/// The highest values that the coordinator (etcd) has acknowledged or returned for one fleet, such
+/// as its revision and the end of the time reserved in each slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -116,8 +117,8 @@ impl HighWater {
         value::read(text.as_bytes()).map(Some).map(HighWater)
     }
 
-    /// Returns the highest values that this node has seen from the coordinator as one line of JSON.
-    /// Returns `None` if the node was never part of a fleet.
+    /// Returns the highest values that this node has seen from the coordinator, such as its
+    /// revision, as one line of JSON. Returns `None` if the node was never part of a fleet.
     pub(super) fn to_text(&self) -> Option<String> {
         let known = self.0.as_ref()?;
         Some(String::from_utf8(value::write(known)).expect("JSON is text"))
@@ -187,9 +188,8 @@ impl HighWater {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records the fleet's name and its era: the number of `fence-restore` commands so far, and the
-    /// floor. This node has read them at the store revision `revision`, without finding a loss of
-    /// data.
+    /// Records the fleet's name and its era (its state since the last `fence-restore` command).
+    /// This node has read both at the store revision `revision`, and has found no loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -439,8 +439,9 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the slot's stored horizon (end of the reserved time) is at least as late as the
-    /// horizon that the coordinator acknowledged to this node, no matter which process wrote it.
+    /// `true` if the time reserved for the slot in the store reaches at least as far as the
+    /// reservation that the coordinator acknowledged to this node. Any process may have written the
+    /// stored value.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -449,9 +450,9 @@ impl Acknowledged {
         })
     }
 
-    /// `true` if the store still has the horizon that it acknowledged for the slot, or a later one.
-    /// An unreadable horizon counts as kept, because no node uses a slot whose horizon is
-    /// unreadable.
+    /// `true` if the store still has the end of the slot's reserved time that it acknowledged, or a
+    /// later one. An unreadable value counts as kept, because no node uses a slot with such a
+    /// value.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -535,8 +536,8 @@ mod tests {
             // which no id is minted. All earlier ids are below this floor, so the rest of the store
             // does not matter.
             fenced(3, Nonce::new(5), 201, None),
-            // The floor is below the time up to which the node used slot 7, but the stored horizon
-            // of the slot covers that time.
+            // In the new fleet, no id is minted before 101 s. In slot 7, this node had reserved
+            // time up to 200 s, which is later, but the store still has this reservation.
             fenced(3, Nonce::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
@@ -578,9 +579,9 @@ mod tests {
                 },
                 fenced(99, other, 200, Some(199)),
             ),
-            // The store was wiped, and a node that knew of no earlier fleet founded a new one. The
-            // new fleet mints no id before 300 s, which is after all earlier ids, but no record of
-            // the old fleet is left.
+            // The store was wiped, and a node that did not know the old fleet founded a new one.
+            // Its ids begin at 300 s, after all earlier ids. This is still a loss, because the
+            // records of the old fleet are gone.
             (
                 Regression::OtherFleet {
                     found: other,

@@ -11,9 +11,9 @@ use super::high_water::HighWater;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
-/// The maximum age of the content of the high-water file while the node renews its slot. After a
-/// restart, the node does not know which writes etcd acknowledged during this last period, so it
-/// may not detect their loss.
+/// The interval at which new values, such as the highest revision of etcd, are written to the
+/// high-water file. After a crash, the node does not know the latest writes that etcd acknowledged,
+/// so it may not detect their loss.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
 /// The high water of a node (the highest values that its coordinator has acknowledged), stored in a
@@ -127,8 +127,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Writes the highest values seen from the coordinator to the file when a node ends, unless the
-    /// file already has the same values.
+    /// Writes the highest values seen from the coordinator, such as its revision, to the file when
+    /// a node ends. Does nothing if the file already has the same values.
     pub(crate) fn keep_last(&mut self, known: &HighWater) {
         if *known != self.written {
             self.write(known);
