@@ -48,8 +48,8 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// The maximum lead of other nodes' clocks over this machine's clock. If the run creates the
-    /// fleet, no id is minted in its slots for a time before `now` plus this lead.
+    /// The maximum lead of other nodes' clocks over this machine's clock. If the adoption creates
+    /// the fleet, the fleet mints no id for a time before `now` plus this lead.
     pub ahead_max: Duration,
     /// The operator's statement about whether nodes may already have minted ids in the namespace.
     /// The statement is used only if the namespace has no fleet yet.
@@ -63,13 +63,13 @@ pub enum AdoptionStep {
     Resumed,
     /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor is at least as high as the folder requires, and was raised if necessary.
-    /// The value is the floor: no id is minted in any slot (place of a node in the fleet) for a
-    /// time before this instant.
+    /// The fleet's floor is high enough to keep new ids apart from the ids of the single node, and
+    /// was raised if necessary. The value is the floor: no id is minted in the fleet for a time
+    /// before this instant.
     FloorRaised(UnixNanos),
-    /// The slot (place in the fleet) with this number is not used before this instant, because the
-    /// node that used the folder had reserved time up to it, far ahead of the clock. All other
-    /// slots can be used earlier.
+    /// The slot (place in the fleet) with this number is not used before this instant. It has the
+    /// worker numbers of the single node, which had reserved time up to this instant, far ahead of
+    /// the clock. All other slots can be used earlier.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -90,8 +90,7 @@ pub enum Adopted {
     Before,
 }
 
-/// The counts of records from the single node's data folder. All counted records are now in the
-/// fleet.
+/// The counts of records from the single node's data folder that the fleet now has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedRecords {
     /// The number of formats in the folder.
@@ -163,9 +162,8 @@ impl Adoption {
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        // While `lacks_records` is set, because a restore of the store has lost records, nodes
-        // neither read nor write records. The adoption reads and writes them anyway, because it may
-        // bring back the missing records.
+        // If a restore of the store has lost records (`lacks_records`), nodes neither read nor
+        // write any. This run does so anyway, because the folder may have the missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -206,8 +204,8 @@ impl Adoption {
         })
     }
 
-    /// Returns how far this fleet has taken over this folder, according to the note in the folder.
-    /// Returns `None` if the adoption has not begun.
+    /// Returns the progress of earlier runs that let this fleet take over the folder. They record
+    /// it in a note in the folder. Returns `None` if no run has begun.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -245,9 +243,9 @@ impl Adoption {
             })
         };
         match progress {
-            // After this note in the folder was written, an operator fenced the fleet, as is done
-            // after a restore or a wipe of its store. The store may contain all, some or none of
-            // the folder's records, so begin the adoption again.
+            // The note has a former name of the fleet, so an operator has fenced the fleet since,
+            // as after a restore or a wipe of its store. The store may now lack some or all of the
+            // folder's records, so the adoption must copy them again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -357,9 +355,9 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the fleet's settings if they already contain the folder's formats, and if `least` is
-    /// a lower bound of the fleet's floor now and after every later `fence-restore`. Otherwise
-    /// returns the transaction that changes the settings accordingly.
+    /// Returns the fleet's settings if they contain the folder's formats and never allow ids before
+    /// `least`, even after a `fence-restore`. Otherwise returns the transaction that changes the
+    /// settings accordingly.
     fn plan(
         &self,
         least: UnixNanos,
@@ -401,9 +399,10 @@ impl Adoption {
                 false => own.max(above_adoptions(found.as_ref())?),
             };
             match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
-                // The floor that was read is at or above `own`, the bound of this folder. An
-                // operator's `fence-restore` may have lowered the floor since, but never below the
-                // bound of an adopted folder.
+                // The fleet's floor (the time below which no id is minted) is at or above `own`,
+                // the lowest floor that keeps new ids apart from the folder's ids. A
+                // `fence-restore` may have lowered the floor since an earlier run, but not below
+                // `own`.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,
@@ -491,8 +490,9 @@ fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least`, the field of the fleet's settings that each adoption of
-/// a data folder raises. A missing `least` counts as the start of 1970.
+/// Returns the instant 1 ms after `least`, a lower bound of the floor in the fleet's settings. Each
+/// adoption must raise this bound, so that its loss can be detected. A missing `least` counts as
+/// the start of 1970.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
