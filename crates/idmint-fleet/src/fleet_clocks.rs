@@ -71,8 +71,8 @@ impl Skew {
     }
 }
 
-/// The clocks of all other nodes, estimated from the records that these nodes write. The times of
-/// this node's reads are readings of its own clock.
+/// The estimated clocks of all other nodes. They are computed from the records that these nodes
+/// write, and from the time on this node's clock at each read of the records.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FleetClocks {
     seen: BTreeMap<Key, Seen>,
@@ -94,16 +94,16 @@ struct Seen {
     missing_at: Option<UnixNanos>,
     /// A time before the record was written, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if the record has the latest clock reading of the process that wrote it. This is the
-    /// case if that process still holds the record's slot, and none of its other slots has a later
-    /// record.
+    /// `true` if this record counts as the clock of the process that wrote it. That process must
+    /// still hold the record's slot, and must have written no later record for another slot that it
+    /// holds. A process has one clock, so only its latest record counts.
     is_current: bool,
 }
 
 impl FleetClocks {
-    /// Updates the observed clocks from a read of all slots: the horizon records, which contain the
-    /// clock readings of nodes, and the names of the nodes that hold the slots. The read was sent
-    /// at `asked_at`, and its response arrived at `now`.
+    /// Updates the estimates of other nodes' clocks from a read of all slots (places in the fleet).
+    /// `horizons` are the records with the clock readings, and `holders` names the nodes that hold
+    /// the slots. The read was sent at `asked_at`, and its response arrived at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -151,9 +151,9 @@ impl FleetClocks {
         self.last_look = Some(asked_at);
     }
 
-    /// Returns the difference that is certain between a clock that shows `clock` and the median of
-    /// that clock and the clocks of all nodes that hold slots. Returns `None` if there are fewer
-    /// than three clocks.
+    /// Returns the least possible difference between a clock that shows `clock` and the median of
+    /// the fleet's clocks, which are this clock and the clocks of all nodes that hold slots.
+    /// Returns `None` if there are fewer than three clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
         let bounds = self
@@ -180,15 +180,15 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns the earliest and the latest time that the clock of the node that wrote this record
-    /// can show now. Returns `None` if that node may have ended, no longer holds the slot, or has a
-    /// later record for another slot that it holds.
+    /// Returns the earliest and the latest time that the writer's clock can show now, computed from
+    /// its reading in this record. Returns `None` if the reading no longer counts, because the
+    /// writer may have ended, has lost the slot, or has written a later record.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
-            // A node that still renews its slot replaces its record at this interval. So the record
-            // was at most this old when a read first returned it.
+            // A running node replaces its record at this interval. If the record had been older
+            // when it was first read, a newer one would already have replaced it.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -279,8 +279,8 @@ mod tests {
         entry(format!("slot/{slot}"), 1, record.to_bytes())
     }
 
-    /// Lets the node read the records `horizons`, which contain clock readings, while each of eight
-    /// processes holds one slot.
+    /// Lets the node under test read `horizons`, the records with clock readings. Each of the
+    /// processes 0 to 7 holds the slot (place in the fleet) with its own number.
     fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
         let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
         clocks.look((now, now), horizons, &holders, &node());
@@ -365,9 +365,8 @@ mod tests {
         assert_eq!(clocks.skew_of(at(30), NOON), None);
     }
 
-    /// A process that took several slots one after the other has only one clock. The latest record
-    /// that it wrote for a slot has the reading of that clock. The records of its former slots must
-    /// not count as the clocks of other nodes.
+    /// A process may take several slots (places in the fleet) one after the other, and leaves a
+    /// record in each. Only its latest record counts, because the process has only one clock.
     #[test]
     fn a_process_that_has_held_several_slots_counts_once_by_its_latest_horizon() {
         let skew = |horizons: &[KeyValue], holders: &[KeyValue]| {
@@ -446,14 +445,15 @@ mod tests {
                 ],
             );
         }
-        // The read at 5 s did not return the previous record yet, and this record was written later
-        // than that one. So it was at most 10 s old when it was read at 15 s.
+        // The read at 15 s returned a new record. It was written after the record that the read at
+        // 10 s returned, and the read at 5 s did not return that one yet. So the new record was at
+        // most 10 s old at 15 s.
         assert_eq!(
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))
         );
-        // No read succeeded for half a minute, so the records that this read returns may be more
-        // than half a minute old.
+        // This read at 45 s is the first one since 15 s. The records that it returns may therefore
+        // be more than half a minute old.
         show(
             &mut clocks,
             at(45),

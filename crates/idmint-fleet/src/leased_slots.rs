@@ -39,8 +39,8 @@ pub(super) struct LeasedSlots {
     /// The facts that this node has read about the fleet, such as the agreed settings. Shared with
     /// the record store.
     pub(super) known: Arc<KnownFleet>,
-    /// The number of responses that contradicted earlier ones, from [`KnownFleet::doubts`], when
-    /// the last request was sent.
+    /// The number of responses that contradicted earlier responses, counted from the start of the
+    /// process until the last request was sent. See [`KnownFleet::doubts`].
     pub(super) doubts: u64,
 }
 
@@ -160,10 +160,9 @@ impl LeasedSlots {
         event
     }
 
-    /// Updates the knowledge that is shared with the record store, after a response. The record
-    /// store learns which key this node rewrites, and whether acknowledged data is lost. If none is
-    /// lost and the response confirmed the fleet's settings, the record store learns these
-    /// settings.
+    /// Reports the result of a response to the record store: the key that this node rewrites
+    /// regularly, and whether acknowledged data is lost. If this node agrees with the fleet's
+    /// settings and no data is lost, also reports the settings.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -369,9 +368,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal can open the session. The time that a
-    /// renewal reserves is usable up to [`DEADLINE`] after the renewal is sent. To reach beyond the
-    /// session's start, the renewal must be sent less than [`DEADLINE`] before it.
+    /// Returns the earliest instant at which a renewal of the slot can start minting. The time that
+    /// a renewal reserves is usable for [`DEADLINE`] after the renewal is sent. The reserved time
+    /// must reach beyond the time of the first ids.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()
