@@ -152,7 +152,7 @@ impl FleetClocks {
     }
 
     /// Returns the least possible difference between a clock that shows `clock` and the median of
-    /// the fleet's clocks, which are this clock and the clocks of all nodes that hold slots.
+    /// the fleet's clocks, which are this clock and the clocks of the other nodes that hold slots.
     /// Returns `None` if there are fewer than three clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
@@ -182,13 +182,14 @@ impl FleetClocks {
 impl Seen {
     /// Returns the earliest and the latest time that the writer's clock can show now, computed from
     /// its reading in this record. Returns `None` if the reading no longer counts, because the
-    /// writer may have ended, has lost the slot, or has written a later record.
+    /// writer may have ended, has lost the slot, or has written a later record for another slot
+    /// that it holds.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
             Some(made_after) => self.at.since(made_after),
             // A running node replaces its record at this interval. If the record had been older
-            // when it was first read, a newer one would already have replaced it.
+            // than the interval when it was first read, a newer one would have replaced it.
             None if since_shown < SILENT_AFTER => RENEW_EVERY,
             None => return None,
         };
@@ -445,9 +446,9 @@ mod tests {
                 ],
             );
         }
-        // The read at 15 s returned a new record. It was written after the record that the read at
-        // 10 s returned, and the read at 5 s did not return that one yet. So the new record was at
-        // most 10 s old at 15 s.
+        // For each slot, the read at 15 s returned a new record. It was written after the record
+        // that the read at 10 s returned, and the read at 5 s did not return that one yet. So the
+        // new record was at most 10 s old at 15 s.
         assert_eq!(
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))

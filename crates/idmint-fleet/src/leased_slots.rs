@@ -369,8 +369,8 @@ impl HeldSlot {
     }
 
     /// Returns the earliest instant at which a renewal of the slot can start minting. The time that
-    /// a renewal reserves is usable for [`DEADLINE`] after the renewal is sent. The reserved time
-    /// must reach beyond the time of the first ids.
+    /// a renewal reserves is usable up to [`DEADLINE`] after the renewal is sent. To reach beyond
+    /// the session's start, the renewal must be sent less than [`DEADLINE`] before that start.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

@@ -56,10 +56,10 @@ pub enum Refusal {
          ms", .retry_after.as_millis()
     )]
     SlotAhead {
-        /// The lowest time that new ids may have. Earlier ids may exist for any time before
+        /// The instant from which new ids may be minted. Earlier ids may have any time before
         /// `start`.
         start: UnixNanos,
-        /// The time after which this node can reserve time for new ids, from `start` on.
+        /// The wait until this node can reserve time for new ids, from `start` on.
         retry_after: Duration,
     },
     /// The format starts minting at the beginning of its next whole tick, because ids of the
@@ -180,8 +180,8 @@ pub enum SlotLack {
     )]
     AheadOfFounder {
         /// A lower bound of the time by which the clock of this node is ahead of the clock of
-        /// another node that could also create the fleet. The creator's clock determines the first
-        /// time for which ids are minted.
+        /// another node that could also create the fleet. The clock of the node that creates the
+        /// fleet determines the earliest time of ids.
         ahead: Duration,
     },
     /// The clock of this node has not reached the instant at which the fleet begins to mint.

@@ -22,8 +22,8 @@ pub struct SessionStart {
 
 impl SessionStart {
     /// Creates the start of minting at `instant`, for a node without a floor (a time below which no
-    /// node mints). The caller must know that no earlier id was minted for a time at or after
-    /// `instant`.
+    /// node mints). The caller must know that no stamp (tick and sequence in one integer) at or
+    /// after `instant` was used before.
     pub fn at(instant: UnixNanos) -> SessionStart {
         SessionStart {
             at: instant,

@@ -317,9 +317,9 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node takes this node's slot (place in the fleet) and overwrites its key, so the next
-    // write is refused. The refusal counts as a doubt. It makes the thread that renews the slot
-    // check whether the store has lost data.
+    // Another node takes this node's slot (place in the fleet) and overwrites the slot's key, so
+    // this node's next write is refused. The refusal counts as a doubt, which makes the thread that
+    // renews the slot check whether the store has lost data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

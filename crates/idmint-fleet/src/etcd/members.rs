@@ -51,8 +51,8 @@ struct Member {
 pub(super) enum Repeat {
     /// The request may be repeated, because doing it twice has the same effect as doing it once.
     Harmless,
-    /// The request must not be repeated here, because it may have been done already. The caller
-    /// gets an error, and decides whether to repeat the request.
+    /// [`Members::ask`] must not repeat the request, because it may have been done already. The
+    /// caller gets an error, and decides whether to repeat the request.
     Callers,
 }
 

@@ -21,7 +21,7 @@ use idmint_core::time::UnixNanos;
 pub struct HighWater(Option<Known>);
 
 /// The highest values that the coordinator (etcd) has acknowledged or returned for one fleet, such
-/// as its revision and the end of the time reserved in each slot.
+/// as its revision and the end of the reserved time of each slot that this node has held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -188,8 +188,8 @@ impl HighWater {
         self.0.as_ref().and_then(|known| known.least)
     }
 
-    /// Records the fleet's name and its era (its state since the last `fence-restore` command).
-    /// This node has read both at the store revision `revision`, and has found no loss of data.
+    /// Records the fleet's name and its era (the time since the last `fence-restore` command). This
+    /// node has read both at the store revision `revision`, and has found no loss of data.
     pub(crate) fn meet(&mut self, fleet: Nonce, era: FleetEra, revision: Revision, now: UnixNanos) {
         let FleetEra { fences, floor, .. } = era;
         let origin = Some(Nonce::new(era.origin)).filter(|origin| *origin != fleet);
@@ -580,8 +580,8 @@ mod tests {
                 fenced(99, other, 200, Some(199)),
             ),
             // The store was wiped, and a node that did not know the old fleet founded a new one.
-            // Its ids begin at 300 s, after all earlier ids. This is still a loss, because the
-            // records of the old fleet are gone.
+            // Ids of the new fleet begin at 300 s, after all earlier ids. This is still a loss,
+            // because the records of the old fleet are gone.
             (
                 Regression::OtherFleet {
                     found: other,

@@ -12,8 +12,8 @@ use idmint_core::time::UnixNanos;
 use idmint_storage::{CheckedFile, FailureKind, FolderLock, Namespace, StoreError};
 
 /// The interval at which new values, such as the highest revision of etcd, are written to the
-/// high-water file. After a crash, the node does not know the latest writes that etcd acknowledged,
-/// so it may not detect their loss.
+/// high-water file while the node renews its slot. After a crash, the node does not know the writes
+/// that etcd acknowledged since the last interval began, so it may not detect their loss.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 
 /// The high water of a node (the highest values that its coordinator has acknowledged), stored in a

@@ -157,8 +157,8 @@ impl ExcludedIds {
                 && workers
                     .as_ref()
                     .is_none_or(|workers| workers.contains(&worker));
-            // This node cannot mint in a tick (time unit since the epoch) whose number needs more
-            // than 64 bits. It does not need to know that such a tick is used.
+            // This node cannot mint in a tick (time unit, counted since the epoch) whose number
+            // needs more than 64 bits, so such a tick need not be excluded.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
                 let lane = (worker, variant);
                 reading.ticks.entry(lane).or_default().add(tick);
@@ -353,8 +353,8 @@ mod tests {
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
         // In base 36, the text `575021959` is an id of the format `payment`. In decimal, it is a
-        // different, much older id. `rows` counts the ticks (time units) that must be skipped after
-        // reading some lines.
+        // different, much older id. `rows` reads some lines, and returns the number of ticks (time
+        // units) to skip.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),

@@ -9,7 +9,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
 /// The ticks (time units) that one sequencer must skip, and the point at which it must stop next.
-/// That point is the end of the reserved time or the next tick to skip.
+/// That point is the end of the reserved time or the next tick to skip, whichever is earlier.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are

@@ -50,8 +50,8 @@ impl Holding {
         }
     }
 
-    /// Creates the record of the worker numbers and the minter of a node in a fleet. The worker
-    /// numbers depend on the place in the fleet that the node leases. `place` is the index of the
+    /// Creates the [`Holding`] of a node in a fleet, which has no minter yet. Its worker numbers
+    /// depend on the slot (place in the fleet) that the node leases. `place` is the index of the
     /// format in its [`Mint`](crate::minting::Mint).
     pub(in crate::minting) fn leased(lanes: SlotLanes, place: usize) -> Holding {
         Holding::Leased {
@@ -208,8 +208,8 @@ thread_local! {
     static KEPT: RefCell<Vec<Option<KeptMinter>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The minter of one format (the object that creates its ids) on a node of a fleet. Empty while the
-/// node may not mint.
+/// The minter (the object that creates ids) of one format on a node of a fleet. Empty while no
+/// session (period of minting) is active.
 #[derive(Debug)]
 pub(in crate::minting) struct LeasedMinter {
     /// The index of the format in its [`Mint`](crate::minting::Mint).

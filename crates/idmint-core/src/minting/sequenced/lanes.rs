@@ -203,8 +203,8 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of slot 0, the first place in the fleet. Later slots have higher
-    /// worker numbers, of which fewer may fit the format.
+    /// Returns the worker numbers of slot 0, the first place in the fleet. No other slot has more,
+    /// because the worker numbers of later slots are higher, and fewer of them may fit the format.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }

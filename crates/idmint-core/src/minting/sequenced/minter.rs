@@ -179,7 +179,7 @@ impl SequencedMinter {
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
         // If ticks (time units) must be skipped, the next free ids of two worker numbers may be in
         // different ticks. `spread`, which divides a batch among several worker numbers, cannot
-        // handle that. So each batch uses one worker number.
+        // skip ticks. So each batch then uses only one worker number.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -211,9 +211,9 @@ impl SequencedMinter {
         &self.numbers
     }
 
-    /// Returns the [`Moment`] of a request: the clock time `now` and, while ids are ahead of the
-    /// clock, the time that ids follow instead. That time advances at half speed, so that the clock
-    /// catches up.
+    /// Returns the [`Moment`] of a request: the clock time `now` and, if minting began ahead of the
+    /// clock, the time that new ids follow until the clock has caught up. That time advances at
+    /// half speed.
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -287,9 +287,9 @@ impl SequencedMinter {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
 
-    /// Returns the error for a request that is refused because its ids could be sent only at `due`.
-    /// If the format has begun, also counts the request as one for which no worker number had
-    /// enough ids.
+    /// Returns the error for a request that is refused because its ids could not be sent before
+    /// `due`. If the format has begun, also counts the request as one for which no worker number
+    /// had enough ids.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -374,8 +374,8 @@ impl SequencedMinter {
                 .iter()
                 .map(|sequencer| sequencer.first_free(moment))
                 .collect();
-            // While ids are ahead of the clock, they become available one by one as the clock
-            // catches up. Otherwise all ids of a tick (time unit) become available together.
+            // If minting began ahead of the clock, ids become available one by one until the clock
+            // has caught up. Otherwise all ids of a tick (time unit) become available together.
             let together = if moment.catching_up.is_some() {
                 1
             } else {
@@ -482,8 +482,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
     // A binary search finds the last row (group of ids that become free together) that the request
-    // needs. Row `beyond` is later than that, because the lane (worker number) with the lowest free
-    // id alone has `count` free ids before it.
+    // needs. It is before row `beyond`, because the lane (worker number) with the lowest free id
+    // alone has at least `count` free ids before row `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -101,8 +101,9 @@ pub(crate) enum Shortage {
     },
     /// The ids would be later than the last id that the format can mint.
     Ended,
-    /// The format cannot be minted yet. It begins with a later, whole tick (time unit), because
-    /// earlier ids may have any time before that tick.
+    /// The format cannot be minted yet, because earlier ids may have any time before its first
+    /// whole tick (time unit). That tick follows a floor (a time below which no node mints) or the
+    /// setting `start_after`.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -405,9 +406,9 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Reserves all free stamps (tick and sequence in one integer) from the tick of `moment` up to
-    /// `until`, and returns them. Returns `None` if there are none. The caller must have checked
-    /// `until` with [`check`](Self::check).
+    /// Reserves all free stamps (tick and sequence in one integer) below `until`, but none before
+    /// the tick of `moment`, and returns them. Returns `None` if there are none. The caller must
+    /// have checked `until` with [`check`](Self::check).
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
         assert_eq!(
             self.check(until),
@@ -597,14 +598,14 @@ impl CatchUp {
 }
 
 impl Moment {
-    /// Returns the time that ids follow. This is the clock time or, while ids are ahead of the
+    /// Returns the time that new ids follow: the clock time or, if minting began ahead of the
     /// clock, a time that advances at half speed until the clock has caught up.
     pub(crate) fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
     }
 
-    /// Returns the clock time at which the own time of ids reaches `instant`. Ids must be ahead of
-    /// the clock, so that their own time advances at half the speed of the clock.
+    /// Returns the clock time at which the time that new ids follow reaches `instant`. The
+    /// result is valid only while that time is ahead of the clock, and so advances at half speed.
     pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
         self.catch_up
             .began_at
@@ -643,8 +644,8 @@ impl Spread {
     /// 2^64 divided by the golden ratio, rounded to an odd number.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    /// Creates the rule that computes the first sequence number of a tick from the number of the
-    /// tick. The result is below `sequences`.
+    /// Creates the rule that computes the first sequence number of a tick, which is below
+    /// `sequences`, from the number of the tick.
     ///
     /// # Panics
     /// Panics if `sequences` is not a power of two.

@@ -223,8 +223,9 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // Each tick (time unit) has two ids. The second tick, with ids 2 and 3, must be
-            // skipped. A request that may wait for one tick can get ids 0, 1, 4 and 5.
+            // Each tick (time unit) has two ids, numbered from 0 on. The second tick, with ids 2
+            // and 3, must be skipped. Requests that may wait for one tick can get ids 0, 1, 4 and
+            // 5.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);

@@ -37,7 +37,8 @@ pub(crate) struct StampLine {
 
 impl StampLine {
     /// Creates a converter between instants and stamps (tick and sequence in one integer). Stamp 0
-    /// is the first one of the tick that contains `start`, or of the epoch if `start` is earlier.
+    /// is the first one of the tick that contains `start`, or that begins at the epoch if `start`
+    /// is earlier.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -98,8 +99,8 @@ impl StampLine {
     }
 
     /// Returns the first stamp (tick and sequence in one integer) of the first tick that begins at
-    /// or after `instant`. Stamp 0 begins the converter's first tick. Returns 0 for any earlier
-    /// tick.
+    /// or after `instant`. Stamp 0 begins the converter's first tick. Returns 0 if the found tick
+    /// is earlier.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -142,8 +143,8 @@ impl StampLine {
     }
 
     /// Returns the earliest instant that is later than the times of all stamps (tick and sequence
-    /// in one integer) below `end`. If time is reserved up to this instant, these stamps may be
-    /// handed out.
+    /// in one integer) below `end`. This is the smallest `h` with `first_stamp_at(h) >= end`. If
+    /// time is reserved up to this instant, these stamps may be handed out.
     pub(crate) fn instant_covering(&self, end: u64) -> UnixNanos {
         let Some(last) = end.checked_sub(1) else {
             return self.base;

@@ -163,7 +163,8 @@ impl Adoption {
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
         // If a restore of the store has lost records (`lacks_records`), nodes neither read nor
-        // write any. This run does so anyway, because the folder may have the missing records.
+        // write any. This run reads and writes them anyway, because the folder may have the missing
+        // records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -204,8 +205,8 @@ impl Adoption {
         })
     }
 
-    /// Returns the progress of earlier runs that let this fleet take over the folder. They record
-    /// it in a note in the folder. Returns `None` if no run has begun.
+    /// Returns how far earlier runs have let this fleet take over the folder, according to their
+    /// note in the folder. Returns `None` if no run has begun.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -245,7 +246,7 @@ impl Adoption {
         match progress {
             // The note has a former name of the fleet, so an operator has fenced the fleet since,
             // as after a restore or a wipe of its store. The store may now lack some or all of the
-            // folder's records, so the adoption must copy them again.
+            // folder's records, so begin the adoption again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -401,8 +402,8 @@ impl Adoption {
             match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
                 // The fleet's floor (the time below which no id is minted) is at or above `own`,
                 // the lowest floor that keeps new ids apart from the folder's ids. A
-                // `fence-restore` may have lowered the floor since an earlier run, but not below
-                // `own`.
+                // `fence-restore` may have lowered the floor since an adoption raised it, but not
+                // below `own`.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,
@@ -490,9 +491,9 @@ fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least`, a lower bound of the floor in the fleet's settings. Each
-/// adoption must raise this bound, so that its loss can be detected. A missing `least` counts as
-/// the start of 1970.
+/// Returns the instant 1 ms after `least`, the lower bound of the floor that the fleet's settings
+/// contain. Each adoption raises this bound, so that the loss of an adoption can be detected. A
+/// missing `least` counts as the start of 1970.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
