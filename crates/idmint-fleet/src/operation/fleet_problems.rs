@@ -53,9 +53,10 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     })
 }
 
-/// Returns a problem if two regions with separate etcd clusters may mint the same ids. Each of
-/// three reasons is enough: the regions have the same fleet, they have different numbers of slots,
-/// or a slot belongs to both. `peer` names the other region.
+/// Returns a problem if two regions with separate etcd clusters may mint the same ids. Worker
+/// numbers in ids follow from a node's slot and the number of slots, so the regions need equally
+/// many slots and no common one. The regions must also not belong to one fleet. `peer` names the
+/// other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,

@@ -57,7 +57,7 @@ pub struct Holder {
     /// The reading of the node's clock when it last reserved time for the slot, or `None` if no
     /// time was ever reserved for the slot.
     pub renewed_at: Option<UnixNanos>,
-    /// Bounds on how far the node's clock is ahead of this machine's clock. `None` if the node has
-    /// not yet been seen to reserve more time for the slot.
+    /// Bounds on how far the node's clock is ahead of this machine's clock. They follow from the
+    /// clock reading in each renewal of the slot. `None` before a renewal was observed.
     pub clock: Option<ClockBounds>,
 }

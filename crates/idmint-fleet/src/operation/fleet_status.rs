@@ -34,7 +34,8 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes that hold a slot have not renewed it since the first read of this watch.
+    /// Some nodes have not renewed their slots since this observation began, so their clocks cannot
+    /// be judged yet.
     Renewals,
     /// All nodes have renewed their slots, but the clock reading in at least one renewal was old
     /// when the renewal was read. Either that node's clock is behind, or the renewal was delayed.
@@ -56,8 +57,8 @@ impl FleetWatch {
         self.last = Some(snapshot);
     }
 
-    /// Returns the renewals that still have to be observed before the clocks of all nodes can be
-    /// judged, or `None` if the status is complete.
+    /// Returns which renewals (nodes' writes to reserve more time) must still be observed before
+    /// the clocks of all nodes can be judged, or `None` if enough were observed.
     pub fn unseen(&self, keys: &FleetKeys) -> Option<Unseen> {
         let Some(snapshot) = &self.last else {
             return Some(Unseen::Renewals);
@@ -205,8 +206,8 @@ impl FleetWatch {
     }
 }
 
-/// `true` if the slot is still held by an earlier process of a node that now renews another slot.
-/// No operator has to act, because the lease of the old slot will expire.
+/// `true` if a restarted node still has the slot (place in the fleet) of its earlier process, and
+/// now uses another slot. This is not a problem, because the lease of the old slot will expire.
 fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     let SlotState::Held(holder) = &slot.state else {
         return false;
@@ -380,13 +381,14 @@ mod tests {
 
     #[test]
     fn a_renewal_that_comes_late_is_no_clock_that_is_behind() {
-        // Each case has the delays of a node's three renewals in seconds, and the text of the
-        // problem that the status then contains. Each renewal is read within a second of its
-        // arrival in etcd.
+        // In each case, a node writes its clock reading to etcd three times. The numbers are the
+        // ages of these readings in seconds when they arrive in etcd. The text is the expected
+        // problem.
         for (late, said) in [
             ([0, 0, 0], None),
-            // The delays of the first two renewals are above the tolerated clock error of 0.5 s.
-            // The third renewal arrives without delay, so the clock is not behind.
+            // The first two readings are 4 s old on arrival, but a clock error above 0.5 s is not
+            // tolerated. The third one is right on arrival, so the clock is right and only the
+            // first two writes were slow.
             ([4, 4, 0], None),
             // All three renewals are equally late, for an unknown reason.
             (
@@ -395,9 +397,9 @@ mod tests {
                     "renewals of node at 127.0.0.1:1 reach etcd 4.0 s late, or its clock is behind",
                 ),
             ),
-            // Each renewal arrives 20 s after its clock reading, but only 5 s after the previous
-            // renewal. A node reads its clock after the previous renewal was stored, so this clock
-            // must be behind.
+            // A node reads its clock only after its previous write was stored. The writes arrive
+            // every 5 s, so a right clock's reading could not be 20 s old on arrival. The clock is
+            // behind.
             (
                 [20, 20, 20],
                 Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),
@@ -418,8 +420,8 @@ mod tests {
                 "{late:?}"
             );
         }
-        // A slow read with a correct clock: the request is sent before the renewal and answered
-        // long after it.
+        // A slow read does not make a correct clock look wrong. The read is sent at 4 s, the node
+        // writes its clock reading at 5 s, and the response arrives at 7 s.
         let store = fleet();
         hold(&store, 0, "node");
         let mut watch = FleetWatch::default();

@@ -29,8 +29,9 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound on how far the node's clock is ahead, or `None` while only one renewal of
-    /// the slot was observed.
+    /// The upper bound on how far the node's clock is ahead of this machine's clock. `None` while
+    /// only one renewal was observed, because the bound depends on when the renewal before was
+    /// stored.
     pub most_nanos: Option<i64>,
 }
 
@@ -46,8 +47,8 @@ pub(super) struct Renewals {
 struct Seen {
     revision: Revision,
     instance: Nonce,
-    /// The time at which the last read without this record was sent, or `None` if the very first
-    /// read returned the record.
+    /// The time at which the last read that did not return this record was sent. The record was
+    /// stored later. `None` if the very first read returned the record.
     missing_at: Option<UnixNanos>,
     /// The bounds on the clock of the node that renews the slot, or `None` if it has not renewed
     /// the slot since the first read.
@@ -110,8 +111,8 @@ impl ClockBounds {
                 (now, before) => now.or(before),
             },
         };
-        // If the bounds from earlier renewals contradict the later bounds, the node's clock was set
-        // in between. Then only the later bounds are valid.
+        // If the earlier bounds on the clock's error contradict the new bounds, the node's clock
+        // was set in between. Then only the new bounds are valid.
         if both.most_nanos.is_some_and(|most| most < both.least_nanos) {
             self
         } else {
@@ -171,8 +172,8 @@ mod tests {
     fn a_slow_look_at_a_right_clock_leaves_open_that_it_is_right() {
         let mut renewals = Renewals::default();
         look(&mut renewals, (0, 0), (1, 1, 0));
-        // The renewal was written at 2.0 s, and returned by a read that took from 1.5 s to 3.4 s.
-        // It is the second record of the slot.
+        // This read takes from 1.5 s to 3.4 s. It returns a record of revision 2 that process 1
+        // wrote when its clock showed 2.0 s.
         look(&mut renewals, (1_500, 3_400), (2, 1, 2_000));
         assert_eq!(
             renewals.clock_of(7),
@@ -180,8 +181,8 @@ mod tests {
             "at most 1.4 s behind, as far as this can tell"
         );
         look(&mut renewals, (3_400, 7_000), (3, 1, 6_900));
-        // The read at 0 s did not return the previous renewal, so that one was stored after 0 s.
-        // This renewal was written even later.
+        // Revision 2 was stored after the read at 0 s, which did not return it. Revision 3 was
+        // written later still, when the clock showed 6.9 s. So the clock is at most 6.9 s ahead.
         assert_eq!(
             renewals.clock_of(7),
             bounds(-SECOND / 10, Some(69 * SECOND / 10)),
@@ -204,8 +205,8 @@ mod tests {
                     (revision, 1, second(made + off)),
                 );
             }
-            // The read at 4 s did not return the renewal of 5 s yet. So the renewal that was read
-            // at 10 s, which was written even later, was written after 4 s.
+            // The read at 4 s did not return revision 2, so revision 2 was stored after 4 s.
+            // Revision 3 was written later still, so its clock reading was taken after 4 s.
             assert_eq!(
                 renewals.clock_of(7),
                 bounds(off * SECOND, Some(most * SECOND)),
@@ -228,7 +229,8 @@ mod tests {
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // A read that returns an older record than an earlier read does not change the bounds.
+        // A read that returns an older record than an earlier read does not change the bounds on
+        // the node's clock.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

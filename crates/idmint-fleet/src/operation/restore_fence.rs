@@ -52,19 +52,19 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits on how far ahead of this machine's clock nodes may have reserved time for
-    /// minting. They apply to nodes whose reserved time is not known.
+    /// The limits on how far ahead of this machine's clock a node can have reserved time for
+    /// minting, in case the store has lost the node's reservation.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if numbers may be missing in the store. The command then stops all series until an
-    /// operator resumes them. If `false`, it ends such a stop by an earlier `fence-restore`, unless
-    /// records are missing.
+    /// `true` if the store may have lost issued numbers. The command then stops all series (named
+    /// sequences of numbers) until an operator resumes them. If `false`, the command ends an
+    /// earlier stop, unless [`RestoreFence::lacks_records`] is `true`.
     pub holds_numbers: bool,
-    /// `true` if the operator has confirmed that this machine's clock is right, even if other clock
-    /// readings are later.
+    /// `true` if the operator has confirmed that this machine's clock is right. The command then
+    /// runs even if the store or a node's file has a later clock reading.
     pub is_clock_trusted: bool,
 }
 
@@ -289,8 +289,8 @@ struct Found {
     /// above all ids that nodes can have minted, except in a slot whose node had a clock far ahead.
     /// A whole number of milliseconds.
     floor: UnixNanos,
-    /// Only a node with a wrong clock can have reserved time up to this instant or later. A floor
-    /// at or above this instant was set with a wrong clock.
+    /// Only a node with a wrong clock can have reserved time for minting up to this instant or
+    /// later. A floor (the lowest time for ids) at or above it was set with a wrong clock.
     far_from: UnixNanos,
     /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
     /// most one slot, because the command fails if it finds several.
@@ -301,9 +301,8 @@ struct Found {
     /// The highest number of earlier `fence-restore` commands, according to the store, a node's
     /// journal or a high-water file.
     fences: u32,
-    /// `true` if records are missing: a node's high-water file shows that the store has lost the
-    /// records of an adopted data folder, or records in the journals lack their predecessors.
-    /// `false` if the operator gives the missing records up.
+    /// `true` if the store lacks the records of a data folder that the fleet took over, or records
+    /// that must precede those in the journals. `false` if the operator gives these records up.
     lacks_records: bool,
 }
 
@@ -311,8 +310,8 @@ struct Found {
 #[derive(Debug, Clone, Copy)]
 struct Far {
     horizon: UnixNanos,
-    /// The revision of the slot's horizon in the store. The stored horizon may be lower than
-    /// `horizon`, which may come from a node's file of the highest values it has seen.
+    /// The revision of the store's row with the end of the slot's reserved time. That row may have
+    /// an earlier time than `horizon`, which may come from a node's own file.
     revision: Revision,
 }
 
@@ -445,18 +444,18 @@ impl Found {
     }
 }
 
-/// Returns the latest instant up to which a node may have reserved time after it last wrote its
-/// high-water file, or `None` if the file has no values. The node may have run on for
-/// [`WRITE_EVERY`] after it wrote the file.
+/// Returns the latest instant up to which a node may have reserved time for minting, judging by
+/// when it last wrote its high-water file. The node may have run on for [`WRITE_EVERY`] after that.
+/// `None` if the file has no values.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
     high_water
         .at()
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest reading that the clock can have shown when the fleet's floor was computed
-/// from it, by a `fence-restore` or by the first node of the fleet. Returns `None` if the floor may
-/// come from an adopted data folder instead of a clock.
+/// Returns the clock reading that the fleet's floor (the lowest time for ids) implies: the floor
+/// less the margin that `fence-restore` may add to a clock reading. `None` if the floor may come
+/// from an adopted data folder instead of a clock.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -477,9 +476,9 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor must be strictly above the former one, unless the former one was set with a
-    // wrong clock. A node takes a floor that is not above the one it knows for the floor of an
-    // earlier `fence-restore`.
+    // The new floor (the lowest time for ids) must be strictly above the former one, unless a wrong
+    // clock set the former one. The higher floor shows nodes that this `fence-restore` is later
+    // than the one they know.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))
@@ -800,8 +799,8 @@ mod tests {
         }
     }
 
-    /// A function that prepares a store. Returns the newest time in the journals, and a node's high
-    /// water: the highest values that the node has seen from the store.
+    /// A function that adds a clock reading to one of the sources that `fence-restore` checks: the
+    /// store, the journals (first result), or a node's high-water file (second result).
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]
@@ -1224,8 +1223,8 @@ mod tests {
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
         assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
-        // Before `fence-restore` is run, a node that did not know of the fleet has founded another
-        // one.
+        // Second case: before `fence-restore` is run, a new node, which did not know the lost
+        // fleet, has created another fleet in the wiped store.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {

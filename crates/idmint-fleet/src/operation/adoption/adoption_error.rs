@@ -31,9 +31,9 @@ pub enum AdoptionError {
         /// the data folder that is adopted.
         differences: Vec<Difference>,
     },
-    /// The folder's node had reserved time up to an instant far ahead of the clock. If the fleet
-    /// adopted the folder now, it could not use several of its slots, or its only slot, until that
-    /// instant.
+    /// The single node had reserved time for minting up to an instant far ahead of the clock. If
+    /// the fleet took over the node's data folder now, several slots (places for nodes), or the
+    /// only slot, could not be used until that instant.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
