@@ -201,8 +201,9 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     })
 }
 
-/// Groups request keys by the day on which they were recorded. Each group also has the id of an
-/// event, which makes the store key `request-day/DAY/EVENT` of the group's list unique.
+/// Groups request keys by the day on which they were recorded. Each group also has the id of the
+/// last event of its first request, which makes the store key `request-day/DAY/EVENT` of the
+/// group's list unique.
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {

@@ -94,8 +94,9 @@ impl RecordAdopter {
             };
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
-            // The fleet may store the same numbers in other rows, for example two rows instead of
-            // one. So compare the numbers and not the rows.
+            // The fleet and the folder may divide the same numbers into rows differently. So
+            // compare the numbers and not the rows. `old` are the numbers that the fleet already
+            // has.
             let (old, new) =
                 given.split_at(given.partition_point(|given| Some(given.last) <= known));
             let is_alike = self.store.given_from(series, from, old.len())? == old;
@@ -118,8 +119,8 @@ impl RecordAdopter {
             }
             next = last.checked_add(1);
         }
-        // If the fleet has already issued numbers after the folder's last number, the copied series
-        // stays open in the fleet, even if it is closed in the folder.
+        // If the fleet has issued numbers after the folder's last number, the fleet's row of the
+        // series is newer. Keep that row, even if the folder has closed the series.
         if known > last || known == last && (is_closed || summary.closed.is_none()) {
             count.found += 1;
         } else {

@@ -61,8 +61,8 @@ pub struct AdoptedCount {
     /// The number of ledgers, of series, or of pairs of space objects, that the fleet already had
     /// completely.
     pub found: u64,
-    /// The number of parts of these records: appends to the ledgers, numbers in the series, or
-    /// anchors (first reports of close approaches) of the pairs.
+    /// The number of items in these ledgers, series or pairs: appends, numbers, or first reports of
+    /// close approaches (anchors).
     pub parts: u64,
     /// The number of request keys of the appends or numbers.
     pub requests: u64,
