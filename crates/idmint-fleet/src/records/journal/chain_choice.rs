@@ -50,8 +50,9 @@ impl ChainChoice {
                 .into_iter()
                 .flatten()
                 .filter(|commit| commit.continues(head));
-            // Two commits can follow the same event if a restore lost the first one, and the second
-            // one was appended later. Choose the second one, which has the later era.
+            // Two commits can follow the same event if a restore lost the first one, and another
+            // was then appended in its place. Choose the second one, which has the later era (time
+            // between two `fence-restore` commands).
             let Some(commit) =
                 candidates.max_by_key(|commit| (commit.era, commit.recorded, commit.last))
             else {

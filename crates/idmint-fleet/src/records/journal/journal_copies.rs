@@ -72,7 +72,8 @@ pub struct JournalledFleet {
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
-    /// `true` if the import found records in the journals that follow records which no journal has.
+    /// `true` if the import skipped records because the records before them are missing, for
+    /// example event 7 of a ledger without event 6.
     pub has_gap: bool,
 }
 
@@ -290,8 +291,8 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a journal file, and adds the first names of the fleets that wrote them
-    /// to `origins`.
+    /// Indexes the rows of a journal file. Adds to `origins` which fleets wrote the rows. Each
+    /// fleet is identified by the name that it had first.
     fn add_file(
         &mut self,
         path: PathBuf,
@@ -320,9 +321,9 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // An unusable part this short may be a damaged record of the kind that begins a new
-            // era, because the other kind, a record with a row, is longer. So the era of the
-            // following rows is unknown.
+            // Records with rows are longer than `ERA_LEN`. So a damaged part of at most this length
+            // may be a record that begins a new era (the time after a `fence-restore` command). The
+            // era of the next rows is then unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }

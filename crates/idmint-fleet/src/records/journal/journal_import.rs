@@ -38,9 +38,9 @@ const ROWS_READ_MAX: usize = 100;
 /// close approaches (anchors) are read from the coordinator together and then written.
 const PAIRS_MAX: usize = 20;
 
-/// The number that stands for the write attempt in rows that an import encodes anew: the anchors of
-/// pairs, issued numbers, void numbers and closed series. It is constant, so that a repeated import
-/// writes the same bytes.
+/// The transaction number in the rows that an import builds itself, instead of copying them from a
+/// journal: anchors of pairs, issued numbers, void numbers and closed series. It is constant, so
+/// that a repeated import writes the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
@@ -74,8 +74,8 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import of the journalled rows `copies` into this coordinator. The import writes
-    /// only while the row with the fleet's settings (`meta`) has the revision `agreed`.
+    /// Creates an import of `copies`, the rows from nodes' journals, into `coordinator`. It writes
+    /// only while the row with the fleet's settings (`meta`) is at the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
@@ -373,7 +373,7 @@ impl Part {
         let all = || self.requests.iter().chain(requests);
         let days: BTreeSet<WrittenDay> = all().map(|done| WrittenDay::of(done.recorded)).collect();
         // A request key may occur twice within a day if the clocks of nodes differ. A transaction
-        // cannot write a key twice, so a second request with the same key has no room in this part.
+        // cannot write a key twice, so the second request must go into another transaction.
         let keys: BTreeSet<u128> = all().map(|done| done.key.0).collect();
         keys.len() == all().count()
             && operations + days.len() <= OPERATIONS_MAX

@@ -109,8 +109,9 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of these numbers was issued in a later era than the closing of the series. In
-    /// that case, a restore had undone the closing, and the series then issued numbers again.
+    /// `true` if one of `numbers` was issued in a later era (time between two `fence-restore`
+    /// commands) than the one in which the series was closed. A restore had then undone the
+    /// closing.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -121,9 +122,9 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if all numbers above `closed.last`, up to `last` (the last number of the series), are
-    /// from earlier eras than `era`, the era of the closing. In that case, they were issued before
-    /// the series was closed.
+    /// `true` if all numbers of the series above `closed.last`, up to its last number `last`, are
+    /// from earlier eras (times between two `fence-restore` commands) than `era`, in which the
+    /// series was closed. These numbers were then lost when the series was closed.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,
@@ -136,7 +137,7 @@ impl NumberCopies {
                 Some(given.last) > closed.last && Some(given.last) <= last
             })
             .collect();
-        // If the journals lack the number `last`, the era in which it was issued is unknown. The
+        // If no journal has the number `last`, it may have been issued after the closing. The
         // result is then `false`.
         above.iter().any(|above| Some(above.given.last) == last)
             && above.iter().all(|above| above.era < era)
@@ -197,8 +198,8 @@ impl NumberCopies {
             .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
-    /// Removes all numbers, void numbers, forms and closed series that were committed in an era for
-    /// which `is_kept` returns `false`.
+    /// Removes the issued numbers, void numbers, forms (such as `INV-00042`) and closed series of
+    /// the eras (times between two `fence-restore` commands) for which `is_kept` returns `false`.
     pub(super) fn retain(&mut self, is_kept: impl Fn(FleetEra) -> bool) {
         self.series
             .values_mut()

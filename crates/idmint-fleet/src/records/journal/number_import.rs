@@ -32,8 +32,9 @@ struct Next<'a> {
     owners: &'a BTreeMap<KeyHash, u64>,
     /// `true` if the series is opened again if it is closed.
     is_reopened: bool,
-    /// The stored first number of the series, if it is wrong and the restore has lost its
-    /// correction. The imported numbers, which begin with the right one, replace it.
+    /// The stored number with which the series began by mistake, if the restore has lost the right
+    /// number that replaced it. The imported numbers, which begin with the right one, replace the
+    /// wrong one.
     replaces: Option<GivenNumbers>,
 }
 
@@ -118,9 +119,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Returns the first number of a series if it is wrong and only its correction was lost in the
-    /// restore. In that case, the wrong number is the only stored one, and the journals have the
-    /// correction.
+    /// Returns the stored first number of a series if it was issued by mistake, and the restore has
+    /// lost the right number that replaced it. The wrong number is then the only stored one, and
+    /// the journals have the right one.
     fn wrong_first(
         &self,
         there: Option<&SeriesSummary>,
@@ -196,21 +197,21 @@ impl JournalImport<'_> {
             closed.as_ref(),
             &mut transaction,
         );
-        // If a wrong first number is replaced, ignore the stored form, because it is the form of
-        // that number and is removed together with it.
+        // If the stored first number is wrong and is replaced, ignore the stored form (such as
+        // `INV-00042`). That form belongs to the wrong number, and is removed with it.
         let form = form.filter(|_| replaces.is_none());
         let forms = changes(form.map(|change| change.form), given, forms);
         put_forms(keys, &forms, &mut transaction);
-        // After the restore, a caller may have repeated its request before the import, and received
-        // another number. The caller's request key then keeps that other number.
+        // After the restore, a caller may have repeated its request and received a new number. The
+        // import does not change the row of that request key, so the key keeps the new number.
         let mut in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
         let of_others = given
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // One of the imported numbers may have the request key of the wrong first number that
-            // they replace. So do not require that the row of that key is absent. If another node
-            // changed the row, the compared revision of the series has changed too.
+            // An imported number may have the same request key as the wrong first number that it
+            // replaces, so do not require that the key is unused. If another node changed the key's
+            // row, the compared revision of the series has changed too.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);
@@ -255,8 +256,9 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator has stored exactly the numbers `given`, issued to the same
-    /// request. `of_key` is the result of a lookup by the request's key.
+    /// `true` if the coordinator has the numbers `given` from a journal, issued to the same request
+    /// as in the journal. `of_key` has the numbers that the coordinator stores for that request's
+    /// key.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -317,8 +319,9 @@ fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
         .collect()
 }
 
-/// Returns how many requests, counted from the first one, fit into one row of numbers. No two of
-/// them have the same key, because a node that looks for a request in a row compares only the keys.
+/// Returns how many requests, counted from the first one, fit into one row of numbers. The count
+/// stops before a repeated request key, because a node that looks for a request in a row compares
+/// only the keys.
 fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
     let mut keys = BTreeSet::new();
     let fits = given.iter().take(GIVEN_MAX);
@@ -349,9 +352,9 @@ fn changes(
     changes
 }
 
-/// Splits the numbers of a series in the journals into the numbers that continue the series after
-/// the number `last`, in order, and all other numbers. A wrong first number that was later replaced
-/// by a corrected one is in neither part.
+/// Splits the numbers of a series that were found in journals into those that continue the series
+/// after the number `last`, in order, and all others. Leaves out a first number that was issued by
+/// mistake and later replaced.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
@@ -371,9 +374,9 @@ fn choose(
             journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
-        // Two entries of `journalled` can begin with the same number, if an earlier restore lost
-        // the first entry and the number was then issued to another request. Choose the second
-        // entry, which has the later era.
+        // Two entries can begin with the same number, if an earlier restore lost the first entry
+        // and the number was then issued to another request. Choose the second entry, whose era
+        // (time between two `fence-restore` commands) is later.
         let latest = candidates
             .filter(|(_, other)| continues(other))
             .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));
@@ -398,8 +401,8 @@ mod tests {
     use idmint_storage::RecordPlan;
     use idmint_storage::samples::{form, given_plan, series};
 
-    /// Returns `count` numbers, from `first` on, that were issued to the request key `key` in the
-    /// era with the floor `era`.
+    /// Returns `count` numbers, from `first` on, that were issued to the request key `key`. A
+    /// higher `era` means that they were issued after a later restore.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) =
             given_plan(&series("acme"), 1, key, None)
@@ -479,9 +482,8 @@ mod tests {
         let (next, _) = choose(None, &sorted);
         assert_eq!(firsts_of(&next), [(1, 3), (4, 4), (5, 5)]);
         assert_eq!(next[1].given, all[3].given, "of the later era");
-        // The lost number 4 was the first one written with `LOST-`. The number 5 was issued after
-        // it, so it is written with `LOST-` too. The number 4 that was issued after the restore is
-        // written with `OLD-`, like the numbers before it.
+        // The numbers 4 and 5 were issued as `LOST-4` and `LOST-5`. After a restore, 4 was issued
+        // again, as `OLD-4` like the numbers before it. The imported 5 keeps its text `LOST-5`.
         let forms = copies.forms_of(&series("acme"), &next);
         assert_eq!(forms, [Some(form("OLD-")), None, Some(form("LOST-"))]);
         let given: Vec<_> = next.into_iter().map(|it| it.given).collect();

@@ -34,7 +34,7 @@ pub struct Reimported {
 }
 
 impl Reimported {
-    /// `true` if some records in the journals could not be recovered because no journal has the
+    /// `true` if some records in the journals could not be recovered because the store lacks the
     /// records that come before them. The import writes no record after such a gap.
     pub fn has_gap(&self) -> bool {
         let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
@@ -43,16 +43,16 @@ impl Reimported {
     }
 }
 
-/// The appends that one transaction made to a ledger. They are in a journal, but cannot be
-/// recovered.
+/// Lost appends from one transaction to a ledger. They are in a journal, but the ledger has another
+/// event in their place, or lacks the event before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostAppend {
     /// The position of the first event in its ledger.
     pub first_place: u64,
     /// The ids of the lost events. All of them belong to the same ledger.
     pub events: Vec<EventId>,
-    /// `true` if the ledger has another event in the position of the first lost event. `false` if
-    /// the ledger ends before that position, and lacks the event that comes before the lost ones.
+    /// `true` if the ledger has another event in the place of the first of these events. `false` if
+    /// the ledger ends before that place, and the event just before them is missing, too.
     pub is_replaced: bool,
 }
 
@@ -73,7 +73,8 @@ pub struct LostConjunction {
 pub struct LostNumbers {
     /// The lost numbers, with the request to which they were issued.
     pub given: GivenNumbers,
-    /// `true` if the series has already issued the first of these numbers to another request.
-    /// `false` if the series ends before that number, and lacks numbers that come before it.
+    /// `true` if the series has issued the first of the lost numbers again, to another request.
+    /// `false` if the series ends earlier, and the number just before the lost ones is missing,
+    /// too.
     pub is_replaced: bool,
 }
