@@ -96,15 +96,16 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if a hold, set after a restore, stopped all series when this node last read it. If an
-    /// operator has resumed single series, but not all at once, the hold still counts.
+    /// `true` if, at the last read, all series (named sequences of numbers) were stopped after a
+    /// restore. If an operator has resumed single series, but not all at once, this still counts as
+    /// stopped.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads whether a hold stops all series after a restore, unless the last result is still
-    /// current. Each `fence-restore` command makes that result outdated. While the series are
-    /// stopped, the result is outdated after a second, because another node may resume them.
+    /// Reads whether all series are stopped after a restore. Uses the last result again if no
+    /// `fence-restore` has run since. If the series were stopped, it is used for a second only,
+    /// because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

@@ -82,13 +82,13 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The number for which the form is read: the first one that the transaction issues in the
-    /// series. If the transaction only closes the series, the last issued number, or `None` if the
-    /// series has no number.
+    /// The number whose form (how it is written, such as `INV-00042`) is read: the first one that
+    /// the transaction issues. If the transaction only closes the series, the last issued one, or
+    /// `None` if the series has no number.
     first: Option<u64>,
-    /// The stored row with the form (how numbers are written) that applies to `first`. The
-    /// transaction need not compare this row, because any change of it also changes the row of the
-    /// series, which is compared.
+    /// The stored row with the form of the number `first`. The transaction need not check that this
+    /// row is unchanged, because any change of it also changes the row of the series, which is
+    /// checked.
     form_row: Option<KeyValue>,
     /// The form (how a number is written) of the last number of the series, after the plans that
     /// were added so far.
@@ -100,9 +100,8 @@ struct OfSeries {
     replaces: Option<GivenNumbers>,
 }
 
-/// A plan to void (cancel) a number, and the stored row that contains the number. If the number is
-/// already void, `revision` is that of the row that voids it. Otherwise `revision` is
-/// [`Revision::ABSENT`].
+/// A number to void (cancel), with the plan and the stored row that contains the number. `revision`
+/// is that of the row that marks the number as void, or [`Revision::ABSENT`] if it is not void yet.
 #[derive(Default)]
 struct OfVoid {
     revision: Revision,
@@ -111,7 +110,7 @@ struct OfVoid {
 }
 
 /// The stored row that contains a number, and the request that got the number. Such a row is
-/// deleted only if a series began with a wrong number and that number is replaced.
+/// deleted only to replace a number with which a series began by mistake.
 struct StoredNumber {
     key: Key,
     revision: Revision,
@@ -119,9 +118,9 @@ struct StoredNumber {
 }
 
 impl NumberDraft {
-    /// `true` if the store has a hold on numbers (a stop of all series after a restore), even if an
-    /// operator has ended the hold. Always `false` if the transaction neither issues numbers nor
-    /// closes a series.
+    /// `true` if the store has the row that stops all series after a restore. The row stays when an
+    /// operator resumes the series. Always `false` if the transaction neither issues numbers nor
+    /// closes a series, because the row is then not read.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
     }
@@ -191,8 +190,8 @@ impl NumberDraft {
             .collect()
     }
 
-    /// Takes the stored rows that were read for the key ranges of [`NumberDraft::ranges`]. `next`
-    /// returns the row of each of these ranges, in the same order.
+    /// Adds the stored rows to the draft. Calls `next` once for each key range that
+    /// [`NumberDraft::ranges`] returned, in the same order, to get the row in that range.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.
@@ -277,9 +276,8 @@ impl NumberDraft {
         is_current && may_give
     }
 
-    /// Adds a plan to close a series. Returns `false` if the plan is based on outdated rows, if the
-    /// series is already closed, or if all series are stopped after a restore and this one was not
-    /// resumed.
+    /// Adds a plan to close a series. Returns `false` if the series has changed since the plan was
+    /// made, if it is already closed, or if it is stopped after a restore and was not resumed.
     #[must_use]
     pub(in crate::records) fn add_close(
         &mut self,
@@ -322,8 +320,8 @@ impl NumberDraft {
                 close(keys, attempt, series, of_series, transaction);
                 continue;
             }
-            // If the transaction replaces the first number of the series, because it was wrong, the
-            // series begins anew with the number that the transaction issues.
+            // A wrong first number that the transaction replaces is the only number of its series.
+            // So treat the series as if it had no number before.
             let before = of_series.before.as_ref();
             let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {
@@ -456,9 +454,9 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
-/// Adds rows with changes of the form (how numbers are written) to the transaction that issues the
-/// first numbers in these forms. The transaction need not compare these rows. Each change of a form
-/// also changes the row of the series, which the transaction compares.
+/// Adds changes of form (how numbers are written) to the transaction that issues the first numbers
+/// in these forms. The transaction need not check that no other node wrote these rows. Such a write
+/// also changes the row of the series, which the transaction checks.
 pub(in crate::records) fn put_forms(
     keys: &Keys,
     forms: &[FormChange],
@@ -498,8 +496,9 @@ fn close(
     transaction.write.push(Write::put(key, value));
 }
 
-/// Adds the removal of a series' first number, which was wrong, to the transaction that issues the
-/// right first number. The transaction fails if the wrong number is already void (cancelled).
+/// Adds the deletion of a number with which a series began by mistake to the transaction that
+/// issues the right first number. The transaction fails if the wrong number is already void
+/// (cancelled).
 pub(in crate::records) fn remove_wrong(
     keys: &Keys,
     wrong: &GivenNumbers,
