@@ -225,7 +225,7 @@ impl Keys {
     }
 
     /// Returns the series and the number in a key that [`Keys::number_form`] made, or `None` for
-    /// any other key. The form with this key applies from that number on.
+    /// any other key. Numbers from that one on are written in the form stored under the key.
     pub(super) fn form_of(&self, key: &str) -> Option<(SeriesName, u64)> {
         read_numbered(
             key.strip_prefix(&self.prefix)?

@@ -32,8 +32,8 @@ use idmint_storage::{FailureKind, Obstacle, StoreError};
 /// fences. Their eras have the count 0, and compare by their floors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct FleetEra {
-    /// The number of fences (operator's commands after a restore) so far, or 0 if an earlier
-    /// version of this program fenced the fleet last.
+    /// The number of fences (operator's commands after a restore) so far. 0 if the last one was run
+    /// by an earlier version of this program, which did not count fences.
     pub(crate) fences: u32,
     /// The fleet's floor: no node mints an id for a time before this instant.
     pub(crate) floor: UnixNanos,
@@ -78,8 +78,8 @@ pub(crate) struct OwnKey {
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value that this node last sent for `key`. For the key of a slot, it is `None` unless a
-    /// write still has no response.
+    /// The value that this node last sent for `key`. For a slot's key, only a value whose write
+    /// still has no response, and otherwise `None`.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
@@ -221,8 +221,8 @@ impl KnownFleet {
         let mut known = self.lock();
         if !known.term.follows(asked) {
             // After this request was sent, an operator ran `fence-restore`, and this node forgot
-            // the former terms. The response may come from the coordinator before its restore, so
-            // it shows nothing about the restored one.
+            // the former election terms of etcd. The response may come from etcd before its
+            // restore, so it is not used.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -268,9 +268,9 @@ impl KnownFleet {
     ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
-            // After this request was sent, an operator ran `fence-restore`, and this node reset the
-            // highest revision to a lower value. The response may come from the coordinator before
-            // its restore, so it shows nothing about the restored one.
+            // After this request was sent, an operator ran `fence-restore`, and this node lowered
+            // the highest revision it knows. The response may come from etcd before its restore, so
+            // it is not used.
             return Err(lost());
         }
         if found < least {
@@ -347,9 +347,9 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // The fleet has a new name if an operator has run `fence-restore` after a restore of the
-        // coordinator from a backup. The restored coordinator may be at a lower revision, so the
-        // former highest revision is no longer a lower bound.
+        // A new fleet name means that an operator has run `fence-restore` after a restore of etcd
+        // from a backup. Revisions of the restored etcd may be lower, so forget the highest one
+        // seen before.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {
