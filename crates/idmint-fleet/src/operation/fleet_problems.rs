@@ -54,9 +54,9 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
 }
 
 /// Returns a problem if two regions with separate etcd clusters may mint the same ids. Worker
-/// numbers in ids follow from a node's slot and the number of slots, so the regions need equally
-/// many slots and no common one. The regions must also not belong to one fleet. `peer` names the
-/// other region.
+/// numbers in ids follow from a node's slot and from `worker.slots`. So this setting must be the
+/// same in both regions, and no slot may belong to both. The regions must also not be one fleet.
+/// `peer` names the other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,

@@ -206,8 +206,8 @@ impl FleetWatch {
     }
 }
 
-/// `true` if a restarted node still has the slot (place in the fleet) of its earlier process, and
-/// now uses another slot. This is not a problem, because the lease of the old slot will expire.
+/// `true` if an earlier process of a restarted node holds `slot` (a place in the fleet), and the
+/// node now renews another slot. This is not a problem, because the lease of `slot` will expire.
 fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
     let SlotState::Held(holder) = &slot.state else {
         return false;
@@ -386,9 +386,9 @@ mod tests {
         // problem.
         for (late, said) in [
             ([0, 0, 0], None),
-            // The first two readings are 4 s old on arrival, but a clock error above 0.5 s is not
-            // tolerated. The third one is right on arrival, so the clock is right and only the
-            // first two writes were slow.
+            // The first two readings are 4 s old on arrival, more than the tolerated clock error of
+            // 0.5 s. The third one is right on arrival, so the clock is right and only the first
+            // two writes were slow.
             ([4, 4, 0], None),
             // All three renewals are equally late, for an unknown reason.
             (

@@ -30,7 +30,7 @@ pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
     /// The upper bound on how far the node's clock is ahead of this machine's clock. `None` while
-    /// only one renewal was observed, because the bound depends on when the renewal before was
+    /// only one renewal was observed, because the bound depends on when the previous renewal was
     /// stored.
     pub most_nanos: Option<i64>,
 }

@@ -290,7 +290,8 @@ struct Found {
     /// A whole number of milliseconds.
     floor: UnixNanos,
     /// Only a node with a wrong clock can have reserved time for minting up to this instant or
-    /// later. A floor (the lowest time for ids) at or above it was set with a wrong clock.
+    /// later. A floor (the lowest time for ids) at or above this instant was set with a wrong
+    /// clock.
     far_from: UnixNanos,
     /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
     /// most one slot, because the command fails if it finds several.
@@ -301,8 +302,9 @@ struct Found {
     /// The highest number of earlier `fence-restore` commands, according to the store, a node's
     /// journal or a high-water file.
     fences: u32,
-    /// `true` if the store lacks the records of a data folder that the fleet took over, or records
-    /// that must precede those in the journals. `false` if the operator gives these records up.
+    /// `true` if a node's high-water file shows that the store lacks the records of a data folder
+    /// that the fleet took over, or if the store lacks records that must precede those in the
+    /// journals. `false` if the operator gives these records up.
     lacks_records: bool,
 }
 
@@ -446,16 +448,16 @@ impl Found {
 
 /// Returns the latest instant up to which a node may have reserved time for minting, judging by
 /// when it last wrote its high-water file. The node may have run on for [`WRITE_EVERY`] after that.
-/// `None` if the file has no values.
+/// Returns `None` if the file has no values.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
     high_water
         .at()
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the clock reading that the fleet's floor (the lowest time for ids) implies: the floor
-/// less the margin that `fence-restore` may add to a clock reading. `None` if the floor may come
-/// from an adopted data folder instead of a clock.
+/// Returns the earliest clock reading from which the fleet's floor (the lowest time for ids) can
+/// have been computed: the floor less the greatest margin that `fence-restore` or the fleet's first
+/// node adds. Returns `None` if the floor may come from an adopted data folder instead of a clock.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -476,9 +478,9 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor (the lowest time for ids) must be strictly above the former one, unless a wrong
-    // clock set the former one. The higher floor shows nodes that this `fence-restore` is later
-    // than the one they know.
+    // The new floor (the lowest time for ids) must be strictly above the former one, unless the
+    // former one was set with a wrong clock. The higher floor shows nodes that this `fence-restore`
+    // is later than the one they know.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))

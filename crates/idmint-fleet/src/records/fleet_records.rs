@@ -95,9 +95,9 @@ impl FleetRecords {
             .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 
-    /// Writes rows that were read from the coordinator to this node's journal. Fails if that came
-    /// too late after the read was sent, because an operator who restores the coordinator may have
-    /// collected the journal without these rows.
+    /// Writes rows that were read from the coordinator to this node's journal. Fails if the read
+    /// was sent too long ago, because an operator who restores the coordinator may have collected
+    /// the journal without these rows.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].

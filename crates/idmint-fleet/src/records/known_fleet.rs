@@ -347,9 +347,9 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // A new fleet name means that an operator has run `fence-restore` after a restore of etcd
-        // from a backup. Revisions of the restored etcd may be lower, so forget the highest one
-        // seen before.
+        // The fleet gets a new name when an operator runs `fence-restore`, as after a restore of
+        // etcd from a backup. Revisions of the restored etcd may be lower, so forget the highest
+        // one seen before.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {

@@ -95,8 +95,8 @@ impl RecordAdopter {
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
             // The fleet and the folder may divide the same numbers into rows differently. So
-            // compare the numbers and not the rows. `old` are the numbers that the fleet already
-            // has.
+            // compare the numbers and not the rows. `old` are the folder's numbers up to the
+            // fleet's last one. The fleet must have the same.
             let (old, new) =
                 given.split_at(given.partition_point(|given| Some(given.last) <= known));
             let is_alike = self.store.given_from(series, from, old.len())? == old;

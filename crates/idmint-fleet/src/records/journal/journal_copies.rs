@@ -291,8 +291,8 @@ impl JournalCopies {
         })
     }
 
-    /// Indexes the rows of a journal file. Adds to `origins` which fleets wrote the rows. Each
-    /// fleet is identified by the name that it had first.
+    /// Indexes the rows of a journal file, and adds the fleets of these rows to `origins`. A fleet
+    /// is identified by its first name.
     fn add_file(
         &mut self,
         path: PathBuf,

@@ -74,8 +74,8 @@ struct Part {
 }
 
 impl<'a> JournalImport<'a> {
-    /// Creates an import of `copies`, the rows from nodes' journals, into `coordinator`. It writes
-    /// only while the row with the fleet's settings (`meta`) is at the revision `agreed`.
+    /// Creates an import of `copies`, the rows from nodes' journals, into `coordinator`. The import
+    /// writes only while the row with the fleet's settings (`meta`) has the revision `agreed`.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,

@@ -124,7 +124,7 @@ impl NumberCopies {
 
     /// `true` if all numbers of the series above `closed.last`, up to its last number `last`, are
     /// from earlier eras (times between two `fence-restore` commands) than `era`, in which the
-    /// series was closed. These numbers were then lost when the series was closed.
+    /// series was closed. In that case, a restore had lost these numbers before the closing.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,

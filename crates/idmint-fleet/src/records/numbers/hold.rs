@@ -97,15 +97,15 @@ impl FleetRecords {
     }
 
     /// `true` if, at the last read, all series (named sequences of numbers) were stopped after a
-    /// restore. If an operator has resumed single series, but not all at once, this still counts as
-    /// stopped.
+    /// restore. If an operator has resumed single series, but not all at once, the result is still
+    /// `true`.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
     /// Reads whether all series are stopped after a restore. Uses the last result again if no
-    /// `fence-restore` has run since. If the series were stopped, it is used for a second only,
-    /// because another node may resume them.
+    /// `fence-restore` has run since. If the series were stopped, that result is used for less than
+    /// a second, because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =
