@@ -92,8 +92,7 @@ pub(super) struct SharedStore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HoldSeen {
     /// The fleet's era (the time since the last `fence-restore` command) at this read. Only that
-    /// command stops the series, and it begins a new era, so in a later era this result is
-    /// outdated.
+    /// command sets a hold, and it begins a new era. So in a later era, `is_held` is outdated.
     pub(super) era: FleetEra,
     /// `true` if all series were stopped after a restore. Remains `true` while an operator has
     /// resumed only single series, and not all series at once.
@@ -116,8 +115,8 @@ impl Asked {
 /// The outcome of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The transaction was committed. It may have been sent several times. The value is the time at
-    /// which the attempt was sent whose response showed the commit.
+    /// The transaction was committed. The value is the time at which the transaction was sent, or
+    /// sent again for the last time.
     Committed(Asked),
     /// A comparison failed, so no write was done.
     Stale,

@@ -25,8 +25,8 @@ use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, Writt
 /// objects. This size is enough for about a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
-/// The maximum number of request keys that a transaction records. It is limited because the task
-/// that deletes expired keys removes all of them and their list in one transaction.
+/// The maximum number of request keys that a transaction records, together with a list of them.
+/// When the keys have expired, one transaction deletes the list and all of its keys.
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at

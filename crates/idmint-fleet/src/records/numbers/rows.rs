@@ -48,9 +48,9 @@ impl GivenCommit {
     }
 }
 
-/// Returns the value to store under `key` for a series. `attempt` is the transaction that writes
-/// the value. Only the row of a closed series contains the attempt. Earlier versions cannot read a
-/// row with an attempt, but they cannot read closed series anyway.
+/// Returns the value to store under `key` for a series. `attempt` identifies the transaction that
+/// writes the value, and is stored only if the series is closed. In the row of an open series, it
+/// would make the row unreadable for earlier versions of the program.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
     attempt: Attempt,

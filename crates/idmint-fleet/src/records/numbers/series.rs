@@ -74,8 +74,8 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Besides reading the state, writes the row of a closed series to this node's journal, its
-    /// local copy of the rows that responses rely on.
+    /// If the series is closed, also copies its row to this node's journal, from which an operator
+    /// can recover the row after a restore of the coordinator from an older backup.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
