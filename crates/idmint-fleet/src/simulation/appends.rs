@@ -24,8 +24,8 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest store revision that a response has shown to the node so far. Kept only for
-    /// [`Mistake::LooksAtNoRevision`].
+    /// The highest store revision that a response has shown to the node so far. Used only with
+    /// [`Mistake::LooksAtNoRevision`], to hide lower revisions from the node.
     told: Mutex<Revision>,
     mistake: Mistake,
 }
@@ -156,11 +156,12 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Sends a request again that was answered less than 24 hours ago by the true time, which nodes
-    /// may not know.
+    /// Simulates that a caller repeats a random append that was acknowledged in this run. The run
+    /// is shorter than the 24 hours for which request keys are kept, so its key must still be
+    /// known.
     ///
     /// # Errors
-    /// Returns an error if the key is no longer known, so that the request would be done twice.
+    /// Returns an error if the key is no longer known, because the events would be appended twice.
     pub(super) fn retry(
         &mut self,
         records: &FleetRecords,
@@ -313,9 +314,9 @@ pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all idempotency keys if the first day of the run has been over for a day at `now`. A
-/// node that trusts its wrong clock, which shows `now`, then takes the keys of that day for
-/// expired.
+/// Removes all idempotency keys if the day on which the run began ended at least 24 hours before
+/// `now`, the reading of a clock that may be wrong. This simulates a node that uses only its own
+/// clock to find expired keys.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

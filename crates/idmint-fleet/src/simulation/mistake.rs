@@ -14,56 +14,56 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// A slot renewal wrongly leaves out the comparison with the revision of the stored horizon
-    /// (end of the reserved time), so it may overwrite a horizon that another node wrote.
+    /// Simulated bug: a slot renewal does not compare the revision of the stored horizon (end of
+    /// the reserved time), so it may overwrite a horizon that another node wrote.
     RenewsWithoutComparing,
-    /// A node that takes a slot wrongly mints from the time of its own clock on. It ignores the
-    /// slot's horizon (time up to which earlier holders may have minted).
+    /// Simulated bug: a node that takes a slot (place in the fleet) starts to mint at its own
+    /// clock's time, even if an earlier holder of the slot may have minted beyond that time.
     StartsAtOwnClock,
-    /// A node that releases a slot wrongly lowers the slot's horizon (end of the reserved time) to
-    /// the time of its own clock, so that the unused time is not wasted.
+    /// Simulated bug: a node that releases a slot lowers the slot's horizon (end of the reserved
+    /// time) to the time of its own clock, so that the unused time is not wasted.
     LowersHorizonAtShutdown,
-    /// A node wrongly takes a refused slot renewal for committed if the stored horizon (end of the
-    /// reserved time) has changed. But another node may have changed it.
+    /// Simulated bug: a node takes a refused slot renewal for committed if the stored horizon (end
+    /// of the reserved time) has changed. But another node may have changed it.
     BelievesARead,
-    /// A node wrongly takes a refused slot renewal for committed if its own process wrote the
-    /// stored horizon. But the process may have written it with an earlier request.
+    /// Simulated bug: a node takes a refused slot renewal for committed if its own process wrote
+    /// the stored end of the reserved time. But an earlier request may have written it.
     AdoptsByInstance,
-    /// A node wrongly forgets the highest values that the coordinator has acknowledged, such as the
-    /// revision. So it does not detect a restore from a backup.
+    /// Simulated bug: a node forgets the highest values that the coordinator has acknowledged, such
+    /// as the store revision. So it does not detect a restore from a backup.
     ForgetsHighWater,
-    /// When a fleet takes over a single node, it wrongly reserves that node's time in slot 0 only.
-    /// Nodes in other slots may then mint the same ids again.
+    /// Simulated bug: when a fleet takes over a single node, it reserves that node's time in slot 0
+    /// only. Nodes in other slots may then mint the same ids again.
     FloorsSlotZeroAlone,
-    /// A node wrongly ignores the revision of responses about records. Only its slot renewals then
-    /// detect that the coordinator was restored from a backup.
+    /// Simulated bug: a node that reads or writes records ignores the store revision in the
+    /// responses. So it misses a sign of a restore from a backup: a lower revision.
     LooksAtNoRevision,
-    /// Writes of records wrongly leave out the comparison with the stored end of their node's
-    /// reserved time. So they do not notice that the store has lost the node's latest slot renewal.
+    /// Simulated bug: a write of records does not check that the stored end of its node's reserved
+    /// time is unchanged. So it may miss that a restore has undone the last slot renewal.
     ComparesNoOwnKey,
-    /// After the store was wiped, a node founds a new fleet and wrongly assumes that no other node
-    /// is still minting.
+    /// Simulated bug: after the store was wiped, a node founds a new fleet as if no other node were
+    /// still minting.
     FoundsAsIfNobodyMinted,
-    /// A node wrongly takes a new fleet, founded after the store was wiped, for its old fleet after
-    /// an operator's `fence-restore` command. This happens if the new fleet's floor (time below
-    /// which no id is minted) is high enough.
+    /// Simulated bug: after the store was wiped, a node joins a newly founded fleet if the fleet's
+    /// floor (time below which no id is minted) is high enough. The node does not check that an
+    /// operator has run `fence-restore`.
     TakesAFounderForAFence,
-    /// The operator's command `fence-restore` wrongly makes all nodes wait until the highest end of
-    /// any slot's reserved time, even if a wrong clock has set that time far ahead.
+    /// Simulated bug: after the operator's command `fence-restore`, no node mints before the latest
+    /// end of any slot's reserved time, even if a wrong clock has set that end far in the future.
     FencesAboveEveryHorizon,
-    /// A node wrongly counts each stored horizon (end of a slot's reserved time, with a clock
-    /// reading) as a separate clock if its writer holds any slot, even if one process wrote several
-    /// horizons.
+    /// Simulated bug: a node compares its clock with the clock readings in the records of all
+    /// slots. If one process that holds a slot wrote several of these records, each counts as a
+    /// separate clock.
     CountsEveryHorizonOfAProcess,
-    /// A node without a slot wrongly writes records without comparing the key that it regularly
-    /// rewrites, so the writes may not notice a restore of the store.
+    /// Simulated bug: a node without a slot writes records without checking the key that it
+    /// regularly rewrites. The check could detect that a restore has undone writes of the key.
     ComparesNoWaitingKey,
-    /// Of two eras of a fleet (times between two `fence-restore` commands), the one with the higher
-    /// floor wrongly counts as the later one, instead of the one after more such commands. But such
-    /// a command may lower the floor.
+    /// Simulated bug: of two journals (nodes' records of commits), the one with the higher floor
+    /// (time below which no id is minted) counts as the later one. But a `fence-restore` command
+    /// may lower the floor, so the number of these commands should decide.
     OrdersErasByFloor,
-    /// A node wrongly removes all idempotency keys that are expired by its own clock, although that
-    /// clock may be wrong.
+    /// Simulated bug: a node removes all idempotency keys that are expired by its own clock,
+    /// although that clock may be wrong.
     SweepsByItsOwnClock,
 }
 
@@ -75,9 +75,9 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns the transaction by which a fleet with this mistake takes over a single node, which
-    /// has minted up to `horizon`. `raised` is the correct transaction, which raises the fleet's
-    /// floor (the time below which no id is minted).
+    /// Returns the transaction by which a fleet takes over a single node, which has minted up to
+    /// `horizon`. It is `raised`, which lets no slot mint below that time. With
+    /// [`Mistake::FloorsSlotZeroAlone`], it is a transaction that changes slot 0 alone.
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -211,9 +211,9 @@ impl Mistake {
     }
 }
 
-/// Returns a holder record for each horizon record (end of a slot's reserved time) whose writer
-/// still holds a slot, this one or another. Each holder record has a node name of its own, so each
-/// horizon counts as the clock of a separate node.
+/// Returns made-up slot holders: one for each horizon (a slot's record with a clock reading) whose
+/// writer still holds some slot. Each has a node name of its own, so that each horizon counts as
+/// the clock of a separate node.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],

@@ -411,8 +411,8 @@ impl Network {
         let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
             // The fleet's floor (the time below which it mints no id) is already at or above
-            // `until`. This does not happen if `lasts` is positive, because `from` is not below the
-            // floor.
+            // `until`. That is so only if `lasts` is 0, because `until` is `from` plus `lasts`, and
+            // `from` is at or above the floor.
             Ok(Agreement::Agreed(_)) => return (from, until),
             Err(error) => panic!("all nodes are alike: {error}"),
         };

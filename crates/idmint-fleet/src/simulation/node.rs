@@ -80,7 +80,7 @@ pub(super) struct Node {
     /// The revision of the last acknowledged write to the key that this node regularly rewrites:
     /// the key with the end of its slot's reserved time, or a separate key while it has no slot.
     told: Revision,
-    /// The number of acknowledged writes of the key that the node rewrites while it has no slot.
+    /// A statistic: the number of times that the node rewrote its own key while it had no slot.
     pub(super) waits: u64,
     /// In a copied node, ids with a time below this instant may also be minted by the original.
     shared_below: Option<UnixNanos>,
@@ -105,7 +105,7 @@ impl Node {
         let (mint, minter) = mint(&clock, share.slots());
         let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK, founding);
         let known = Arc::<KnownFleet>::default();
-        // No record may be read or written before the fleet is known.
+        // Refuse reads and writes of records until the node has accepted the fleet's settings.
         known.withdraw();
         let records = records_on(store, &known, mistake, dice);
         let slots = LeasedSlots::new(mint, rule, high_water, known, entropy(dice));
@@ -149,8 +149,8 @@ impl Node {
     /// and has no connections.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
-        // The purpose of a copy is to mint ids that the original mints, too. A copy of a node that
-        // has used up its reserved time could mint none of them, so such a node is not copied.
+        // Copy only a node that has reserved time left. In that time, the copy can mint the same
+        // ids as the original.
         held.session
             .horizon()
             .get()
@@ -204,8 +204,8 @@ impl Node {
         self.slots.high_water()
     }
 
-    /// `true` if the node's last acknowledged write of the key that it regularly rewrites is later
-    /// than this store revision.
+    /// `true` if a restore of the store to this revision would undo the last acknowledged write of
+    /// the node's own key. The node regularly rewrites this key to detect restores.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }
@@ -268,8 +268,8 @@ impl Node {
             .is_some_and(|(asked, _)| *asked == message)
     }
 
-    /// Handles a reply. Returns the request, the reply as changed by `mistake` (the simulated
-    /// programming mistake), and the resulting event.
+    /// Lets the node handle the reply to its pending request. Returns that request, the reply after
+    /// the simulated bug `mistake` has changed it, and the event that follows from the reply.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
         if mistake == Mistake::ForgetsHighWater {
@@ -313,9 +313,9 @@ impl Node {
         (request, reply, event)
     }
 
-    /// Makes the request in flight fail, because its reply does not reach this node. The node may
-    /// be a copy on another machine, or it was suspended. `mistake` is the programming mistake of
-    /// the run.
+    /// Makes the pending request fail, if there is one. Used for a copy of a node, which has no
+    /// connections, and for a node that continues after it was suspended. `mistake` is the
+    /// simulated bug of the run.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
             self.take_reply(

@@ -43,9 +43,9 @@ pub(super) enum Restore {
     },
 }
 
-/// A copy of the coordinator's content before each restore so far. These copies stand in for the
-/// nodes' journals, which record the nodes' commits. The era (the time between two `fence-restore`
-/// commands) tells when a copy was made.
+/// Copies of the whole coordinator, each made just before a restore. They replace the nodes'
+/// journals (local copies of commits), from which lost records are recovered. The copy of the
+/// latest era is used, and each `fence-restore` command begins an era.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -76,7 +76,8 @@ impl Restore {
         matches!(self, Restore::Restored { .. })
     }
 
-    /// `true` if the backup was already made. Its restore may then undo what is written now.
+    /// `true` after the simulated backup was made, until the operator has run `fence-restore` after
+    /// its last restore. A restore may undo writes that are made meanwhile.
     pub(super) fn loses_what_is_new(&self) -> bool {
         matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
     }

@@ -60,8 +60,8 @@ pub(super) struct Tally {
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of writes by which nodes without a slot (place in the fleet) regularly rewrote a
-    /// key of their own. A node detects a restored store by the revision of its key.
+    /// The number of times that nodes without a slot (place in the fleet) have rewritten their own
+    /// keys. A node detects a restore of the store by an older revision of its key.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
@@ -141,16 +141,16 @@ struct World {
     /// The time at which the fleet adopts a single node, which has minted without a fleet until
     /// then. `None` if no node is adopted.
     adopts_at: Option<Duration>,
-    /// The period for which the adopted single node has minted every possible id, or `None` before
-    /// the fleet has taken over that node.
+    /// The period from which the adopted single node has minted ids. If a node of the fleet mints
+    /// an id of this period, it counts as a duplicate. `None` before the adoption.
     adopted: Option<Range<UnixNanos>>,
     /// The time at which the coordinator loses all its data, or `None` if it does not. In
     /// simulation runs with such a wipe all clocks are right, because only the clocks keep ids
     /// unique after it.
     wiped_at: Option<Duration>,
-    /// The processes of nodes that knew the fleet before all data of the coordinator was wiped,
-    /// each with the highest store revision that it has seen. A restarted process inherits the
-    /// entry.
+    /// The nodes that had accepted the fleet's settings before the coordinator's data was wiped:
+    /// the process of each node, and the highest store revision that it had seen. When a node
+    /// restarts, its new process gets the same entry.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -192,11 +192,12 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
     Ok(tally)
 }
 
-/// Runs the nodes of one coordinator, and returns the ids that they minted.
+/// Simulates one coordinator (shared store), which hands out the slots of `share`, and its nodes.
+/// Returns the ids that the nodes minted.
 ///
 /// # Errors
 /// Returns an error if a property is violated, for example if a node minted an id that a single
-/// node had minted before the fleet took it over.
+/// node had minted before it was moved into the fleet.
 fn run_share(
     mut dice: Dice,
     share: SlotShare,
@@ -283,8 +284,8 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // Sometimes the network stays in the same state, such as losing messages, for longer
-            // than a slot may be used without a renewal.
+            // In one of ten cases, the network conditions last up to 120 s instead of 30 s. That is
+            // longer than the 50 s for which a node may use its slot without a renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -299,8 +300,8 @@ impl World {
             self.deliver(to.node, to.message, reply);
             self.check_clock(to.node)?;
         }
-        // Adopt no node while a later restore could undo the adoption. An operator would have to
-        // repeat it then, which is not simulated.
+        // Do not adopt (take over) the single node while a restore may still undo recent writes. An
+        // operator would then have to repeat the adoption, which is not simulated.
         if self.adopts_at.is_some_and(|at| at <= self.at) && !self.restore.loses_what_is_new() {
             self.adopt();
         }
@@ -350,17 +351,17 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // A node that did not know the fleet before the coordinator's data was wiped uses a new
-            // fleet. The ledgers that this simulation checks are in the old fleet, so this node
-            // appends nothing.
+            // After the coordinator's data was wiped, nodes that did not know the old fleet use a
+            // new one. They append nothing here, because the ledgers that this simulation checks
+            // belong to the old fleet.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),
             },
         };
-        // A loss of data lowers the store's revision. Later writes by other nodes and expired
-        // leases may have raised the revision again, at least to the highest one that this node has
-        // seen. No read by this node can then detect the loss.
+        // A node detects a loss of data if a read returns a lower store revision than it has seen.
+        // But later writes or expired leases may have raised the revision again. The checks below
+        // then accept that records are missing.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -441,9 +442,9 @@ impl World {
         }
     }
 
-    /// Checks that one wrong clock has not stopped a node whose clock is right. A node whose own
-    /// clock seems ahead of the others is not checked, because their records may have been in
-    /// transit for long.
+    /// Checks that a single wrong clock does not stop a node whose clock is right. Nodes that seem
+    /// to be ahead are not checked, because the records with the other nodes' clock readings may
+    /// have been in transit for long.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));
@@ -642,9 +643,9 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // The simulation keeps all clocks right only in runs that wipe the coordinator's data. In
-        // these runs, nodes may already be minting when a new fleet is founded. In all other runs,
-        // no node has minted before.
+        // All clocks are right in the runs that wipe the coordinator's data. In such a run, nodes
+        // may still be minting when a new fleet is founded after the wipe. In all other runs, no
+        // node has minted before.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
                 true => Founding::Again(WINDOW),
