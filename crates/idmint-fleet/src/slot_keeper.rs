@@ -153,9 +153,9 @@ impl Reserver for SlotKeeper {
     /// slot's reserved time has passed.
     fn refill(&self) {}
 
-    /// Waits until ids can be minted for times up to `needed`, or until this node cannot mint at
-    /// the moment. Always returns `true`, which means "try again", because the mint itself refuses
-    /// requests while the node has no slot (place in the fleet).
+    /// Waits until ids can be minted for times up to `needed`, or until no id can be minted at the
+    /// moment, for example because this node has lost its slot (place in the fleet). Returns `true`
+    /// in both cases, so the mint tries again, and gives the reason if it must refuse.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));

@@ -9,8 +9,8 @@ use crate::fleet_clocks::{FleetClocks, Skew};
 use idmint_core::minting::Refusal;
 use idmint_core::time::UnixNanos;
 
-/// The observed clocks of the fleet's other nodes, and the difference between this node's clock and
-/// the median of all clocks, as far as the observations prove it.
+/// The observed clocks of the fleet's other nodes, and a proven lower bound for the difference
+/// between this node's clock and the median of all clocks.
 #[derive(Debug, Clone)]
 pub(crate) struct ClockCheck {
     skew_max: Duration,

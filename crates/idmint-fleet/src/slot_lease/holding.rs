@@ -52,8 +52,8 @@ pub(super) enum Held {
 
 impl Holding {
     /// Creates the state of a slot that this node has just taken by the transaction with this
-    /// `revision`. `key` has the lease of the key that names the slot's holder, and the revision
-    /// that created that key.
+    /// `revision`. `key` describes the stored key that names the slot's holder: its lease, and the
+    /// revision that created it.
     pub(super) fn new(
         slot: u32,
         agreed: Agreed,
@@ -324,8 +324,8 @@ impl Holding {
         Ok(is_same)
     }
 
-    /// `true` if the slot is lost when the coordinator rejects the pending transaction. That
-    /// transaction was to reclaim the slot under a new lease, which may have ended as well.
+    /// `true` while a transaction is pending that takes the slot back after its lease has ended. If
+    /// it is rejected, the slot is lost, because the slot's new lease may have ended, too.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }

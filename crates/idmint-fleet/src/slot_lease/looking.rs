@@ -41,9 +41,9 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase in which this node rewrites its own key, by which it notices lost data
-    /// while it waits for a slot. The write fails if that key or the fleet's settings have changed
-    /// since this node last read all slots.
+    /// Returns the phase in which this node, which waits for a slot, rewrites a key of its own. If
+    /// a later read finds an older revision of that key, the store has lost data. The write fails
+    /// if that key or the fleet's settings have changed since this node last read all slots.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());
@@ -185,9 +185,9 @@ impl SlotLease {
         }
     }
 
-    /// Makes this node wait before it reads the slots again: at most for `wait`, or for
-    /// [`LOOK_AGAIN_MAX`] if that is shorter, because another node may release a slot early. The
-    /// returned refusal tells callers to retry after `wait`.
+    /// Makes this node wait at most for `wait` before it reads the slots again. A long wait is cut
+    /// to [`LOOK_AGAIN_MAX`], in case another node releases a slot early. The returned refusal
+    /// tells callers to retry after `wait`.
     pub(super) fn look_again(
         &mut self,
         now: UnixNanos,
@@ -236,9 +236,8 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // Make the transaction fail if the store was restored since the last read. A
-                // restore undoes recent writes of this node's own key, so the key then has a
-                // different revision.
+                // Notice a restore of the store since the last read. It may bring back an older
+                // revision of this key, which the node rewrites while it waits for a slot.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

@@ -58,9 +58,9 @@ impl LeaseRule {
         &self.node
     }
 
-    /// Creates the settings with which the node `node` leases a slot. `share` has the slots that
-    /// the fleet's coordinator hands out, and the node mints ids of `formats`. If the fleet does
-    /// not exist yet, `founding` says whether nodes may have minted before.
+    /// Creates the settings with which the node `node` leases a slot (place in the fleet) to mint
+    /// ids of `formats`. The fleet's store hands out the slots in `share`. If the node has to
+    /// create the fleet, `founding` says whether nodes of an earlier fleet may still be minting.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,

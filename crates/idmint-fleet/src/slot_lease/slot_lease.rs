@@ -53,14 +53,14 @@ pub(crate) struct SlotLease {
     pub(super) is_regressed: bool,
     /// The time at which this node last wrote its own key, which it rewrites while it has no slot.
     pub(super) waited_at: UnixNanos,
-    /// The revision of the key that this node rewrites while it has no slot, as found by the last
-    /// read of all slots.
+    /// The revision of this node's own key at the last read of all slots. The node rewrites the key
+    /// while it has no slot, to detect lost data.
     pub(super) waiting_found: Revision,
     /// The value that this node last sent for the key that it rewrites while it has no slot, or
     /// `None` before the first write of that key.
     pub(super) waiting_value: Option<Vec<u8>>,
-    /// The value of the fleet's shared settings, and the floor in them, that this node sent to
-    /// found a fleet, if the request failed, for example because no response arrived.
+    /// The last attempt to found a fleet, if its request failed, for example without a response:
+    /// the settings that this node sent, and the floor (time below which no id is minted) in them.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct SlotLease {
 pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
-    /// This node announces its clock reading to other nodes that want to create the same fleet. No
-    /// fleet existed at `missing_at`.
+    /// This node found no fleet at the time `missing_at`, and wants to found one. It first stores
+    /// its clock reading, because a founder whose clock is too far ahead waits for others.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
@@ -83,8 +83,8 @@ pub(super) enum Phase {
         transaction: Transaction,
         founds: Option<UnixNanos>,
     },
-    /// This node waits for a slot, and rewrites a key of its own. The revision of that key later
-    /// shows whether the store has lost data.
+    /// This node waits for a slot, and rewrites a key of its own. If a later read finds an older
+    /// revision of the key, the store has lost data.
     Waiting { transaction: Transaction },
     /// This node has chosen a slot, and asks for a lease.
     Claiming {
@@ -303,9 +303,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // The transaction that changes the fleet's shared settings reserves no time for
-            // minting, so it can be abandoned. Start again with a read, because the lease of this
-            // node's announcement may have ended in the meantime.
+            // Abandon the change of the fleet's shared settings, which reserves no time for
+            // minting, and read the settings again. If the change was to found the fleet, the lease
+            // under which this node stored its clock reading may have ended.
             Phase::Agreeing {
                 transaction,
                 founds,
@@ -315,9 +315,9 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::None
             }
-            // The next read of all slots shows whether a waiting node's own key was written. A node
-            // that announced its clock reading starts anew and, if there is still no fleet,
-            // announces it under a new lease.
+            // Read all slots again. The read shows whether the store has the key that a waiting
+            // node wrote. If there is still no fleet, this node gets a new lease and stores its
+            // clock reading for other founders under it.
             Phase::Announcing { .. } | Phase::Waiting { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -491,9 +491,9 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // If the slot had an earlier holder, the key that names the holder already existed. This
-        // node has overwritten its value, but the key keeps the revision that created it. Otherwise
-        // this node's transaction created the key.
+        // Find the revision that created the key that names the slot's holder. If the slot had an
+        // earlier holder, this node has only overwritten the key, which does not change that
+        // revision.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use idmint_core::time::UnixNanos;
 
-/// The configured limits of nodes whose reserved time cannot be read: how much time a node may have
-/// reserved beyond its own clock, and how far that clock may be ahead of this machine's clock.
+/// The configured limits that bound the time up to which a node can have minted if the store lacks
+/// its record, for example after a wipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenNodes {
     /// The time that a node reserves ahead of its clock.

@@ -89,9 +89,9 @@ impl FleetMeta {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet a new name and floor (the time below which no id is minted), and adds the
-    /// old name to `former`. `known_as` has the names of the fleet that nodes know. Those that
-    /// `former` lacks are added, too.
+    /// Gives the fleet the new name `fleet`, by which nodes notice the fence, and a new floor (the
+    /// time below which no id is minted). Adds the old name to `former`, and also the names in
+    /// `known_as`, by which nodes still know the fleet, unless `former` has them.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {
