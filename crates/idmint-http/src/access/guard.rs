@@ -144,8 +144,8 @@ impl Guard {
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
             caller.note.has_shown(permit);
         }
-        // A health or metrics probe with a valid permit does not count towards the rate limit.
-        // Other probes count, because an attacker could use them to guess tokens.
+        // A health or metrics probe with a valid token or certificate does not count towards the
+        // rate limit. Other probes count, because an attacker could use them to try many tokens.
         if !is_free || permit.is_err() {
             self.count(permit.as_ref().ok(), request)?;
         }

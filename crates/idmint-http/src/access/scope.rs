@@ -77,16 +77,16 @@ impl FromStr for Scope {
 pub(crate) enum Need {
     /// No permission.
     Nothing,
-    /// The scope that this variant contains. Callers that are restricted to some formats, ledgers
-    /// or series are admitted too.
+    /// The caller needs this scope, such as `mint`. The caller may be restricted to some formats,
+    /// ledgers or series.
     Scope(Scope),
-    /// The scope that this variant contains. Callers that are restricted to some formats, ledgers
-    /// or series are refused, because the response covers all formats, ledgers and series.
+    /// The caller needs this scope, and must not be restricted to some formats, ledgers or series,
+    /// because the response covers all of them.
     Everything(Scope),
     /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
     /// format, whose ids belong to ledger events, and `mint` for any other.
     MintFormat,
-    /// The scope that this variant contains, and permission for the format that the path names.
+    /// The caller needs this scope, and permission for the format that the path names.
     Format(Scope),
     /// The scope `ledger`, and permission for at least one format whose ids belong to events in a
     /// ledger (a chain of events).

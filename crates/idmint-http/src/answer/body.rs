@@ -151,13 +151,12 @@ pub struct AnswerBody(Content);
 enum Content {
     /// Ids that are sent in one frame of the body.
     Ids {
-        /// The encoded ids. They take at least one byte, so if the text is empty, the frame with
-        /// the ids has already been sent.
+        /// The encoded ids, at least one byte. Empty once the frame with the ids has been sent.
         text: Bytes,
         /// The memory that is reserved for the ids, or `None` for only a few ids.
         reserved: Option<Box<MemoryReservation>>,
     },
-    /// Ids that are encoded while the body is sent, one chunk per frame.
+    /// Many ids, which are encoded in chunks while the body is sent. Each chunk is one frame.
     LongIds {
         pieces: Box<LongBody<IdPieces>>,
         /// The memory reserved for the first chunk.
@@ -314,7 +313,7 @@ pub(crate) struct IdEncoder {
 #[derive(Debug, Clone, Copy)]
 enum Head {
     Text(&'static str),
-    /// JSON. `list` is the text between the other members and the first id, such as `,"ids":["`.
+    /// The start of a JSON object. `list` begins the list of ids, such as `,"ids":["`.
     Json {
         count: u64,
         label: Option<&'static str>,

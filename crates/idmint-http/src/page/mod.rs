@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// One file of the page.
 #[derive(Debug)]
 pub(crate) struct PageFile {
-    /// The last part of the file's path. Empty for the page itself, which `GET /` serves.
+    /// The file's name, such as `day.js`. Empty for the HTML file, which `GET /` serves.
     name: &'static str,
     content_type: &'static str,
     text: String,
@@ -130,7 +130,7 @@ pub(crate) fn front() -> &'static PageFile {
     &FILES[0]
 }
 
-/// Returns the file with this name. The page itself has no name.
+/// Returns the file with this name, such as `day.js`. The HTML file has no name.
 pub(crate) fn file_named(name: &str) -> Option<&'static PageFile> {
     FILES[1..].iter().find(|file| file.name == name)
 }

@@ -14,9 +14,9 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
-/// The estimated length of a response, in bytes, up to which no memory is reserved before the
-/// response is made. The connection layer, which sends the response, reserves memory only above
-/// twice this length. The margin is needed because an estimate may be too low.
+/// The maximum estimated length, in bytes, of a response for which no memory is reserved in
+/// advance. The estimate may be too low, but the connection layer, which sends the response, needs
+/// reserved memory only above twice this length.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within

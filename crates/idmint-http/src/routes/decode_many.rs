@@ -47,8 +47,8 @@ const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
 /// The estimated maximum length of a brief result without its text, in bytes.
 const BRIEF_LEN: usize = 1024;
-/// The estimated maximum length that each format adds to a result with `detail=full`, without the
-/// text, in bytes.
+/// The estimated maximum length, in bytes, of the part that a result with `detail=full` has for
+/// each format. Copies of the decoded text are not counted.
 const FULL_LEN_BY_FORMAT: usize = 1024;
 /// The estimated maximum number of bytes that a result takes for each byte of its text. One
 /// character can take six bytes when escaped, and a full result repeats the text several times.
@@ -316,8 +316,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of a filter. The permitted formats are not copied, but come from the
-    /// caller's permit, which is taken from the request's `extensions`.
+    /// Returns an owned copy of `filter`. Instead of the list of permitted formats, the copy has
+    /// the caller's permit, which contains that list and comes from the request's `extensions`.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),

@@ -61,13 +61,13 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate).await?;
     let now = service.clock().now();
-    // Long work has a permit (`pass`) and runs on other threads. Keep the permit until the format
-    // is determined, because the request counts as long work until the permit is dropped.
+    // Work that is long enough to need the permit `pass` runs on other threads.
     let aside = pass.is_some().then_some(&bulk);
     let input = work_on(aside, move || DecodeInput::read(body, media_of_body)).await?;
     let service = Arc::clone(service);
     let inspection = Inspection::new(service, input, tried, now, reserved_lines);
     let judged = inspection.judge(aside).await;
+    // The request counts as long work until its permit is dropped.
     drop((reserved_body, pass));
     Ok(no_store(MediaType::Json, judged.verdict))
 }

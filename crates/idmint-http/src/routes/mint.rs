@@ -454,8 +454,8 @@ fn example(
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
 }
 
-/// Returns the request to the minter, and the value of the member `label` of the response, which
-/// marks ids without a real domain.
+/// Returns the request to the minter, and the label of the response: `development` if the domain of
+/// the ids is 0, which stands for no real domain, and `None` otherwise.
 fn batch_request(
     service: &Service,
     minter: &Minter,

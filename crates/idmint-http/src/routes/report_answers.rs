@@ -1,5 +1,6 @@
-//! Responses to conjunction reports, which are messages about close approaches. Adds warnings to
-//! the JSON details of each report, and estimates the length of a response.
+//! Responses to conjunction reports (messages about close approaches of two objects in orbit). The
+//! JSON details of a report have a warning if it was read differently from how it was written. A
+//! response that is estimated to be too long is refused before anything is minted.
 
 use std::collections::BTreeMap;
 

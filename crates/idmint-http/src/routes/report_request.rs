@@ -1,5 +1,6 @@
-//! A request with conjunction reports: its query, its headers and its body. The length of the body
-//! decides whether the request needs a permit for long work.
+//! A request with conjunction reports (messages about close approaches of two objects in orbit):
+//! its query, its headers and its body. A request with a long body needs a permit, because the
+//! service limits how much long work it accepts.
 
 use std::time::Duration;
 
@@ -222,8 +223,8 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the handle that runs the work on the body on another thread, or `None` if the work
-    /// is short.
+    /// Returns the handle with which the body is processed on another thread, or `None` if that is
+    /// short work, which needs no other thread.
     pub(super) fn aside(&self) -> Option<PeerBulk> {
         self.bulk.as_ref().map(|pass| pass.peer().clone())
     }
