@@ -234,7 +234,7 @@ impl PeerShare {
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,
-    /// The task's place in the peer's queue, created when the task first waits.
+    /// The task's entry in its peer's queue of waiting tasks. `None` until it first waits.
     seat: Option<Arc<Seat>>,
     is_waiting: bool,
 }
@@ -339,8 +339,8 @@ mod tests {
         }
     }
 
-    /// Runs the tasks that `spawn_all` spawns until all of them have ended, and returns the list of
-    /// polls that the tasks recorded.
+    /// Runs the tasks that `spawn_all` spawns until all of them have ended. Returns an entry for
+    /// each poll of a task, in order: the last byte of the peer's address, and the task's number.
     async fn told_by(
         spawn_all: impl FnOnce(&FairShare, &Rc<RefCell<Vec<(u8, usize)>>>),
     ) -> Vec<(u8, usize)> {

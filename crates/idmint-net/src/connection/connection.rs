@@ -535,8 +535,8 @@ impl Context {
                 Event::TimedOut(State::Idle) if http.can_rest() => return Ending::Resting,
                 Event::TimedOut(State::Idle) if timeouts.await_idle_timeout() => {}
                 Event::TimedOut(State::Idle) => {
-                    // Close in an orderly way. If the caller is about to send a request, it then
-                    // knows that the service has not read this request.
+                    // Close gracefully. In HTTP/2, a final message names the last request that the
+                    // service accepted, so a caller can safely repeat any later one.
                     Pin::new(&mut *http).wind_down();
                     let _ = timeout(GOODBYE_MAX, http).await;
                     return Ending::Closed;

@@ -39,8 +39,8 @@ pub(crate) struct SentAnswer<B> {
     stream: Option<Stream>,
 }
 
-/// The sending state of an HTTP/2 stream. Chunks are small while the caller reads slowly, so that a
-/// slow caller still takes whole chunks and its stream does not look stalled.
+/// The sending state of an HTTP/2 stream. A stream is reset if no chunk of its response is taken
+/// for the idle timeout. So chunks are small while the caller reads slowly.
 struct Stream {
     progress: StreamProgress,
     /// The unsent rest of a body frame.

@@ -49,9 +49,9 @@ impl Timeouts {
         Self { rest_after, ..self }
     }
 
-    /// Moves the deadline of an idle connection to the end of the idle timeout. Returns `true` if
-    /// the previous deadline was before that end, and `false` if the idle timeout has expired. Call
-    /// this when [`poll_expired`](Self::poll_expired) has resolved for an idle connection.
+    /// Moves the passed deadline of an idle connection to the end of the idle timeout. Returns
+    /// `false` if the deadline was there already, so the idle timeout has expired. Call this when
+    /// [`poll_expired`](Self::poll_expired) has resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
@@ -92,8 +92,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // In the state `Handling`, this deadline does not end the connection. The timer
-                // only checks whether the handler was dropped on another thread.
+                // This timeout does not end a connection in the state `Handling`. It only makes the
+                // timer check again whether the handler was dropped on another thread.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use idmint_service::{Shed, ShedCounts};
 
-/// The number of frames without a request, such as PING, that the caller of a new connection may
-/// send. It is also the maximum of the allowance.
+/// The maximum number of frames without a request, such as PING, that a caller may still send at
+/// any time. A new connection starts with this number.
 const FULL: usize = 1_000;
 
 /// The number of further frames without a request that a caller may send for each of its requests.
@@ -22,12 +22,12 @@ const FULL: usize = 1_000;
 /// and for a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// After this many bytes were sent to a caller, it may send one more frame that carries no request,
-/// such as a window update.
+/// The number of bytes sent to a caller that allow it one more frame without a request. The caller
+/// needs such frames to acknowledge the bytes by window updates.
 const BYTES_FOR_ONE: usize = 1024;
 
-/// After this many DATA bytes were received from a caller, it may send one more frame that carries
-/// no request, even if the stream of these bytes was reset.
+/// The number of DATA bytes received from a caller that allow it one more frame without a request.
+/// The bytes count even if their stream was reset.
 const DATA_FOR_ONE: usize = 64;
 
 /// The flag of a padded DATA frame.
@@ -48,11 +48,11 @@ const CONTINUATION: u8 = 9;
 /// may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// The number of sent bytes that are not yet enough to allow the caller one more frame. Below
-    /// [`BYTES_FOR_ONE`].
+    /// The number of sent bytes that count towards one more frame without a request. That frame is
+    /// added to `left` at [`BYTES_FOR_ONE`] bytes.
     sent: usize,
-    /// The number of received DATA bytes that are not yet enough to allow the caller one more
-    /// frame. Below [`DATA_FOR_ONE`].
+    /// The number of received DATA bytes that count towards one more frame without a request. That
+    /// frame is added to `left` at [`DATA_FOR_ONE`] bytes.
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,
@@ -129,8 +129,8 @@ impl FrameAllowance {
         Ok(())
     }
 
-    /// Lets the caller send further frames without a request after `len` bytes were sent to it,
-    /// because the caller acknowledges these bytes with window updates.
+    /// Lets the caller send one more frame without a request for every [`BYTES_FOR_ONE`] bytes that
+    /// were sent to it. The caller needs such frames to acknowledge the bytes by window updates.
     pub(super) fn refill_for_bytes(&mut self, len: usize) {
         let sent = self.sent + len;
         self.refill(sent / BYTES_FOR_ONE);
