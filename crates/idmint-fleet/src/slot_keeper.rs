@@ -154,8 +154,9 @@ impl Reserver for SlotKeeper {
     fn refill(&self) {}
 
     /// Waits until ids can be minted for times up to `needed`, or until no id can be minted at the
-    /// moment, for example because this node has lost its slot (place in the fleet). Returns `true`
-    /// in both cases, so the mint tries again, and gives the reason if it must refuse.
+    /// moment, for example because this node has lost its slot (place in the fleet). Always returns
+    /// `true`, so that the caller tries to mint again. If the mint must refuse, it then gives the
+    /// reason.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));

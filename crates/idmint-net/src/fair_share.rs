@@ -234,7 +234,7 @@ impl PeerShare {
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,
-    /// The task's entry in its peer's queue of waiting tasks. `None` until it first waits.
+    /// The task's entry in its peer's queue of waiting tasks. `None` until the task first waits.
     seat: Option<Arc<Seat>>,
     is_waiting: bool,
 }

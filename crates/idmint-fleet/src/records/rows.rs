@@ -100,7 +100,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
 }
 
 /// Returns the value to store for the events that one transaction appended to a ledger (an event
-/// chain). The value contains a checksum over its content and the id of the last event.
+/// chain). The checksum in the value covers its content and the id of the last event, but not the
+/// rest of the key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());

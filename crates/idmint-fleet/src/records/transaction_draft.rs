@@ -25,8 +25,9 @@ use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, Writt
 /// objects. This size is enough for about a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
-/// The maximum number of request keys that a transaction records, together with a list of them.
-/// When the keys have expired, one transaction deletes the list and all of its keys.
+/// The maximum number of request keys that a transaction records, together with a list of the keys
+/// for each day. The number is limited because, once the keys of a list have expired, one
+/// transaction deletes the list and all of its keys.
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at

@@ -156,9 +156,10 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Simulates that a caller repeats a random append that was acknowledged in this run. The run
-    /// is shorter than the 24 hours for which request keys are kept, so its key must still be
-    /// known.
+    /// Simulates that a caller repeats a random append that was acknowledged in this run. The
+    /// request key of the append must still be known, because the run is shorter than the 24 hours
+    /// for which keys are kept. The exception is a loss of data that this node cannot detect
+    /// (`is_carried`).
     ///
     /// # Errors
     /// Returns an error if the key is no longer known, because the events would be appended twice.

@@ -51,9 +51,9 @@ pub(super) enum Mistake {
     /// Simulated bug: after the operator's command `fence-restore`, no node mints before the latest
     /// end of any slot's reserved time, even if a wrong clock has set that end far in the future.
     FencesAboveEveryHorizon,
-    /// Simulated bug: a node compares its clock with the clock readings in the records of all
-    /// slots. If one process that holds a slot wrote several of these records, each counts as a
-    /// separate clock.
+    /// Simulated bug: when a node compares its clock with the clock readings in the slots' records,
+    /// each record of a process that holds a slot counts as a separate clock, even if one process
+    /// wrote several records.
     CountsEveryHorizonOfAProcess,
     /// Simulated bug: a node without a slot writes records without checking the key that it
     /// regularly rewrites. The check could detect that a restore has undone writes of the key.
@@ -76,8 +76,8 @@ pub(super) struct Maker<'a> {
 
 impl Mistake {
     /// Returns the transaction by which a fleet takes over a single node, which has minted up to
-    /// `horizon`. It is `raised`, which lets no slot mint below that time. With
-    /// [`Mistake::FloorsSlotZeroAlone`], it is a transaction that changes slot 0 alone.
+    /// `horizon`. The correct transaction is `raised`, which lets no slot mint below that time.
+    /// [`Mistake::FloorsSlotZeroAlone`] replaces it with a transaction that changes slot 0 alone.
     pub(super) fn of_floor(
         self,
         raised: Transaction,

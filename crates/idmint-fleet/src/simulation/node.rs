@@ -80,7 +80,7 @@ pub(super) struct Node {
     /// The revision of the last acknowledged write to the key that this node regularly rewrites:
     /// the key with the end of its slot's reserved time, or a separate key while it has no slot.
     told: Revision,
-    /// A statistic: the number of times that the node rewrote its own key while it had no slot.
+    /// A statistic: the number of acknowledged writes of the node's own key while it had no slot.
     pub(super) waits: u64,
     /// In a copied node, ids with a time below this instant may also be minted by the original.
     shared_below: Option<UnixNanos>,
@@ -205,7 +205,8 @@ impl Node {
     }
 
     /// `true` if a restore of the store to this revision would undo the last acknowledged write of
-    /// the node's own key. The node regularly rewrites this key to detect restores.
+    /// the node's own key. The node regularly rewrites this key, and can detect a restore by its
+    /// revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }
@@ -268,8 +269,8 @@ impl Node {
             .is_some_and(|(asked, _)| *asked == message)
     }
 
-    /// Lets the node handle the reply to its pending request. Returns that request, the reply after
-    /// the simulated bug `mistake` has changed it, and the event that follows from the reply.
+    /// Lets the node handle the reply to its pending request. Returns that request, the reply as
+    /// the simulated bug `mistake` shows it to the node, and the event that follows from the reply.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
         if mistake == Mistake::ForgetsHighWater {

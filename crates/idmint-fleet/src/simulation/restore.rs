@@ -43,9 +43,9 @@ pub(super) enum Restore {
     },
 }
 
-/// Copies of the whole coordinator, each made just before a restore. They replace the nodes'
-/// journals (local copies of commits), from which lost records are recovered. The copy of the
-/// latest era is used, and each `fence-restore` command begins an era.
+/// Copies of the whole coordinator, each made just before a restore. They stand in for the nodes'
+/// journals (local copies of commits). Lost records are recovered from the copy of the latest era.
+/// Each `fence-restore` command begins a new era.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.

@@ -60,8 +60,9 @@ pub(super) struct Tally {
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of times that nodes without a slot (place in the fleet) have rewritten their own
-    /// keys. A node detects a restore of the store by an older revision of its key.
+    /// The number of acknowledged writes by which nodes without a slot (place in the fleet) rewrote
+    /// their own keys. A node detects a restore of the store if its own key is missing or has an
+    /// older revision.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
@@ -141,8 +142,9 @@ struct World {
     /// The time at which the fleet adopts a single node, which has minted without a fleet until
     /// then. `None` if no node is adopted.
     adopts_at: Option<Duration>,
-    /// The period from which the adopted single node has minted ids. If a node of the fleet mints
-    /// an id of this period, it counts as a duplicate. `None` before the adoption.
+    /// The period for which the adopted single node is assumed to have minted every possible id. So
+    /// an id of this period that a node of the fleet mints is a duplicate. `None` before the
+    /// adoption.
     adopted: Option<Range<UnixNanos>>,
     /// The time at which the coordinator loses all its data, or `None` if it does not. In
     /// simulation runs with such a wipe all clocks are right, because only the clocks keep ids
@@ -150,7 +152,7 @@ struct World {
     wiped_at: Option<Duration>,
     /// The nodes that had accepted the fleet's settings before the coordinator's data was wiped:
     /// the process of each node, and the highest store revision that it had seen. When a node
-    /// restarts, its new process gets the same entry.
+    /// restarts on the same machine, its new process gets the same entry.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -284,8 +286,8 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // In one of ten cases, the network conditions last up to 120 s instead of 30 s. That is
-            // longer than the 50 s for which a node may use its slot without a renewal.
+            // In one of ten cases, the network conditions last four times as long, up to 120 s.
+            // That can be longer than the 50 s for which a node may use its slot without a renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -359,9 +361,9 @@ impl World {
                 None => return Ok(()),
             },
         };
-        // A node detects a loss of data if a read returns a lower store revision than it has seen.
-        // But later writes or expired leases may have raised the revision again. The checks below
-        // then accept that records are missing.
+        // A node detects a loss of data if a read returns a lower store revision than the highest
+        // that it has seen. But later writes or expired leases may have raised the revision to that
+        // value again. The checks below then accept that records are missing.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -442,9 +444,9 @@ impl World {
         }
     }
 
-    /// Checks that a single wrong clock does not stop a node whose clock is right. Nodes that seem
-    /// to be ahead are not checked, because the records with the other nodes' clock readings may
-    /// have been in transit for long.
+    /// Checks that a single wrong clock does not stop a node whose clock is right. A node whose
+    /// clock seems to be ahead is not checked, because the records with the other nodes' clock
+    /// readings may have been in transit for long.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));
@@ -643,9 +645,9 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // All clocks are right in the runs that wipe the coordinator's data. In such a run, nodes
-        // may still be minting when a new fleet is founded after the wipe. In all other runs, no
-        // node has minted before.
+        // All clocks are right only in the runs that wipe the coordinator's data. In such a run,
+        // nodes may still be minting when a new fleet is founded after the wipe. In all other runs,
+        // no node has minted before the fleet is founded.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
                 true => Founding::Again(WINDOW),

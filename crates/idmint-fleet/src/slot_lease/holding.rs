@@ -325,7 +325,8 @@ impl Holding {
     }
 
     /// `true` while a transaction is pending that takes the slot back after its lease has ended. If
-    /// it is rejected, the slot is lost, because the slot's new lease may have ended, too.
+    /// the coordinator rejects that transaction, the slot is lost, because the new lease, under
+    /// which it was to be taken back, may have ended as well.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }

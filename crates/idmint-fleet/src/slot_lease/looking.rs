@@ -236,8 +236,9 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // Notice a restore of the store since the last read. It may bring back an older
-                // revision of this key, which the node rewrites while it waits for a slot.
+                // Make the transaction fail if the store was restored since the last read. A
+                // restore undoes recent writes of this key, which the node rewrites while it waits
+                // for a slot.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

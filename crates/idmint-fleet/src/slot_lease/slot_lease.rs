@@ -69,7 +69,8 @@ pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
     /// This node found no fleet at the time `missing_at`, and wants to found one. It first stores
-    /// its clock reading, because a founder whose clock is too far ahead waits for others.
+    /// its clock reading for other founders. A founder whose clock is too far ahead of another's
+    /// waits.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
@@ -303,8 +304,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // Abandon the change of the fleet's shared settings, which reserves no time for
-            // minting, and read the settings again. If the change was to found the fleet, the lease
+            // The change of the fleet's shared settings reserves no time for minting, so it can be
+            // abandoned. Start again with a read. If the change was to found the fleet, the lease
             // under which this node stored its clock reading may have ended.
             Phase::Agreeing {
                 transaction,
@@ -491,9 +492,9 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // Find the revision that created the key that names the slot's holder. If the slot had an
-        // earlier holder, this node has only overwritten the key, which does not change that
-        // revision.
+        // Find the revision that created the key that names the slot's holder. If an earlier
+        // process of this node still held the slot, this node has only overwritten the key, which
+        // does not change that revision.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

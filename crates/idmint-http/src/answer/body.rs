@@ -151,7 +151,8 @@ pub struct AnswerBody(Content);
 enum Content {
     /// Ids that are sent in one frame of the body.
     Ids {
-        /// The encoded ids, at least one byte. Empty once the frame with the ids has been sent.
+        /// The encoded ids. They take at least one byte, so an empty text means that the frame with
+        /// the ids has been sent.
         text: Bytes,
         /// The memory that is reserved for the ids, or `None` for only a few ids.
         reserved: Option<Box<MemoryReservation>>,

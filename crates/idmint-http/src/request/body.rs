@@ -15,8 +15,8 @@ use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
 /// The maximum estimated length, in bytes, of a response for which no memory is reserved in
-/// advance. The estimate may be too low, but the connection layer, which sends the response, needs
-/// reserved memory only above twice this length.
+/// advance. The connection layer, which sends the response, reserves memory only above twice this
+/// length. The margin is needed because an estimate may be too low.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within

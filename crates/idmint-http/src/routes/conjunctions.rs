@@ -138,7 +138,7 @@ fn list_example(format: &Format) -> String {
 }
 
 /// Returns the requested format and the minter of its ids. The caller must be permitted to use the
-/// format, and its ids must identify conjunctions (close approaches of two objects).
+/// format, and the format's ids must identify conjunctions (close approaches of two objects).
 fn grouped_format(
     service: &Service,
     query: &Query<'_>,

@@ -1,6 +1,7 @@
 //! Responses to conjunction reports (messages about close approaches of two objects in orbit). The
-//! JSON details of a report have a warning if it was read differently from how it was written. A
-//! response that is estimated to be too long is refused before anything is minted.
+//! JSON details of a report contain a warning if the report was read differently from how it was
+//! written. A request whose response is estimated to be too long is refused before anything is
+//! minted.
 
 use std::collections::BTreeMap;
 

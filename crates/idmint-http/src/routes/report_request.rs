@@ -1,6 +1,6 @@
 //! A request with conjunction reports (messages about close approaches of two objects in orbit):
-//! its query, its headers and its body. A request with a long body needs a permit, because the
-//! service limits how much long work it accepts.
+//! its query, its headers and its body. The service limits how much long work it accepts, so a
+//! request that counts as long work, for example because of a long body, needs a permit.
 
 use std::time::Duration;
 
@@ -223,8 +223,8 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the handle with which the body is processed on another thread, or `None` if that is
-    /// short work, which needs no other thread.
+    /// Returns the handle with which the body is processed on another thread, or `None` if the work
+    /// on the body is so short that it needs no other thread.
     pub(super) fn aside(&self) -> Option<PeerBulk> {
         self.bulk.as_ref().map(|pass| pass.peer().clone())
     }

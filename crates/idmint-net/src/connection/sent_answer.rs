@@ -40,7 +40,7 @@ pub(crate) struct SentAnswer<B> {
 }
 
 /// The sending state of an HTTP/2 stream. A stream is reset if no chunk of its response is taken
-/// for the idle timeout. So chunks are small while the caller reads slowly.
+/// within the idle timeout. So chunks are small while the caller reads slowly.
 struct Stream {
     progress: StreamProgress,
     /// The unsent rest of a body frame.

@@ -50,8 +50,9 @@ impl Timeouts {
     }
 
     /// Moves the passed deadline of an idle connection to the end of the idle timeout. Returns
-    /// `false` if the deadline was there already, so the idle timeout has expired. Call this when
-    /// [`poll_expired`](Self::poll_expired) has resolved for an idle connection.
+    /// `true` if the deadline was earlier than that, and `false` if it was there already, so that
+    /// the idle timeout has expired. Call this when [`poll_expired`](Self::poll_expired) has
+    /// resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
@@ -92,8 +93,9 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // This timeout does not end a connection in the state `Handling`. It only makes the
-                // timer check again whether the handler was dropped on another thread.
+                // This timeout does not end a connection in the state `Handling`. When it expires,
+                // `poll_expired` only checks whether the handler was dropped on another thread, and
+                // waits again.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

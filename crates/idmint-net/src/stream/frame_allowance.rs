@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use idmint_service::{Shed, ShedCounts};
 
-/// The maximum number of frames without a request, such as PING, that a caller may still send at
-/// any time. A new connection starts with this number.
+/// The maximum of the allowance: the number of frames without a request, such as PING, that a
+/// caller may still send. A new connection starts with the maximum.
 const FULL: usize = 1_000;
 
 /// The number of further frames without a request that a caller may send for each of its requests.
@@ -129,8 +129,9 @@ impl FrameAllowance {
         Ok(())
     }
 
-    /// Lets the caller send one more frame without a request for every [`BYTES_FOR_ONE`] bytes that
-    /// were sent to it. The caller needs such frames to acknowledge the bytes by window updates.
+    /// Counts `len` bytes that were sent to the caller. For every [`BYTES_FOR_ONE`] bytes, lets the
+    /// caller send one more frame without a request, because the caller acknowledges the bytes by
+    /// window updates.
     pub(super) fn refill_for_bytes(&mut self, len: usize) {
         let sent = self.sent + len;
         self.refill(sent / BYTES_FOR_ONE);

@@ -49,8 +49,8 @@ impl GivenCommit {
 }
 
 /// Returns the value to store under `key` for a series. `attempt` identifies the transaction that
-/// writes the value, and is stored only if the series is closed. In the row of an open series, it
-/// would make the row unreadable for earlier versions of the program.
+/// writes the value. It is stored only if the series is closed, because earlier versions of the
+/// program cannot read a row with it. They cannot read the row of a closed series anyway.
 pub(in crate::records) fn series_to_bytes(
     key: &str,
     attempt: Attempt,

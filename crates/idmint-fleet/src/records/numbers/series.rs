@@ -74,8 +74,9 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// If the series is closed, also copies its row to this node's journal, from which an operator
-    /// can recover the row after a restore of the coordinator from an older backup.
+    /// Besides reading the state, copies the row of a closed series to this node's journal, if it
+    /// has one. An operator can recover the row from the journal after a restore of the coordinator
+    /// from an older backup.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
