@@ -40,8 +40,8 @@ struct State {
     count_min: u32,
     count_max: u32,
     filled_at: Option<Instant>,
-    /// `count` may not grow beyond [`BULK`] before this time, because the service was too busy for
-    /// a larger request.
+    /// Before this time, a request may not grow beyond [`BULK`] ids, because the service was too
+    /// busy for a larger one.
     grows_at: Instant,
     failures: u32,
     /// The last error, and the time before which no further request is sent.
