@@ -437,8 +437,8 @@ impl<'a> Match<'a> {
         self.prefix_len
     }
 
-    /// Returns the kind of this reading: 0 if the time of the id is implausible, 1 if the time is
-    /// plausible, and 2 if the encoding also counts as usual for the format.
+    /// Returns 0 if the time of the id is implausible. For a plausible time, returns 2 if the
+    /// encoding is usual for the format, such as the canonical one, and 1 otherwise.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }
@@ -446,8 +446,8 @@ impl<'a> Match<'a> {
     /// The number of values that `kind` can return.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns how much less evidence, in bits, another reading of the text can have and still be a
-    /// rival, which makes this reading ambiguous. `kind` is the kind of the other reading.
+    /// Returns the greatest lead in evidence, in bits, that this reading can have over a reading of
+    /// the kind `kind` while the text is still ambiguous.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS

@@ -127,9 +127,9 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The part of an id's improbability, in bits, that is the same for all ids of this layout. It
-    /// comes from the rarity of the format among all formats, and from the fields in which no value
-    /// is known to be likelier than another.
+    /// The part of the evidence against an id, in bits, that is the same for all ids of this
+    /// layout. It comes from the rarity of the format, and from the fields in which no value is
+    /// known to be likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -209,8 +209,8 @@ impl Weights {
         }
     }
 
-    /// Returns how improbable the number `id` is, in bits, as an id of this format in the layout
-    /// with the index `variant`. The time is not included.
+    /// Returns the evidence, in bits, against `id` as an id of this format in the layout with the
+    /// index `variant`. The time is left out, because [`TimeWeight`] weighs it.
     ///
     /// # Errors
     /// Returns the same [`Rejection`] as [`Layout::unpack`] if the number is not an id of the
@@ -237,7 +237,7 @@ impl Weights {
         }
     }
 
-    /// Returns a lower bound, in bits, for the improbability of the ids of this format. The bound
+    /// Returns a lower bound, in bits, for the evidence against any id of this format. The bound
     /// assumes the likeliest value of each field, and leaves out the time.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
@@ -308,8 +308,8 @@ fn begins_at_zero(format: &Format) -> bool {
 }
 
 impl NumberWeight {
-    /// Creates the probabilities of a field's values. Half of the probability is for the likely
-    /// values in `own`. If `spread` exceeds 1, a quarter is for the values below `spread`. All
+    /// Creates the probabilities of a field's values. The values in `own`, such as this service's
+    /// worker numbers, get half. The values below `spread` get a quarter if `spread` exceeds 1. All
     /// values of the field share the rest equally.
     fn new(
         place: FieldPlace,
@@ -360,8 +360,8 @@ impl TimeRule {
         })
     }
 
-    /// Returns how improbable an implausible time is in an id, in bits. No time is less probable.
-    /// This number does not depend on the moment of decoding.
+    /// Returns the evidence, in bits, that an implausible time adds against an id. Plausible times
+    /// add less. The number does not depend on the moment of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -401,7 +401,7 @@ impl TimeWeight {
         }
     }
 
-    /// Returns how improbable the likeliest time is in an id, in bits.
+    /// Returns the evidence, in bits, that the likeliest time adds against an id.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last
@@ -605,8 +605,8 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // One day after the epoch, all plausible times are recent. The last plausible tick and tick
-        // 0 therefore give the same number of bits.
+        // One day after the epoch, all plausible times are recent (less than thirty days old). Tick
+        // 0 and the last plausible tick are therefore equally likely.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

@@ -26,8 +26,8 @@ pub(super) struct FirstMatch<'a> {
     pub(super) is_told: bool,
 }
 
-/// The best reading of a text so far, and the evidence that a further reading needs to replace it
-/// or to be its rival, which makes it ambiguous.
+/// The best reading of a text so far, and the runners-up that may make it ambiguous, because they
+/// are nearly as likely.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
     /// For each kind of reading, the likeliest of the readings that lost against another id when
@@ -211,8 +211,8 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the groups of encodings whose texts can have the length and the letters of `text`.
-    /// Each group comes with a lower bound, in bits, for the improbability of every id that the
-    /// group writes as a text of this length.
+    /// Each group comes with a lower bound, in bits, for the evidence against any id that the group
+    /// can read from a text of this length.
     fn groups_of<'b>(
         &'b self,
         text: &GivenText<'_>,

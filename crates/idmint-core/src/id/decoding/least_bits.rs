@@ -1,5 +1,5 @@
-//! A lower bound for the evidence that a number is not an id of a format. Computing the bound is
-//! fast, because it compares the number as a whole instead of splitting it into fields.
+//! A lower bound for the evidence against reading a number as an id of a format. Computing the
+//! bound is fast, because the number is not split into fields.
 
 use std::ops::RangeInclusive;
 
@@ -29,9 +29,9 @@ pub(super) struct LeastBits {
 }
 
 impl LeastBits {
-    /// Creates the lower bounds for the improbability of a format's ids. `of_fields` is the
-    /// improbability of the likeliest id, in bits, not counting the time. `constants` are the bits
-    /// with the same value in every id.
+    /// Creates the lower bounds for one format. `of_fields` is the evidence, in bits, against the
+    /// likeliest id of the format, not counting the time. `constants` are the bits with the same
+    /// value in every id.
     pub(super) fn new(
         format: &Format,
         of_fields: f64,
@@ -78,8 +78,8 @@ impl LeastBits {
             .min(of(has_implausible, self.of_implausible))
     }
 
-    /// Returns a lower bound, in bits, for the evidence against reading the number `id` as an id of
-    /// the format. Returns infinity if a constant field of the format has another value in `id`.
+    /// Returns a lower bound, in bits, for how improbable `id` is as an id of the format (10 bits:
+    /// 1 in 1024). Returns infinity if a constant field of the format has another value in `id`.
     #[inline]
     pub(super) fn of(&self, id: u128) -> f64 {
         match id {

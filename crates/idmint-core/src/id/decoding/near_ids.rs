@@ -63,9 +63,9 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if the caller may have meant the id `id` instead of this suggestion. This holds if
-    /// `id` is another number and not much less likely. `id_bits` says how improbable `id` is, in
-    /// bits.
+    /// `true` if the caller may have meant another number, `id`, instead of this suggested id.
+    /// `id_bits`, which says how improbable `id` is, may exceed the bits of the suggested id by at
+    /// most [`BITS_OF_OTHER_NUMBER`].
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }
@@ -299,8 +299,8 @@ impl<'a> DecoderAt<'a> {
 fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_of_one_case = !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
-    // A short text that mixes upper and lower case is more likely an id in base 62 than a Crockford
-    // or hexadecimal id.
+    // In mixed case, only a long text counts as a Crockford or hexadecimal id. A short one is more
+    // likely base 62.
     let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
     match format.encodings[member.encoding].definition().kind {
         EncodingKind::Uuid | EncodingKind::Uuid8 => true,

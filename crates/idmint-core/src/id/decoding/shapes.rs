@@ -62,8 +62,8 @@ impl<'a> DecoderAt<'a> {
         if !fitting.is_empty() {
             return fitting;
         }
-        // Formats whose canonical encodings read the same number from a text form a group. They
-        // share the list of ids that are one letter longer or shorter than the text.
+        // The text may be an id with one letter too few or too many. List these ids once for all
+        // formats whose canonical encodings read texts alike (one group).
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats
@@ -87,9 +87,9 @@ impl<'a> DecoderAt<'a> {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats for which one of `texts` looks like an id that was written with another
-    /// salt (which shuffles the alphabet), or for which the first of `texts` is an id with wrong
-    /// check digits.
+    /// Returns the formats that fit in one of two ways: one of `texts` looks like an id with
+    /// another salt (which shuffles the alphabet), or only the check digits of the first text are
+    /// wrong.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format

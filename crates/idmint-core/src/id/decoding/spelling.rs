@@ -60,7 +60,7 @@ pub(super) struct Spelling {
 }
 
 impl Spelling {
-    /// Returns one `Spelling` for each encoding of a format, in the order of the encodings.
+    /// Returns the properties of each encoding of a format, in the order of the encodings.
     pub(super) fn of_all(format: &Format) -> Vec<Spelling> {
         let claims = (0xf << VERSION_SHIFT) | (3 << VARIANT_SHIFT);
         let are_uuids = format
@@ -92,8 +92,8 @@ impl Spelling {
         self.is_usual
     }
 
-    /// Returns how improbable it is, in bits, that `id` is written in this encoding. This is the
-    /// part of the evidence against the id that comes from the encoding.
+    /// Returns the evidence, in bits, that the encoding adds against `id`. For example, 5 bits mean
+    /// that about one id in 2^5 is written like this.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0
@@ -111,9 +111,9 @@ impl Spelling {
         }
     }
 
-    /// Returns the minimum evidence, in bits, with which an id in this encoding is reported without
-    /// doubt, and not as a text that may be random. `is_plausible` says whether the time of the id
-    /// is plausible.
+    /// Returns the minimum evidence, in bits, for reporting an id in this encoding without doubt.
+    /// At 0 bits, the text is equally likely to be random. `is_plausible` says whether the time of
+    /// the id is plausible.
     pub(super) fn bits_of_clear(self, is_plausible: bool) -> f64 {
         if self.is_canonical && is_plausible {
             CLEAR_BITS
