@@ -25,7 +25,7 @@ pub(super) struct Did {
     /// The number of leading letters (after `did:METHOD:`) that carry the checksum and the highest
     /// bits of the number.
     upper_len: usize,
-    /// The number of trailing letters, which carry only the other bits of the number.
+    /// The number of trailing letters, which carry the lowest bits of the number and no checksum.
     lower_len: usize,
 }
 
@@ -128,8 +128,8 @@ impl Did {
         LETTER_BITS * self.lower_len
     }
 
-    /// Returns how many bits of the number the leading letters carry, in addition to the bits of
-    /// the checksum.
+    /// Returns how many of the number's highest bits are written in the leading letters, after the
+    /// checksum.
     fn shared_bits(&self) -> usize {
         8 * self.bytes - self.lower_bits()
     }

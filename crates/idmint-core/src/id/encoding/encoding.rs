@@ -326,8 +326,8 @@ impl Encoding {
         if len >= self.len_max {
             return self.max;
         }
-        // The length of a text never decreases as the number grows, so the greatest number can be
-        // built bit by bit, starting with the highest bit.
+        // Greater numbers never have shorter texts, so the greatest number with at most `len` bytes
+        // of text can be built bit by bit, starting with the highest bit.
         (0..u128::BITS - self.max.leading_zeros())
             .rev()
             .map(|bit| 1 << bit)

@@ -32,7 +32,8 @@ pub(super) struct Hashids {
     /// The first letter of a text selects the alphabet of the digits that follow. Entry `n` is the
     /// shuffled alphabet for the first number in a text that begins with the letter `digits[n]`.
     shuffled: Vec<Letters>,
-    /// Maps the first letter of a text to its position in `digits`.
+    /// The position of each letter in `digits`. The position of a text's first letter selects its
+    /// alphabet in `shuffled`.
     first_places: Places,
     /// Entry `n` maps a letter to its position in `shuffled[n]`, which is the digit that the letter
     /// stands for.
@@ -240,7 +241,8 @@ impl Hashids {
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
         // The core of a text has the first letter, the digits, and the separators between numbers.
-        // In a padded text, guard letters stand between the core and the padding outside it.
+        // If the core is too short, guard letters are added at its ends, and padding outside the
+        // guards.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -346,9 +348,8 @@ impl Hashids {
     }
 }
 
-/// Returns a value that depends on all numbers in a text. The value selects the first letter of the
-/// text. If the text is padded, the value also selects the guards, the letters between the padding
-/// and the rest of the text.
+/// Returns a value that depends on all `numbers` of a text. The value selects the first letter of
+/// the text and, in a padded text, the guard letters that mark where the padding ends.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()

@@ -126,9 +126,9 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // The alphabet of a text begins at `place`, the position of the text's first letter, and is
-        // then reversed. Compute the position of a letter in that alphabet. The letter at position
-        // 0 is the separator, so digits begin at position 1.
+        // A text uses the shuffled alphabet, rotated so that it begins with the text's first letter
+        // (at `place`), and then reversed. The letter at position 0 of the result is the separator,
+        // so digits begin at position 1.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -148,8 +148,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // If the text of this number contains a blocked word with the first rotation of the
-        // alphabet, the right text has another rotation. `read` tries the others.
+        // If the first rotation of the alphabet gives a text with a blocked word, another rotation
+        // must be used. `read` checks whether `text` is the text with that rotation.
         if is_blocked {
             self.read(text).ok()
         } else {

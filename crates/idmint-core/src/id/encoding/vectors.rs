@@ -47,9 +47,9 @@ pub(crate) fn check(codec: &Codec, value: u128, text: &str) {
     assert!(pattern.is_match(text), "{text} does not match {pattern}");
 }
 
-/// Checks the chosen rows in the section `valid` of a file with test vectors, if they have a text
-/// in this encoding. Writing and reading must both match the row. Returns the number of rows
-/// checked.
+/// Checks that `codec` writes and reads the test vectors in the section `valid` of a file. Skips
+/// rows for which `chosen` is false, and rows without a text in `encoding`. Returns the number of
+/// rows checked.
 pub(crate) fn check_valid(
     codec: &Codec,
     file: &str,

@@ -5,7 +5,7 @@
 pub(in crate::id) struct LetterSet {
     /// One bit for each ASCII character.
     ascii: u128,
-    /// One bit for each possible non-ASCII byte, indexed by the lowest seven bits of the byte.
+    /// Bit `n` is set if the set contains the non-ASCII byte `128 + n`.
     others: u128,
 }
 

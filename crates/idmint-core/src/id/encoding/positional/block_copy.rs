@@ -29,9 +29,8 @@ pub(crate) const CHUNK_MAX: usize = 64;
 pub(crate) struct Endings<'a> {
     /// All pairs of letters that can end a text, in ascending order of their value as two digits.
     letters: &'a [[u8; 2]],
-    /// Only texts of this number and of greater numbers are copied. In decimal without leading
-    /// zeros, this number is 100. Below it, texts without their last two letters are empty, but `7`
-    /// and `42` differ in length.
+    /// The smallest number whose text may be copied, with other last two letters, to write the next
+    /// texts. In decimal without leading zeros, this is 100, because `7` has only one letter.
     from: u128,
 }
 
@@ -45,9 +44,9 @@ impl<'a> Endings<'a> {
         Self { letters, from: 0 }
     }
 
-    /// Creates the possible last two letters of texts without leading zeros. `letters` are all
-    /// pairs of letters in ascending order. Numbers of fewer than three digits are not copied,
-    /// because their texts may have only one letter.
+    /// Creates the possible last two letters of texts without leading zeros, such as `00` to `99`,
+    /// in ascending order. Texts of one or two digits are not copied to write the next text,
+    /// because they may have only one letter.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -126,9 +125,9 @@ pub(crate) fn write_block<const SEAM: usize>(
     }
 }
 
-/// Writes the texts of ids that have the same distance from one id to the next. Of texts that
-/// differ only in their last two letters, the first is written digit by digit. The others are
-/// copies of it with other last letters.
+/// Writes the texts of ids that have the same distance from one id to the next. A text is copied
+/// from the previous one if only its last two letters differ. Other texts are written digit by
+/// digit.
 #[inline]
 fn write_progression(
     ids: Progression,

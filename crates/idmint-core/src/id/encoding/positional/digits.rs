@@ -254,8 +254,8 @@ impl Radix {
         })
     }
 
-    /// Returns a function that writes digits using divisions. `RADIX` is this radix if it is known
-    /// at compile time, or 0 otherwise.
+    /// Returns a function that writes digits by division. `RADIX` is the radix of the digits if it
+    /// is known at compile time, or 0 otherwise.
     #[inline(always)]
     fn dividing<const RADIX: u64>(
         &self,

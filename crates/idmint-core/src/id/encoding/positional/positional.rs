@@ -32,8 +32,8 @@ pub(crate) struct Positional {
     /// The number of zero bits that are added on the right of the number to fill its last digit.
     /// For example, one byte needs two base64 digits of 6 bits, so 4 bits are added.
     filler_bits: u32,
-    /// The pairs of letters that can end a text whose number does not fill its last digit. The
-    /// digit then ends in `filler_bits` zero bits. `None` if the numbers fill whole digits.
+    /// All possible last two letters of a text if filler bits are added. The `filler_bits` lowest
+    /// bits of the last digit are then 0. `None` if no filler bits are added.
     filled: Option<Box<[[u8; 2]]>>,
     len_max: usize,
 }
@@ -130,8 +130,8 @@ impl Positional {
     /// text of 0 is empty.
     ///
     /// # Errors
-    /// Returns [`ParameterError`] for the reasons of [`Positional::of_bytes`], or if the bits of
-    /// the bytes do not fill the last digit.
+    /// Returns [`ParameterError`] for the reasons of [`Positional::of_bytes`], or if `8 * bytes` is
+    /// not a multiple of the bits of a digit.
     pub(crate) fn of_stripped_bytes(
         letters: &str,
         bytes: usize,
