@@ -415,9 +415,9 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // Ids of a grouped format contain numbers of objects, which come from a report and are
-            // not known here. Minting therefore checks for each id that it is below `mint_below`,
-            // the upper bound for new ids.
+            // Ids of a grouped format contain numbers of objects, which come from a report. This
+            // result does not consider them, so minting also checks for each id that it is below
+            // `mint_below`.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;

@@ -58,9 +58,9 @@ impl Monotonic {
 /// 1 ns, which no clock can distinguish.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// The longest tick (time unit) for ids that increase from response to response. The tick is
-/// divided into parts, one for each response. With a longer tick, a process could use up the parts
-/// and would then mint ids with times ahead of its clock.
+/// The longest tick (time unit) for ids that increase from response to response. Each response
+/// takes one of 4096 parts of the tick. If the parts are used up, ids get times ahead of the clock.
+/// With 10 ms, this takes more than 409 600 responses per second.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
 /// The minimum number of values that the random fields must have in each part of a tick (one part

@@ -134,8 +134,8 @@ impl Prefixes {
         }
     }
 
-    /// Returns the prefixes that callers can request. The list is empty if the prefix of an id is a
-    /// type that the caller chooses.
+    /// Returns the prefixes that the format's definition lists. The list is empty if callers choose
+    /// a type instead, such as `user`.
     pub fn listed(&self) -> &[Prefix] {
         match self {
             Prefixes::Listed(listed) => listed,
