@@ -36,8 +36,8 @@ use crate::time::UnixNanos;
 /// second value is for all other encodings: 8 bits, a probability of 1 in 256.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of assuming that the ids have an unknown format, in which the time is as in
-/// this format and random bits follow it. 3 bits are a probability of 1 in 8.
+/// The cost, in bits, of explaining the ids with an unknown format that has the time of this
+/// format, followed by random bits. 3 bits are a probability of 1 in 8.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
 /// The cost, in bits, of assuming that the texts are ids of a second format, written in an encoding
@@ -58,8 +58,8 @@ pub(super) struct Reading<'t, 'a> {
 pub(super) struct Explanation {
     /// The number of bits that it takes to write down the texts as ids of the format.
     pub(super) bits: f64,
-    /// The number of bits that it takes to write down the texts in the best other way, such as
-    /// random numbers. The best way is the one that takes the fewest bits.
+    /// The number of bits that the shortest other description of the texts takes, such as one as
+    /// random numbers.
     pub(super) bits_of_rival: f64,
 }
 
@@ -220,8 +220,8 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // Other fields are grouped by worker number, but worker numbers are not. Each
-                    // group would contain only one distinct value, which would look like a pattern.
+                    // Values of one worker may be close together, so other fields are grouped by
+                    // worker number. A group of worker numbers would have only one distinct value.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);
@@ -239,8 +239,8 @@ impl<'a> Fields<'a> {
         of_variants + of_fields.sum::<f64>()
     }
 
-    /// Returns the number of bits that the fields of all ids take, except their times, if the
-    /// values are random.
+    /// Returns the number of bits that it takes to write down the fields of all ids, except the
+    /// time, as random values.
     fn bits_of_any_rest(&self) -> f64 {
         let of_one = |(_, parts): &(usize, Parts<'_>)| {
             let others = parts
@@ -253,8 +253,8 @@ impl<'a> Fields<'a> {
         self.parts.iter().map(of_one).sum()
     }
 
-    /// `true` if the format has a field whose values should show a pattern if the texts are its
-    /// ids. This is any field except the time, random bits and checksums.
+    /// `true` if the format has a field in which its ids should show a pattern, such as few worker
+    /// numbers. The time, random bits and checksums do not count.
     fn has_claims(&self) -> bool {
         let is_claim = |kind| {
             !matches!(
@@ -340,7 +340,8 @@ fn bits_of_numbers(numbers: &[u128]) -> f64 {
     } else {
         1.0 + 2.0 * log2_of_values(step)
     };
-    // The greatest number takes 7 bits to state how many bits it has, at most 128, plus these bits.
+    // The greatest number takes 7 bits for its length, which is at most 128 bits, plus its own
+    // bits.
     bits_of_span(&steps, 7.0 + log2_of_values(most)) + of_step
 }
 

@@ -142,9 +142,8 @@ struct Explained<'a> {
     key: (usize, usize),
     one: Match<'a>,
     bits: f64,
-    /// The number of bits that are saved if the sample is written down as ids of this format
-    /// instead of in the best other way, such as random numbers. Negative if the other way takes
-    /// fewer bits.
+    /// The number of bits that are saved by describing the sample as ids of this format instead of
+    /// in the shortest other way, such as random numbers. Negative if the other way is shorter.
     saved: f64,
 }
 
@@ -286,9 +285,8 @@ impl IdColumn {
             let others = self.lines - read.count - u64::from(is_headed);
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        // The only built-in format as rare as this, `typeid-uuid`, has neither constants nor a
-        // time. Its non-canonical encodings can read any UUIDs, so reading UUIDs is no evidence for
-        // this format.
+        // Ignore the non-canonical encodings of very rare formats. The only such built-in format,
+        // `typeid-uuid`, has neither constants nor a time, so these encodings can read any UUIDs.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY
@@ -407,9 +405,9 @@ impl IdColumn {
         })
     }
 
-    /// Returns the evidence, in bits, that the lines of the sample which are clearly ids are not
-    /// random texts. There is one total for each format index and encoding index. The evidence is
-    /// negative if random texts are likelier.
+    /// Returns how much likelier the clear ids of the sample are as ids than as random texts, in
+    /// bits. There is one total for each format index and encoding index. It is negative if random
+    /// texts are likelier.
     fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
         let mut evidence = BTreeMap::new();
         for text in self.sample.values() {
