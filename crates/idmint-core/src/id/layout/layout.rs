@@ -144,8 +144,8 @@ impl Layout {
         })
     }
 
-    /// Returns the indices of the fields for which `is_part` is true, most significant first. The
-    /// scale of a field is the weight of its value in the number that the fields hold together.
+    /// Returns the indices of the fields that together hold one number (`is_part` is true), most
+    /// significant first. Each field contributes its value times its scale to the number.
     fn by_scale(&self, is_part: impl Fn(&Field) -> bool) -> Vec<usize> {
         let fields = self.fields.iter().enumerate();
         let parts = fields.filter(|(_, field)| is_part(field));

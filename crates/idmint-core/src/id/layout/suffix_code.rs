@@ -1,5 +1,5 @@
-//! A suffix code: words of different lengths in the last bits of the qualifier field of an id.
-//! Other fields may follow that field. The word identifies the type of thing that the id names.
+//! Suffix codes: words of different lengths in binary digits, one for each type of thing that ids
+//! name. The qualifier, which is one field of an id, ends in the word of the id's type.
 
 /// One word of a [`SuffixCode`], with the type of id that the word stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct CodeWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SuffixCode {
     words: Vec<CodeWord>,
-    /// A mask and a value for each word. The last bits of a number are the word if
+    /// A mask and a value for each word. A number ends in the binary digits of the word if
     /// `number & mask` is the value.
     endings: Vec<(u16, u16)>,
 }
@@ -34,11 +34,11 @@ pub(crate) enum SuffixCodeError {
     NotBinary {
         /// The suffix as written in the definition.
         suffix: String,
-        /// The maximum number of binary digits in a suffix: one less than the bits of the field,
-        /// but at most 16.
+        /// The maximum number of binary digits in a suffix: at most 16, and one bit is left for the
+        /// serial number.
         limit: u32,
     },
-    /// A word of the code ends in another word, so a number could end in both words.
+    /// The suffix of one type ends in the suffix of another type, so a number could end in both.
     #[error(
         "suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways; change one of them"
     )]
@@ -99,8 +99,8 @@ impl SuffixCode {
                 return Err(SuffixCodeError::NameTwice { name: name.clone() });
             }
         }
-        // A code in which no word ends in another word is complete if every 16-bit number ends in
-        // one of its words (Kraft's equality).
+        // A word of n bits is the ending of 2^(16 - n) numbers of 16 bits. No number ends in two
+        // words, so every number ends in one if the sum is 2^16.
         let shared_out: u32 = parsed
             .iter()
             .map(|word| 1 << (SuffixCode::BITS_MAX - word.bits))
