@@ -272,9 +272,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // If ids begin with their time but are stored as texts, only the encoding of the texts
-        // scatters new ids over the index. Ids in another encoding may sort by time, so the note
-        // names the encoding.
+        // If ids begin with their time, they still do not sort by time in this encoding. They may
+        // in another one, so the note names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

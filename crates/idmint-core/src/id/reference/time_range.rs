@@ -129,8 +129,8 @@ impl Format {
             .max();
         let (least, greatest) = least.zip(greatest).expect("a format has a layout");
         if least > greatest {
-            // The format has several time fields, which cannot express every tick number. No id can
-            // have any of the ticks in the span, so the span is reported as too short.
+            // The time fields of this format cannot express every tick number. No id can have a
+            // time in this span, so report the same error as for a span in which no tick begins.
             return Err(RangeError::WithinOneTick { tick });
         }
         Ok(IdRange {

@@ -93,9 +93,9 @@ impl SqlDialect {
     /// the digit that the letter stands for. `letters` are the letters of all digits in ascending
     /// order.
     pub(super) fn digit(self, text: &str, at: usize, letters: &str) -> String {
-        // Search only for letters of the digits from 1 on. A letter that is not found is then digit
-        // 0. For example, with the letters `0123`, the search in `123` finds `2` at position 2, and
-        // `0` gives 0.
+        // Search in the letters from digit 1 on, so that the position (from 1) is the digit. For
+        // example, `2` is at position 2 of `123`. The letter of digit 0 is not found, which gives
+        // 0.
         self.position(text, at, &letters[1..])
     }
 

@@ -283,8 +283,8 @@ impl Functions<'_> {
                 let room = u128::from(i64::MAX.unsigned_abs()).saturating_sub(self.rest_greatest());
                 self.time.max.min(room / self.time.stride)
             }
-            // `greatest_before` also calculates with the next tick after the last one, which must
-            // fit into a signed 64-bit integer.
+            // Ids are not integers here. `greatest_before` calculates with the tick after the last
+            // one, which must fit into a signed 64-bit integer.
             Column::Uuid | Column::Bytes(_) => {
                 self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1)
             }
@@ -358,9 +358,9 @@ impl Functions<'_> {
         }
     }
 
-    /// Returns the letters that canonical texts use as digits, and the length of these texts.
-    /// Returns `None` unless canonical texts are plain numbers of a fixed length and the column
-    /// holds integers.
+    /// Returns the letters of the digits and the length of canonical texts, if SQL can compute the
+    /// column's integers from these texts. Texts must have a fixed length, and no prefix or check
+    /// digits.
     fn digits_of_text(&self) -> Option<(&str, usize)> {
         let canonical = self.format.canonical();
         let definition = canonical.definition();
