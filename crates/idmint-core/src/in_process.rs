@@ -259,8 +259,8 @@ impl InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        // `drop` has exclusive access, so no thread can mint another id. The end of the times of
-        // this object's ids is therefore final.
+        // No thread can mint another id, because `drop` has exclusive access. The next object with
+        // this worker number starts at this instant or later.
         self.claim.minted_below = self.session.reached();
     }
 }
@@ -597,9 +597,9 @@ mod tests {
         assert!(last < next(&snowflakes(4)));
     }
 
-    /// With one worker number, `js53` has at most 128 ids in each tick of 10 ms. Minting 300 ids
-    /// must wait for later ticks. It must not use a second worker number, although the format asks
-    /// for two (`lanes`).
+    /// With one worker number, `js53` has at most 128 ids in each tick of 10 ms, so minting 300 ids
+    /// must wait. The format asks for two worker numbers (`lanes`), but the second one may belong
+    /// to another object in the process.
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

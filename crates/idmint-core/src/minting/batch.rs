@@ -235,9 +235,9 @@ impl Batch {
         row
     }
 
-    /// Returns the sum of `len` over all rows (ids with the same tick and worker number) that
-    /// [`Batch::next_row`] would still return. Does not remove the rows. Returns `None` for ids
-    /// that are random or were already computed, because they are not in rows.
+    /// Returns the sum of `len(row)` over the remaining rows, without removing them. A row has the
+    /// ids with the same tick and worker number, as in [`Batch::next_row`]. Returns `None` for
+    /// random ids and for ids given as a list, because they are not in rows.
     pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
         let sum = |mut run: Run| {
             let rows = iter::from_fn(move || run.take_progression(u64::MAX));

@@ -55,8 +55,8 @@ impl HorizonPlan {
         self.floor
     }
 
-    /// Returns a plan to reserve time up to `horizon`, without a floor or a deadline. Tests of
-    /// stores use this function.
+    /// Returns a plan that only reserves time up to `horizon`: minting has no earliest time and no
+    /// other deadline. For tests of stores.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -108,7 +108,7 @@ impl Reservation {
     pub const FIRST: Duration = Duration::from_millis(100);
 
     /// Creates the reservation for a new session (the period in which a process has its worker
-    /// numbers). The reservation never computes an extension of more than `window`.
+    /// numbers). An extension ends at most `window` after the clock or the latest id.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),
@@ -117,8 +117,8 @@ impl Reservation {
         }
     }
 
-    /// Returns how much time for minting should still be reserved when the next extension has been
-    /// written to disk.
+    /// Returns the length of the next extension, not counting the time that may pass while the
+    /// extension is written to disk.
     pub fn size(&self) -> Duration {
         self.size
     }

@@ -34,8 +34,8 @@ pub(crate) struct RandomMinter {
     /// The id in which the constant fields have their values and all other fields are 0.
     fixed: u128,
     time_stride: u128,
-    /// A mask of the bits of an id that can be copied from random bits. These are the bits of the
-    /// random fields whose values fill a whole number of bits of an id, such as 0 to 15.
+    /// A mask of the bits of an id that are copied from random bits. A random field is included if
+    /// it fills whole bits of the id, such as 4 bits for the values 0 to 15.
     bits: u128,
     /// The random fields whose values do not fill a whole number of bits of an id, such as 0 to 9.
     /// Each item is the range of the values of a field, and its stride, which is the amount that
@@ -63,8 +63,8 @@ pub(crate) struct RandomIds {
 enum Drawing {
     /// Ids are drawn independently. The clock is read again after `until_clock_read` more ids.
     Single { base: u128, until_clock_read: usize },
-    /// Ids are generated in ascending order. The response has `count` ids in total. The random
-    /// fields of an id together hold a number of the range `numbers`.
+    /// Ids are generated in ascending order. `count` is the number of ids in the whole response.
+    /// The random fields of an id form one number, which lies in `numbers`.
     Ascending {
         base: u128,
         numbers: Span,
@@ -206,8 +206,8 @@ impl RandomMinter {
     ) {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
-                // The batch was already granted, so it must be completed. If the format has ended
-                // in the meantime, the remaining ids get the same time as the previous ids.
+                // The caller was already promised the whole batch. If an id can no longer hold the
+                // current time, the remaining ids get the same time as the previous ids.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }
@@ -526,9 +526,9 @@ mod tests {
                     last = ids[ids.len() - 1];
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
-                // A tick is divided into 4 096 parts, and each of the 20 000 responses gets a part
-                // of its own. The responses therefore take nearly five ticks. Meanwhile the clock
-                // also advances into the last of these ticks.
+                // A tick of 1 ms has 4 096 parts, one for each response, so the 20 000 responses
+                // take nearly five ticks. The clock advances by 4 ms in the meantime, so the times
+                // of ids must not be far ahead of it.
                 let time = minter
                     .format
                     .split(last)
