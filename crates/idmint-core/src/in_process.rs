@@ -260,7 +260,7 @@ impl InProcess {
 impl Drop for InProcess {
     fn drop(&mut self) {
         // No thread can mint another id, because `drop` has exclusive access. The next object with
-        // this worker number starts at this instant or later.
+        // this worker number starts at `minted_below` or later.
         self.claim.minted_below = self.session.reached();
     }
 }
@@ -598,8 +598,8 @@ mod tests {
     }
 
     /// With one worker number, `js53` has at most 128 ids in each tick of 10 ms, so minting 300 ids
-    /// must wait. The format asks for two worker numbers (`lanes`), but the second one may belong
-    /// to another object in the process.
+    /// must wait. The format asks for two worker numbers (`lanes`), but the second one must not be
+    /// used, because it may belong to another object in the process.
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

@@ -55,8 +55,8 @@ impl HorizonPlan {
         self.floor
     }
 
-    /// Returns a plan that only reserves time up to `horizon`: minting has no earliest time and no
-    /// other deadline. For tests of stores.
+    /// Returns a plan to reserve time up to `horizon`, without a floor (the earliest time for ids)
+    /// or a deadline. Tests of stores use this function.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -108,7 +108,8 @@ impl Reservation {
     pub const FIRST: Duration = Duration::from_millis(100);
 
     /// Creates the reservation for a new session (the period in which a process has its worker
-    /// numbers). An extension ends at most `window` after the clock or the latest id.
+    /// numbers). The reservation computes extensions that end at most `window` after the clock or
+    /// the latest id, whichever is later.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),

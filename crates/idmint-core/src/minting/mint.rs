@@ -91,7 +91,7 @@ impl Mint {
 
     /// Adds a sequenced format (ids from time, worker number and sequence), and returns the minter
     /// of its ids. The worker numbers come from the machine's place in the fleet (its slot), which
-    /// is leased and may change.
+    /// each session leases, so they may change.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
         let holding = Holding::leased(lanes, self.sequenced.len());
         self.add(SequencedFormat::new(format, holding))
@@ -133,8 +133,9 @@ impl Mint {
         &self.settings
     }
 
-    /// Prepares a session whose worker numbers stay the same until the process exits. Before
-    /// [`Mint::begin`], write its first horizon (the time up to which it may mint) to disk.
+    /// Prepares a session whose worker numbers stay the same until the process exits. Before you
+    /// pass the session to [`Mint::begin`], write its first horizon (the time up to which it may
+    /// mint) to disk.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.prepare_with(start, None)
     }

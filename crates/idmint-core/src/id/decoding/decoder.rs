@@ -437,8 +437,9 @@ impl<'a> Match<'a> {
         self.prefix_len
     }
 
-    /// Returns 0 if the time of the id is implausible. For a plausible time, returns 2 if the
-    /// encoding is usual for the format, such as the canonical one, and 1 otherwise.
+    /// Returns the kind of this reading: 0 if the time of the id is implausible, 2 if the time is
+    /// plausible and the encoding is usual for the format (such as the canonical one), and 1
+    /// otherwise.
     pub(super) fn kind(&self) -> usize {
         usize::from(self.is_plausible) + usize::from(self.is_plausible && self.is_usual)
     }

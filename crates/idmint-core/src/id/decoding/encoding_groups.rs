@@ -96,9 +96,9 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Puts encodings that read every text as the same number into one group. `bits` says how
-    /// improbable the ids of each format are (10 bits: 1 in 1024). Within a group, the encodings of
-    /// the format with the fewest bits come first.
+    /// Puts encodings that read every text as the same number into one group. `bits` estimates for
+    /// each format how improbable its ids are (10 bits: 1 in 1024). Within a group, the encodings
+    /// of the format with the fewest bits come first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
@@ -185,7 +185,7 @@ impl EncodingGroups {
     }
 
     /// `true` if texts of `group` (encodings that read a text alike) can contain all of `letters`.
-    /// Its encodings have the same letters.
+    /// All encodings of a group have the same letters.
     pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
         letters.is_within(self.groups[group.at].letters)
     }
@@ -202,8 +202,8 @@ impl EncodingGroups {
         &self.behind_prefixes
     }
 
-    /// Returns the index of the group of each encoding of a format. All encodings in a group read a
-    /// text alike.
+    /// Returns, for each encoding of a format, the index of its group. All encodings in a group
+    /// read a text alike.
     pub(super) fn of_format(&self, format: usize) -> &[usize] {
         &self.of_formats[format]
     }

@@ -210,7 +210,7 @@ impl Weights {
     }
 
     /// Returns the evidence, in bits, against `id` as an id of this format in the layout with the
-    /// index `variant`. The time is left out, because [`TimeWeight`] weighs it.
+    /// index `variant`. The evidence does not count the time, because [`TimeWeight`] weighs it.
     ///
     /// # Errors
     /// Returns the same [`Rejection`] as [`Layout::unpack`] if the number is not an id of the
@@ -309,8 +309,8 @@ fn begins_at_zero(format: &Format) -> bool {
 
 impl NumberWeight {
     /// Creates the probabilities of a field's values. The values in `own`, such as this service's
-    /// worker numbers, get half. The values below `spread` get a quarter if `spread` exceeds 1. All
-    /// values of the field share the rest equally.
+    /// worker numbers, share half. The values below `spread` share a quarter if `spread` exceeds 1.
+    /// All values of the field share the rest equally.
     fn new(
         place: FieldPlace,
         field: &Field,
@@ -605,8 +605,8 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // One day after the epoch, all plausible times are recent (less than thirty days old). Tick
-        // 0 and the last plausible tick are therefore equally likely.
+        // One day after the epoch, all plausible times are recent (at most thirty days old). Tick 0
+        // and the last plausible tick are therefore equally likely.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

@@ -26,8 +26,8 @@ pub(super) struct FirstMatch<'a> {
     pub(super) is_told: bool,
 }
 
-/// The best reading of a text so far, and the runners-up that may make it ambiguous, because they
-/// are nearly as likely.
+/// The best reading of a text so far, and the runners-up, which make it ambiguous if they are
+/// nearly as likely.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
     /// For each kind of reading, the likeliest of the readings that lost against another id when

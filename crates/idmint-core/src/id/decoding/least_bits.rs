@@ -79,7 +79,7 @@ impl LeastBits {
     }
 
     /// Returns a lower bound, in bits, for how improbable `id` is as an id of the format (10 bits:
-    /// 1 in 1024). Returns infinity if a constant field of the format has another value in `id`.
+    /// 1 in 1024). Returns infinity if one of the bits in `constants` has another value in `id`.
     #[inline]
     pub(super) fn of(&self, id: u128) -> f64 {
         match id {

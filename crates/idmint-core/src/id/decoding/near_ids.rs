@@ -63,9 +63,9 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if the caller may have meant another number, `id`, instead of this suggested id.
-    /// `id_bits`, which says how improbable `id` is, may exceed the bits of the suggested id by at
-    /// most [`BITS_OF_OTHER_NUMBER`].
+    /// `true` if the caller may have meant the number `id` instead of this suggested id. This holds
+    /// if the two numbers differ, and `id` is at most [`BITS_OF_OTHER_NUMBER`] bits less likely.
+    /// `id_bits` says how improbable `id` is.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }

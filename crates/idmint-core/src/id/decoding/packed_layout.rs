@@ -18,7 +18,7 @@ pub(super) struct PackedLayout {
 }
 
 /// A layout in which a number is an id if it is at most `greatest` and its constant fields have
-/// their values. No bit of a constant field belongs to another field, so a mask can select it.
+/// their values. Each constant field has whole bits of its own, so a mask can select the field.
 #[derive(Debug, Clone, Copy)]
 struct Gapless {
     greatest: u128,
@@ -98,7 +98,7 @@ impl PackedLayout {
 impl Gapless {
     /// Prepares a layout for fast checks. Returns `None` if the fields leave gaps: numbers below
     /// the greatest id that no combination of field values gives. Also returns `None` if a constant
-    /// field does not fill whole bits, because a mask cannot select it.
+    /// field, such as a decimal digit, does not fill whole bits, because a mask cannot select it.
     fn of(layout: &Layout) -> Option<Gapless> {
         let (mut greatest, mut constants) = (0_u128, Constants::default());
         for field in layout.fields().iter().rev() {

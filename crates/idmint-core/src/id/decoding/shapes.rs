@@ -62,8 +62,8 @@ impl<'a> DecoderAt<'a> {
         if !fitting.is_empty() {
             return fitting;
         }
-        // The text may be an id with one letter too few or too many. List these ids once for all
-        // formats whose canonical encodings read texts alike (one group).
+        // The text may be an id with one letter too few or too many. Formats whose canonical
+        // encodings read texts alike (one group) share the list of the possible ids.
         let mut a_letter_off: HashMap<usize, Vec<(String, u128)>> = HashMap::new();
         let formats = self.decoder.formats.iter().enumerate();
         formats

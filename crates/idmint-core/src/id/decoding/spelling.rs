@@ -93,7 +93,7 @@ impl Spelling {
     }
 
     /// Returns the evidence, in bits, that the encoding adds against `id`. For example, 5 bits mean
-    /// that about one id in 2^5 is written like this.
+    /// that about one id in 2^5 is written in such an encoding.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0

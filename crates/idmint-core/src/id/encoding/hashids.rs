@@ -241,8 +241,8 @@ impl Hashids {
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
         // The core of a text has the first letter, the digits, and the separators between numbers.
-        // If the core is too short, guard letters are added at its ends, and padding outside the
-        // guards.
+        // If the core is too short, a guard letter is added in front of the core, then another one
+        // after the core, and then padding outside the guards.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -349,7 +349,8 @@ impl Hashids {
 }
 
 /// Returns a value that depends on all `numbers` of a text. The value selects the first letter of
-/// the text and, in a padded text, the guard letters that mark where the padding ends.
+/// the text, and helps to select the guard letters that enclose the core of a text that would be
+/// too short.
 fn fingerprint(numbers: &[u128]) -> usize {
     let sum: u64 = numbers
         .iter()

@@ -148,8 +148,8 @@ impl Sqids {
             self.write_from(beginning, &[number], first_choice);
             self.blocklist.blocks(first_choice)
         };
-        // If the first rotation of the alphabet gives a text with a blocked word, another rotation
-        // must be used. `read` checks whether `text` is the text with that rotation.
+        // If the first rotation of the alphabet gives a text with a blocked word, writing tries the
+        // other rotations. `read` checks whether `text` is the result.
         if is_blocked {
             self.read(text).ok()
         } else {

@@ -27,7 +27,8 @@ pub enum PrefixError {
         /// The text that the caller requested as a type.
         given: String,
     },
-    /// The caller requested a prefix, but callers of this format choose a type, such as `user`.
+    /// The caller requested a prefix, but callers of this format choose a type instead, such as
+    /// `user`.
     #[error(
         "`{format}` has types, not prefixes, so prefix `{given}` is invalid; use `type` instead"
     )]

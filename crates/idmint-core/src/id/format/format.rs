@@ -415,8 +415,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // Ids of a grouped format contain numbers of objects, which come from a report. This
-            // result does not consider them, so minting also checks for each id that it is below
+            // Ids of a grouped format contain object numbers from a report, which this result
+            // cannot take into account. Minting therefore also checks that each id is below
             // `mint_below`.
             return Some(full.min(self.mint_below / stride));
         }

@@ -59,8 +59,8 @@ impl Monotonic {
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
 /// The longest tick (time unit) for ids that increase from response to response. Each response
-/// takes one of 4096 parts of the tick. If the parts are used up, ids get times ahead of the clock.
-/// With 10 ms, this takes more than 409 600 responses per second.
+/// takes one of 4096 parts of the tick. With 10 ms, more than 409 600 responses per second use up
+/// the parts, and ids then get times further and further ahead of the clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
 /// The minimum number of values that the random fields must have in each part of a tick (one part

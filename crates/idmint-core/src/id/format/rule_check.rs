@@ -247,8 +247,8 @@ pub(super) fn check_chained(
     )
 }
 
-/// Checks that no higher field changes the bits of the qualifier, a field whose last bits identify
-/// the type of the id. Otherwise, ids of two types could be the same number.
+/// Checks that no more significant field changes the bits of the qualifier, a field whose last bits
+/// identify the type of the id. Otherwise, ids of two types could be the same number.
 pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
     let word = layout
         .field_of(FieldKind::Qualifier)
@@ -419,8 +419,8 @@ mod tests {
     fn the_last_tick_leaves_room_below_mint_below_for_every_other_field() {
         let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'")
             .expect("some room");
-        // The worker number has the highest bits. In tick 0, the greatest id of worker 1 is
-        // 2^54 + 4095. Ids must be below 2^54 + 4096 (`mint_below`), so none of tick 1 fits.
+        // The worker number has the highest bits. In tick 0, worker 1 has ids up to 2^54 + 4095.
+        // Ids must be below 2^54 + 4096 (`mint_below`), so none of worker 1 in tick 1 fits.
         let end = format.end_tick().expect("it has a time");
         let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
         assert!(

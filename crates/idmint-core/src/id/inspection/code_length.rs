@@ -94,8 +94,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The least and the greatest value take `width` bits each, and `log2(len)` bits for
-            // their positions in the list. Every other value is written as its distance from the
+            // The least and the greatest value take `width` bits each, plus `log2(len)` bits each
+            // for the position in the list. Every other value is written as its distance from the
             // least, which is at most `most - least`.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)

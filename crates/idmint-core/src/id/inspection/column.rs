@@ -68,8 +68,8 @@ pub struct IdColumn {
     /// 20 bits, random numbers would look rounded in one of 2^20 columns. The sum includes all
     /// large numbers, so it counts only if all of them look rounded (`rounded` equals `large`).
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank, at most ten. A format that reads its
-    /// first id after these lines begins its list `none_at` (lines that are not its ids) with them.
+    /// The line numbers of the first lines that are not blank, at most ten. A format's list
+    /// `none_at` (lines that are not its ids) begins with the ones before its first id.
     first_lines: Vec<u64>,
     /// `true` if the first line that is not blank is clearly an id, or a number that is likely an
     /// id. Such a line is not the heading of the column.

@@ -36,8 +36,8 @@ use crate::time::UnixNanos;
 /// second value is for all other encodings: 8 bits, a probability of 1 in 256.
 const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 
-/// The cost, in bits, of explaining the ids with an unknown format that has the time of this
-/// format, followed by random bits. 3 bits are a probability of 1 in 8.
+/// The cost, in bits, of assuming an unknown format that has the time of this format, followed by
+/// random bits. 3 bits are a probability of 1 in 8.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
 /// The cost, in bits, of assuming that the texts are ids of a second format, written in an encoding
@@ -58,8 +58,8 @@ pub(super) struct Reading<'t, 'a> {
 pub(super) struct Explanation {
     /// The number of bits that it takes to write down the texts as ids of the format.
     pub(super) bits: f64,
-    /// The number of bits that the shortest other description of the texts takes, such as one as
-    /// random numbers.
+    /// The number of bits of the shortest other description of the texts, for example as random
+    /// numbers.
     pub(super) bits_of_rival: f64,
 }
 
@@ -221,7 +221,8 @@ impl<'a> Fields<'a> {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
                     // Values of one worker may be close together, so other fields are grouped by
-                    // worker number. A group of worker numbers would have only one distinct value.
+                    // worker number. A group of worker numbers would have only one distinct value,
+                    // which would look like a pattern.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);

@@ -286,7 +286,8 @@ impl IdColumn {
             others * LINES_OF_ONE_OTHER <= self.lines
         };
         // Ignore the non-canonical encodings of very rare formats. The only such built-in format,
-        // `typeid-uuid`, has neither constants nor a time, so these encodings can read any UUIDs.
+        // `typeid-uuid`, has neither constants nor a time. These encodings can read any UUIDs, so
+        // reading UUIDs is no evidence for the format.
         let is_any = |key: &(usize, usize)| {
             let format = &decoder.formats()[key.0];
             key.1 > 0 && format.rarity >= RARITY_OF_ANY
@@ -405,9 +406,9 @@ impl IdColumn {
         })
     }
 
-    /// Returns how much likelier the clear ids of the sample are as ids than as random texts, in
-    /// bits. There is one total for each format index and encoding index. It is negative if random
-    /// texts are likelier.
+    /// Returns how much likelier, in bits, the lines of the sample that are clearly ids are as ids
+    /// than as random texts. There is one total for each format index and encoding index. A total
+    /// is negative if random texts are likelier.
     fn evidence_of_clear(&self, decoder: &DecoderAt<'_>) -> BTreeMap<(usize, usize), f64> {
         let mut evidence = BTreeMap::new();
         for text in self.sample.values() {

@@ -1,5 +1,5 @@
-//! Suffix codes: words of different lengths in binary digits, one for each type of thing that ids
-//! name. The qualifier, which is one field of an id, ends in the word of the id's type.
+//! Suffix codes: binary words of various lengths, which stand for the types of things that ids
+//! name. The qualifier, one field of an id, ends in the word of the id's type.
 
 /// One word of a [`SuffixCode`], with the type of id that the word stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(crate) enum SuffixCodeError {
     NotBinary {
         /// The suffix as written in the definition.
         suffix: String,
-        /// The maximum number of binary digits in a suffix: at most 16, and one bit is left for the
-        /// serial number.
+        /// The maximum number of binary digits in a suffix: one less than the bits of the field, so
+        /// that a bit is left for the serial number, but at most 16.
         limit: u32,
     },
-    /// The suffix of one type ends in the suffix of another type, so a number could end in both.
+    /// One suffix ends in another, so a number could end in both.
     #[error(
         "suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways; change one of them"
     )]
@@ -100,7 +100,7 @@ impl SuffixCode {
             }
         }
         // A word of n bits is the ending of 2^(16 - n) numbers of 16 bits. No number ends in two
-        // words, so every number ends in one if the sum is 2^16.
+        // words, so every number ends in one if the sum is 2^16 (Kraft's equality).
         let shared_out: u32 = parsed
             .iter()
             .map(|word| 1 << (SuffixCode::BITS_MAX - word.bits))

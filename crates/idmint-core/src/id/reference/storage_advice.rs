@@ -272,8 +272,8 @@ impl StorageAdvice<'_> {
             return "New ids go to the end of the index, and its last pages stay in memory."
                 .to_owned();
         }
-        // If ids begin with their time, they still do not sort by time in this encoding. They may
-        // in another one, so the note names the encoding.
+        // Even if ids begin with their time, texts in this encoding do not sort by time. Texts in
+        // another encoding may, so the note names the encoding.
         let subject = match self.stored {
             Stored::Text(encoding)
             | Stored::ShortText(encoding)

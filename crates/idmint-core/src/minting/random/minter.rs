@@ -206,8 +206,9 @@ impl RandomMinter {
     ) {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
-                // The caller was already promised the whole batch. If an id can no longer hold the
-                // current time, the remaining ids get the same time as the previous ids.
+                // The caller was already promised the whole batch. If ids can no longer have the
+                // current time, because the format has ended, the remaining ids get the same time
+                // as the previous ids.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }

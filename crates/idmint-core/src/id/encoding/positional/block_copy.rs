@@ -30,7 +30,8 @@ pub(crate) struct Endings<'a> {
     /// All pairs of letters that can end a text, in ascending order of their value as two digits.
     letters: &'a [[u8; 2]],
     /// The smallest number whose text may be copied, with other last two letters, to write the next
-    /// texts. In decimal without leading zeros, this is 100, because `7` has only one letter.
+    /// texts. In decimal without leading zeros, this is 100, because texts of smaller numbers, such
+    /// as `7`, may have only one letter.
     from: u128,
 }
 
@@ -44,9 +45,9 @@ impl<'a> Endings<'a> {
         Self { letters, from: 0 }
     }
 
-    /// Creates the possible last two letters of texts without leading zeros, such as `00` to `99`,
-    /// in ascending order. Texts of one or two digits are not copied to write the next text,
-    /// because they may have only one letter.
+    /// Creates the possible last two letters of texts without leading zeros. `letters` are all
+    /// pairs of letters in ascending order, such as `00` to `99`. Texts of fewer than three digits
+    /// are not copied to write the next texts, because they may have only one letter.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -125,9 +126,9 @@ pub(crate) fn write_block<const SEAM: usize>(
     }
 }
 
-/// Writes the texts of ids that have the same distance from one id to the next. A text is copied
-/// from the previous one if only its last two letters differ. Other texts are written digit by
-/// digit.
+/// Writes the texts of ids that have the same distance from one id to the next. If possible, a text
+/// is copied from an earlier one that differs only in the last two letters. Other texts are written
+/// digit by digit.
 #[inline]
 fn write_progression(
     ids: Progression,
