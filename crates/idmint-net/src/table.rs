@@ -19,8 +19,8 @@ use idmint_service::{Shed, network_of};
 /// no further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
-/// The maximum number of connections that a scan of the table remembers, namely those that have
-/// been idle longest. A full table is then not scanned again for every new connection.
+/// The maximum length of the list of the connections that have been idle longest. A scan of the
+/// table fills the list. Later evictions take connections from the list, without another scan.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a

@@ -53,8 +53,8 @@ struct Contents<S> {
     buffered: Vec<u8>,
     /// The number of bytes at the start of `buffered` that are already sent.
     sent: usize,
-    /// The number of bytes that may still be written in long writes before the connection is polled
-    /// again. At most [`LEN_AT_ONCE_MAX`].
+    /// The number of bytes of long responses that the connection may still write in the current
+    /// poll. At most [`LEN_AT_ONCE_MAX`].
     left_at_once: usize,
     /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
     /// bytes are buffered.
