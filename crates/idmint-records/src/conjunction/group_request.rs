@@ -73,8 +73,8 @@ pub struct GroupRequest {
     reports: Vec<Keyed>,
 }
 
-/// A report with its two objects, its time of closest approach, and the times that would give the
-/// id that its sender attached.
+/// A report, with its two objects and its time of closest approach. If its sender attached an id,
+/// `noted` has this id and the times that it stands for.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     sent_report: SentReport,
@@ -83,18 +83,16 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The possible times of the anchor (first report) of the conjunction whose id the sender attached
-/// to a report. All times within one tick (time unit) of the format give the same id, so the exact
-/// time of the anchor is unknown.
+/// An id that a sender attached to a report, and the range of times that it stands for. An id
+/// contains its time in whole ticks (time units of the format), so all times within one tick give
+/// the same id.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
-    /// The first time of closest approach for which a report gets this id. The field `last` is the
-    /// last such time.
+    /// The earliest time of closest approach that gives this id. `last` is the latest one.
     first: Tca,
     last: Tca,
-    /// The time that gives this id and is nearest to the time of the report. It is between `first`
-    /// and `last`, inclusive.
+    /// The time from `first` to `last`, inclusive, that is nearest to the time of the report.
     nearest: Tca,
 }
 
@@ -157,9 +155,9 @@ enum Choice {
     /// The report begins a new conjunction. The id of the conjunction is made from the time of
     /// closest approach in this report.
     Own,
-    /// The report begins a new conjunction, which gets the id that the sender attached. The
-    /// conjunction's time is the time that gives this id and is [`nearest`](NotedAnchor::nearest)
-    /// to the time of the report.
+    /// The report begins a new conjunction (close approach), which gets the id that the sender
+    /// attached. Of the times that this id stands for, the conjunction gets the one
+    /// [nearest](NotedAnchor::nearest) to the report.
     Adopted(NotedAnchor),
 }
 
@@ -327,9 +325,9 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Before this plan is written, another node may store the conjunction whose id
-                    // the sender attached. The report would then have to join that conjunction. So
-                    // also require that no conjunction with this id is stored near enough to join.
+                    // Meanwhile, another node may store the conjunction whose id the sender
+                    // attached, and the report would have to join it. So also require that none is
+                    // stored at the times `named`, which give this id and are near enough to join.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())
@@ -341,9 +339,9 @@ impl GroupRequest {
                     // stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
-                    // With the rule `keep`, the report takes the id that its sender attached, even
-                    // if another conjunction is within one second. Without `keep`, the plan
-                    // requires that no conjunction is that near.
+                    // Without `keep`, the report would join any conjunction within one second, so
+                    // require that none is stored there. With `keep`, the report takes its attached
+                    // id even if one is.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

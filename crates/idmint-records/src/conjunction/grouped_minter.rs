@@ -276,8 +276,8 @@ mod tests {
     use idmint_core::id::FormatDefinition;
     use idmint_core::time::UnixTime;
 
-    /// Creates the minter of a format whose first field is for the number of an object. `fields`
-    /// are the further fields, and `more` is added at the end of the format's definition in TOML.
+    /// Creates a minter for tests. Its format has an object number of 8 bits and then `fields`,
+    /// which are TOML tables as in `REST`. `more` is further TOML, such as `mint_below`.
     fn minter(fields: &str, more: &str) -> Result<GroupedMinter, String> {
         let text = format!(
             "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\

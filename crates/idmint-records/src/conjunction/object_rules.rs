@@ -84,8 +84,8 @@ impl ObjectRules {
         }
     }
 
-    /// Returns the number for a designator. `catalog` is the catalogue that the message names, if
-    /// any.
+    /// Returns the catalogue number of the space object with this designator (its name in a
+    /// catalogue). `catalog` is the name of that catalogue, if the message has it.
     ///
     /// # Errors
     /// Returns the reason why the designator has no number, as a text for people.

@@ -49,9 +49,8 @@ pub enum PlainKind {
     },
 }
 
-/// The form of reports in the JSON of analysts (with the member `event_id`), on a service that
-/// stores conjunctions. Such a service also stores the ids that other originators gave to the
-/// conjunctions.
+/// Reports in the JSON that analysts write, on a service that stores close approaches. An
+/// `event_id` that is not an id of the report's objects is then stored as an id of another system.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,
 };
@@ -367,7 +366,8 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns `true` if the reports have the JSON form of analysts, with the member `event_id`.
+    /// Returns `true` if the reports are in the JSON that analysts write, and not in idmint's own
+    /// JSON or in Conjunction Data Messages.
     pub fn are_analyses(&self) -> bool {
         matches!(
             self,

@@ -40,8 +40,8 @@ impl SentReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
     /// `true` if a report always keeps the id that its sender attached. The report joins the
-    /// conjunction (close approach) with this id, however far away in time it is, or begins it.
-    /// Other conjunctions do not matter.
+    /// conjunction (close approach) with this id, however far away in time it is, and even if
+    /// others are nearer. If no such conjunction is stored, the report begins one.
     pub keep: bool,
     /// `true` if a report is refused when the id that it would get differs from its attached id.
     /// Otherwise the response only says that the ids differ.
@@ -56,8 +56,8 @@ pub struct NotedRule {
 /// comment, as a JSON member or as a CSV column.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
-/// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. Other
-/// originators set it to their own ids.
+/// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. An organisation
+/// that creates such messages may set it to an id of its own.
 pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
 
 /// The problem with an attached id. In an error message, the text of the problem follows the id.

@@ -60,11 +60,10 @@ pub(super) const NESTED: FlatNames = FlatNames {
     ],
 };
 
-/// The names of the values for the catalogue of each object in space-track.org's class (kind of
-/// record) `cdm`. Records of other kinds may have these names as well.
+/// The JSON keys or CSV columns with the name of each object's catalogue, such as `SATCAT`. They
+/// belong to space-track.org's `cdm` records, but other records may have them as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
-/// The names of the values for the catalogue number of each object. They are used in the same kinds
-/// of JSON objects and CSV lines as the names in [`CATALOGS`].
+/// The JSON keys or CSV columns with the catalogue number of each object.
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.
@@ -74,9 +73,9 @@ pub(super) const CDM: FlatNames = flat_names(
     NUMBERS,
 );
 
-/// The kinds of flat rows (JSON objects or CSV lines): space-track.org's classes (kinds of records)
-/// `cdm_public` and `cdm`, two variants that other programs write, and SOCRATES. If a row has names
-/// of several kinds, the first kind applies.
+/// The kinds of rows (JSON objects or CSV lines): `cdm_public` and `cdm` of space-track.org, two
+/// variants that other programs write, and SOCRATES, a list of close approaches at celestrak.org.
+/// If the keys or columns for the two objects fit several kinds, the first of these kinds applies.
 const KINDS: [FlatNames; 5] = [
     flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
     CDM,

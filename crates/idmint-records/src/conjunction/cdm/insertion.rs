@@ -53,8 +53,8 @@ impl Insertion {
         }
     }
 
-    /// Appends the text of this insertion, with the conjunction id, to `out`. The id is escaped as
-    /// the form requires.
+    /// Appends the line, XML element, JSON member or CSV cell with the conjunction id `id` to
+    /// `out`. The id is escaped as XML, JSON and CSV require.
     pub(super) fn write(&self, source: &[u8], id: &str, out: &mut Vec<u8>) {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();

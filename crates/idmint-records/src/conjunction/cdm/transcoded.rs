@@ -81,8 +81,8 @@ impl Origin {
         }
     }
 
-    /// Returns `true` if `name`, the encoding that the XML declaration names, is an encoding of the
-    /// original document.
+    /// Returns `true` if the original document may declare the encoding `name` in its XML
+    /// declaration. An ASCII document, for example, may name UTF-8 or ISO-8859-1.
     pub(super) fn is_declared_by(self, name: &str) -> bool {
         let names: &[&str] = match self.charset {
             // `None` means UTF-8. A document that contains only ASCII characters is the same in all

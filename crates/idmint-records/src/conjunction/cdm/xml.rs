@@ -249,9 +249,9 @@ impl<'a> Tree<'a> {
         if let (Some(Element::Relative), Some(message)) = (parent, &mut self.message)
             && element != Element::Leaf(Leaf::RelativeComment)
         {
-            // The keyword is inserted before the first element of the relative metadata (a section
-            // of the message) that is not a comment. If a message has this section twice, the place
-            // in the second section is used.
+            // The keyword CONJUNCTION_ID is inserted before the first element of
+            // `relativeMetadataData` that is not a comment. If a message has this section twice, it
+            // is inserted into the second one.
             let found = self.relative.take();
             message.keyword = found.or(message.keyword.take());
         }
