@@ -323,11 +323,11 @@ impl ChainLines {
         }
     }
 
-    /// Reads the next chunk of the text, and checks every line that is now complete.
+    /// Reads the next chunk of the text, and checks every line (one event of the chain) that is now
+    /// complete.
     ///
     /// # Errors
-    /// Returns [`LineTooLong`] if a line is too long. In this case, the check of the chain ends
-    /// without a result.
+    /// Returns [`LineTooLong`] if a line is too long. The event chain then cannot be checked to its end.
     pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {

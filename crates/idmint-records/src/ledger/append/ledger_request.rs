@@ -98,7 +98,8 @@ pub enum LedgerRequest {
         /// The first event of the ledger.
         genesis: Event,
         /// The mark that identifies the request if it is sent again. It may be `None` only if the
-        /// event has a timestamp, because a repeated request then finds the ledger by its id.
+        /// event has a timestamp. The same event then gives the same ledger id, so a repeated
+        /// request finds the ledger (chain of events) that already exists.
         mark: Option<RequestMark>,
         /// The part of an import to which this event belongs, or `None` if the event is not
         /// imported from another system.

@@ -173,8 +173,8 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Sorts the members of one JSON object by their keys, in the list and in the output. They are
-    /// the members whose index is at least `first`. Their text must be at the end of the output.
+    /// Sorts the members of the JSON object at the end of `out` by their keys. `first` is the index
+    /// of the object's first member in `self.members`. Returns an error if two keys are the same.
     fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
         let members = &mut self.members[first..];
         let start = members[0].start;

@@ -5,8 +5,8 @@
 use crate::ledger::event_error::EventError;
 use idmint_core::id::Rejection;
 
-/// A member of an event's JSON object. Members that occur in both forms of events (with `entities`,
-/// or with `entity` and `key`) are listed once.
+/// A member of an event's JSON object. An event has either `entities`, or `entity` and `key`. The
+/// other members can occur in both cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ledger) enum Member {
     Name,
@@ -58,10 +58,10 @@ impl Member {
     }
 }
 
-/// The form of an event, which determines its members.
+/// The form of an event's JSON object: with the member `entities`, or with `entity` and `key`.
 ///
-/// Source: Evently's documentation, "Event ID", and three events that its authors published in 2021
-/// and 2022.
+/// Source: the documentation of Evently, an event service, section "Event ID", and three events
+/// that its authors published in 2021 and 2022.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::ledger) enum EventForm {
     /// The current form of an event, with the member `entities`. The id of its ledger depends on

@@ -11,8 +11,8 @@ use crate::ledger::hex::write_hex;
 /// themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChecksumStep {
-    /// The name of the step. It is the key of a member of the event, such as `event`, or one of the
-    /// names `timestamp`, `ledger` and `previous`.
+    /// The name of the value that this step adds to the checksum. It is the key of a member of the
+    /// event, such as `event`, or one of the names `timestamp`, `ledger` and `previous`.
     pub name: &'static str,
     /// The bytes that this step of the computation appends to the input of the checksum.
     pub bytes: Vec<u8>,
@@ -70,9 +70,9 @@ pub(in crate::ledger) fn checksum_steps<'a>(
 pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
-    /// The checksum of the input before the ledger's id. If this event is the first event of its
-    /// ledger, the ledger's id is made from this value. The checksum in the event's own id
-    /// continues from this value.
+    /// The checksum of the event's content, followed by its time if the event has `entities`. The
+    /// id of a ledger (chain of events) is made from this checksum of its first event. For the
+    /// event's own id, the checksum continues with the ledger's id.
     crc: u32,
 }
 

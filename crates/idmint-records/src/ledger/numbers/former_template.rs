@@ -83,9 +83,9 @@ impl FormerTemplate {
         self.form()?.of(series.as_str())
     }
 
-    /// Returns the set of all texts that the template can write for the series that match its
-    /// pattern. Returns `None` if the template has a part that the pattern does not have, or needs
-    /// a range of years (for `{year:last2}`) that is not set.
+    /// Returns the texts that the template can write for all series whose names match the pattern.
+    /// Returns `None` if the template has a placeholder for a part, such as `{year}`, that the
+    /// pattern lacks. Also returns `None` if it has `{year:last2}`, but no range of years is set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

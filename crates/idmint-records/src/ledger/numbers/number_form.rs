@@ -71,9 +71,9 @@ pub struct FormChange {
     pub series: SeriesName,
     /// The first number that is written in this form.
     pub from: u64,
-    /// The hash of the idempotency key of the request that got the number `from`. After a restore,
-    /// another request may get `from` in another form. The hash then tells the new change of form
-    /// from the old one.
+    /// The hash of the idempotency key of the request that got the number `from`. After a restore
+    /// from a backup, `from` may be given to another request, in another form. The hash shows to
+    /// which of these requests this form belongs.
     pub of: KeyHash,
     /// The form in which the numbers are written.
     pub form: NumberForm,

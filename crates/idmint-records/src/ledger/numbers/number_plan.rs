@@ -346,7 +346,7 @@ pub enum NumberRefusal {
         /// The smallest number at which the series can continue.
         least: u64,
         /// The greatest number at which the series can continue. It is one above the last number
-        /// that the series can give.
+        /// that the series can give, and a series that continues there has no numbers left.
         most: u64,
     },
 }

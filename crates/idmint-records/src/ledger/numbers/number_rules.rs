@@ -147,9 +147,9 @@ pub struct FormerConflict {
 }
 
 impl FormerConflict {
-    /// Compares the texts of an earlier template with the texts of `rule`. Returns `None` if no
-    /// text can be read as two different numbers. If there are too many texts to compare all of
-    /// them, returns a conflict without a text.
+    /// Returns a text that an earlier template may have written, and that the current rule can
+    /// write for another number. Returns `None` if no such text exists. If there are too many texts
+    /// to compare all of them, the returned conflict has no text.
     fn between(
         earlier: &TextSet<'_>,
         own: &TextSet<'_>,
@@ -425,9 +425,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // Skip a rule whose texts lack a variable part of the series name. Its pattern has a
-            // star and its template lacks {series}, so several series may write the same text. The
-            // store decides about such a rule, because it knows which series have numbers.
+            // Skip a rule whose texts do not contain the whole series name, such as `T-{n}` for the
+            // series `ticket-*`. Several of its series may write the same text. The store decides
+            // about such a rule, because it knows which series have numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {
@@ -460,14 +460,16 @@ impl NumberRules {
         Ok(())
     }
 
-    /// Returns the rules for series without gaps. Each rule comes with the patterns of all more
-    /// specific rules. It does not apply to a series that matches one of these patterns.
+    /// Returns the rules whose texts are checked for conflicts: those for series whose numbers have
+    /// no gaps. Each rule comes with the patterns of all more specific rules, because the rule does
+    /// not apply to series that match one of these patterns.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
     }
 
-    /// Returns the fields of all patterns that are more specific than the pattern of this rule.
+    /// Returns all patterns that are more specific than the pattern of this rule, as `acme-*` is
+    /// more specific than `*`. Each pattern is a list of fixed characters and variable parts.
     fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
         let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
         let others = patterns.filter(|other| other.weight() > rule.pattern.weight());
@@ -490,9 +492,9 @@ impl NumberRules {
             let rule = &forms.rule;
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
-                // The rule applies to several series. One that has begun continues with its next
-                // number, and a new one begins at the start. So compare the texts from the lower of
-                // these two numbers on.
+                // The rule applies to several series. Those that have numbers continue at `next` or
+                // above, and new ones begin at the configured start. So the rule can write texts
+                // from the lower of these two numbers on.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };
@@ -756,8 +758,8 @@ mod tests {
         );
     }
 
-    /// Returns a text that the old template has written and the new one could write again, with the
-    /// numbers that the text stands for.
+    /// Returns the message about a text that the old template has written, and that the new one can
+    /// write for another number. Returns `None` if no such text exists.
     fn repeated(
         old: (&str, &str),
         written: NumberBounds,

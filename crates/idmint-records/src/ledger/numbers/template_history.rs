@@ -88,12 +88,14 @@ impl TemplateHistory {
             .collect()
     }
 
-    /// Returns the oldest templates of the history, or `None` if the history is empty.
+    /// Returns the templates that were configured at the earliest start of the service in the
+    /// history, or `None` if the history is empty.
     pub fn first(&self) -> Option<&KeptTemplates> {
         self.0.first()
     }
 
-    /// Returns the latest templates of the history, or `None` if the history is empty.
+    /// Returns the templates that were configured at the latest start of the service in the
+    /// history, or `None` if the history is empty.
     pub fn last(&self) -> Option<&KeptTemplates> {
         self.0.last()
     }
@@ -107,8 +109,8 @@ impl TemplateHistory {
         by_line.into_values()
     }
 
-    /// Returns the forms in which the templates at each start of the service write the numbers of a
-    /// series as texts. The list has no duplicates.
+    /// Returns the forms of a series' numbers, such as `INV-{n}`, under all configurations in the
+    /// history. The list has no duplicates.
     pub fn forms(&self, series: &SeriesName) -> Vec<NumberForm> {
         let mut forms = Vec::new();
         for form in self.0.iter().map(|kept| kept.form(series)) {
@@ -133,9 +135,10 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history together with the entries of `other`, the history of a store whose
-    /// numbers this store takes over. This history keeps its own first and last entry, unless it is
-    /// empty. The new entries come in between.
+    /// Returns this history with the new entries of `other`, the history of a store whose numbers
+    /// this store takes over. The entries of `other` are inserted after the first entry of this
+    /// history, which determines the form of its oldest numbers, and before the last entry, which
+    /// has the current templates. If this history is empty, returns `other`.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {
@@ -179,8 +182,8 @@ mod tests {
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
-            // All series of this pattern write the same texts. If they already have numbers, the
-            // service only logs a warning when it starts, so such a template can be stored.
+            // All series `ticket-*` write the same texts, such as `T-1`. A store accepts such a
+            // template if one of these series already has numbers, so a history can contain it.
             ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);

@@ -60,9 +60,9 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of a part that the text shortens, such as the `6` of `26` for
-    /// `{year:last2}`. At this character, the full value of the part is known, such as `2026`. The
-    /// fields are the index of the part and this value.
+    /// The last character of an abbreviated part, such as the `6` in `26` for the year 2026. The
+    /// full value is known only at this character. The fields are the index of the part in the
+    /// series name and the full value, `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -423,8 +423,8 @@ struct Names {
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
 
-/// The state of the automaton [`Names`] before it reads a part of a series name (`from`), and the
-/// states that it may have after this part (`to`).
+/// The states of [`Names`], an automaton that reads series names, around one part of a name: the
+/// state before the part (`from`), and the possible states after it (`to`).
 #[derive(Debug, Clone)]
 struct Span {
     from: usize,
@@ -501,9 +501,9 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // This part of the name can end in several states. Put states into one span if the
-                // next fixed characters lead from all of them to the same state, because the rest
-                // of the name can then continue in the same ways.
+                // After this part of the name, the automaton can be in several states, depending on
+                // the part's value. Group the states from which the next fixed characters lead to
+                // the same state, because the rest of the name can then be the same.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -535,8 +535,9 @@ impl Names {
         }
     }
 
-    /// Returns the states of [`Names`] after a part of a series name. `part` is the automaton for
-    /// the values of the part, and `state` is the state of [`Names`] before the part.
+    /// Returns the possible states of `self`, the automaton for series names, after it has read a
+    /// part of a name from the state `state` on. `part` is the automaton for the values of this
+    /// part.
     fn ends(&mut self, part: &TextAutomaton, state: usize) -> BTreeSet<usize> {
         let whole = Span {
             from: state,
@@ -549,8 +550,9 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns the automaton for those values of one part of a series name that lead the automaton
-    /// [`Names`] from the state `span.from` to one of the states `span.to`.
+    /// Returns an automaton for the texts of one part of a series name. It accepts only values of
+    /// the part that lead `self`, the automaton for whole names, from the state `span.from` to a
+    /// state in `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
             // The text of a number has only the last two digits of the year. Check all four,
@@ -565,9 +567,9 @@ impl Names {
         self.product(&TextAutomaton::of_part(part, form), span).0
     }
 
-    /// Returns an automaton that follows the automata `part` and [`Names`] at the same time (their
-    /// product). It begins in the state `span.from` of [`Names`]. Also returns, for each of its
-    /// nodes, the node of `part` and the state of [`Names`].
+    /// Returns the product of the automata `part` and `self`: an automaton that reads a text with
+    /// both at the same time. `self` begins in the state `span.from`. Also returns, for each node
+    /// of the product, the pair of states that it stands for: of `part` and of `self`.
     fn product(
         &mut self,
         part: &TextAutomaton,

@@ -122,8 +122,8 @@ pub(super) fn different_readings(
     {
         return Ok(Some(conflict));
     }
-    // The search for a conflict gave up, or found a text that both templates write for the same
-    // number of the same series. So compare short texts of both templates one by one.
+    // The search has no certain result: it gave up, or both templates read the text that it found
+    // as the same number of the same series. So try short texts that both templates can write.
     let automata = automata_of(sets, compared_checks(sets));
     let texts = some_texts(automata);
     let conflict = texts.iter().find_map(|text| conflict(sets, text));
@@ -145,9 +145,9 @@ fn search(
     find_text(automata_of(sets, checks), checks, outputs, difference)
 }
 
-/// Returns, for each template, the method for check characters that must be computed while two
-/// templates are compared. If both use the same method, nothing is computed, because equal texts
-/// get equal check characters.
+/// Returns each template's method for check characters, or `None` twice if both templates use the
+/// same method. In that case, the search can ignore check characters, because equal texts get equal
+/// ones.
 fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
     let checks = sets.map(|set| set.form.check);
     if checks[0] == checks[1] {
@@ -204,8 +204,8 @@ impl<'a> TextSet<'a> {
 
 /// Returns a conflict if the text has two different readings.
 fn conflict(sets: [&TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
-    // If both templates use the same method for check characters, the search for `text` left these
-    // characters out, so add them here.
+    // If both templates use the same method for check characters, `text` has none yet (see
+    // `compared_checks`), so add them here.
     let check = match sets.map(|set| set.form.check) {
         [Some(one), Some(other)] if one == other => one.of(text),
         _ => String::new(),
@@ -232,15 +232,16 @@ struct State {
     difference: Difference,
 }
 
-/// The difference so far between two ways to read the same text.
+/// The comparison of two readings of one text, up to the last character read. For example, `a12`
+/// may be number 12 of the series `a`, or number 2 of the series `a1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Difference {
     /// The readings are different.
     Found,
     /// Both readings took the same path through the same automaton.
     SamePath,
-    /// The two ways to read the text agree so far. One of them may have more characters of the
-    /// series name or the number than the other.
+    /// The two readings of the text agree so far. One of them may be ahead, for example with `a1`
+    /// of the series name where the other reading has only `a`.
     Unknown(Streams),
 }
 
@@ -250,14 +251,15 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// For each stream (a part of the series name, or the number), the way to read the text that
-    /// has more characters so far (0 or 1), and these additional characters.
+    /// One entry for each value that is compared: the parts of the series name, and the number. If
+    /// reading 0 of the text has `a` of a value so far, and reading 1 has `ac`, the entry is
+    /// `(1, "c")`.
     ahead: Vec<(usize, String)>,
-    /// For each of the two ways to read the text, how many fixed pieces of the series name (entries
-    /// of [`Outputs::literals`]) were added to the streams so far.
+    /// For each of the two readings of a text, how many entries of [`Outputs::literals`] (fixed
+    /// characters such as the `-` of `acme-2026`) its series name has so far.
     part_count: [usize; 2],
-    /// For each of the two ways to read the text, `true` once the number has had a digit that is
-    /// not a zero. Leading zeros are not compared.
+    /// For each of the two readings of a text, `true` once its number has a digit other than zero.
+    /// Leading zeros, as in `007`, are not compared.
     has_number: [bool; 2],
 }
 
@@ -279,9 +281,9 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the difference between the two ways to read the text after one more character.
-    /// Returns `None` if one way is ahead of the other by more characters than a series name can
-    /// have.
+    /// Returns the comparison of two readings of a text after the next character, `letter`. Each
+    /// edge has the meaning of the character in one reading, such as a digit of the number. Returns
+    /// `None` if one reading is ahead by more characters than a series name can have.
     fn after(
         self,
         outputs: Option<&[Outputs; 2]>,
@@ -304,8 +306,8 @@ impl Difference {
         is_short.then_some(Difference::Unknown(streams))
     }
 
-    /// Returns `true` if the two ways to read the text count as different, in series or number,
-    /// when the text ends here.
+    /// Returns `true` if a text that ends here has two readings with different series or different
+    /// numbers. `outputs` has the fixed characters that are still missing from the series names.
     fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
         match (self, outputs) {
             (Difference::Unknown(streams), Some(outputs)) => {
@@ -321,21 +323,22 @@ impl Difference {
     }
 }
 
-/// The rules that turn one way to read a text into streams of characters. The streams are the parts
-/// of the series name (or the whole name), and then the digits of the number. Two ways to read a
-/// text are compared stream by stream.
+/// The rules by which a reading collects the characters of a text into values: the parts of the
+/// series name (or the whole name), and the number. Two readings of a text are compared value by
+/// value. A stream is the characters of one value.
 #[derive(Debug, Clone)]
 struct Outputs {
-    /// The number of streams: those for the parts of the series name (or one for the whole name),
-    /// and one for the digits of the number.
+    /// The number of values that are compared: the parts of the series name (or one for the whole
+    /// name), and the number.
     count: usize,
-    /// The parts of the series name whose values are known before the text is read. Each part is a
-    /// pair: the index of its stream (the characters to compare), and the value.
+    /// The parts of the series name that are the same for all texts of the template, such as `2026`
+    /// if the template is only for this year. Each entry is the index of a part and its value.
     constants: Vec<(usize, String)>,
-    /// For each part of the series name, the index of the stream (the characters to compare) to
-    /// which the part is added.
+    /// For each part of the series name, the index of its entry in [`Streams::ahead`]. If series
+    /// names are compared as a whole, the index is 0 for every part.
     streams: Vec<usize>,
-    /// The fixed characters of the name before each part, and after the last part.
+    /// The fixed characters of the series name before each part and after the last one, such as the
+    /// `-` of `{company}-{year}`. They are empty if names are compared part by part.
     literals: Vec<String>,
 }
 
@@ -368,7 +371,7 @@ impl Streams {
     }
 
     /// Returns `true` if every character of these edges leads to the same state, so that it is
-    /// enough to try one. This requires that both ways to read the text have the same characters so
+    /// enough to try one. This requires that both readings of the text have the same characters so
     /// far. Both must also be inside the same part of the name, inside the number, or at fixed
     /// characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
@@ -383,9 +386,9 @@ impl Streams {
         has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// Adds the next character of the text, read in the way `side` (0 or 1), to its part of the
-    /// series name or to the number, if it belongs to one. Returns `false` if the other way to read
-    /// the text has another character there.
+    /// Adds the next character of the text to one reading, `side` (0 or 1): to a part of its series
+    /// name or to its number, as `role` says. Returns `false` if the other reading has a different
+    /// character at that position.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {
@@ -401,9 +404,9 @@ impl Streams {
         self.push_literals(side, outputs, part + 1) && self.push(side, outputs.streams[part], value)
     }
 
-    /// Adds the fixed characters of the series name before each part whose index is below `end`,
-    /// unless they were added earlier. `side` (0 or 1) is the way to read the text. Returns `false`
-    /// if the other way has other characters there.
+    /// Adds fixed characters, such as the `-` of `acme-2026`, to the series name of one reading of
+    /// the text, `side` (0 or 1). These are the first `end` entries of [`Outputs::literals`],
+    /// without those added earlier. Returns `false` if the name in the other reading differs.
     fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
         let begin = self.part_count[side];
         self.part_count[side] = begin.max(end);
@@ -411,9 +414,9 @@ impl Streams {
         literals.all(|literal| self.push(side, 0, literal))
     }
 
-    /// Adds characters to a stream, such as a part of the series name. `side` (0 or 1) is the way
-    /// to read the text that yields them. Returns `false` if the other way has other characters at
-    /// the same position of the stream.
+    /// Adds characters to one value, such as the number, in one reading of the text, `side` (0 or
+    /// 1). `stream` is the index of the value. Returns `false` if the value has other characters at
+    /// the same position in the other reading.
     fn push(&mut self, side: usize, stream: usize, text: &str) -> bool {
         let (leader, ahead) = &mut self.ahead[stream];
         for letter in text.chars() {
@@ -450,9 +453,9 @@ impl Outputs {
         }
     }
 
-    /// Returns the rules for a template that applies only to the series `only`. To compare this
-    /// name with the names in `other`, it is split into parts by the pattern of `other`. Returns
-    /// `None` if this pattern does not match the name.
+    /// Returns the rules to compare the template of a single series, `only`, with the texts of
+    /// `other`. The name `only` is split by the pattern of `other`, so that both have the same
+    /// parts. Returns `None` if the pattern does not match the name.
     fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
         let parts = other.pattern.split(only)?;
         let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
@@ -464,8 +467,8 @@ impl Outputs {
         })
     }
 
-    /// Returns rules that compare the whole series name as one stream of characters, not part by
-    /// part. Returns `None` if the texts have the parts in another order than the name.
+    /// Returns the rules to compare series names as a whole, not part by part. Returns `None` if
+    /// the texts of `form` have the parts in another order than the name.
     fn of_name(form: &TextForm) -> Option<Outputs> {
         let part = |field: &TextField| match field {
             TextField::Part { part, .. } => Some(*part),
@@ -531,8 +534,8 @@ fn find_text(
                 if !live.contains(&[one.to, other.to]) {
                     continue;
                 }
-                // For most pairs of edges, all characters lead to the same next state of the
-                // search, so it is enough to try one character.
+                // If all characters that both edges accept have the same effect on the search, it
+                // is enough to try one of them.
                 let is_any = !has_checks
                     && match &state.difference {
                         Difference::Unknown(streams) => streams.agree_at(edges),
@@ -624,8 +627,8 @@ fn live_pairs(automata: [&TextAutomaton; 2]) -> Result<HashSet<[usize; 2]>, TooC
 }
 
 impl State {
-    /// Returns the state of the search after one more character. Returns `None` if `letter` is a
-    /// wrong check character, or if a series name becomes too long.
+    /// Returns the next state, after both automata have read the character `letter`. Returns `None`
+    /// if `letter` is a wrong check character, or if a series name would become too long.
     fn after(
         &self,
         edges: [&Edge; 2],
@@ -659,14 +662,14 @@ impl State {
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,
     known: HashSet<State>,
-    /// The next states of the search in which the two ways to read the text already differ, as
-    /// indices into `visited`.
+    /// A queue of states to visit, as indices into `visited`. The characters read up to these
+    /// states already have two readings that differ, for example two series.
     different: VecDeque<usize>,
-    /// The next states of the search in which the two ways to read the text do not differ yet, as
-    /// indices into `visited`.
+    /// A queue of the other states to visit, as indices into `visited`. The characters read up to
+    /// these states may still stand for one number of one series.
     others: VecDeque<usize>,
-    /// `true` if the last call of `next` tried the queue `others` before the queue `different`. The
-    /// next call then tries `different` first.
+    /// `true` if the last call of `next` preferred a state without a difference (from `others`).
+    /// The next call then prefers a state with a difference (from `different`).
     is_others_turn: bool,
 }
 

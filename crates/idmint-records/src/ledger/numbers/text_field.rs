@@ -105,7 +105,8 @@ impl PartForm {
         }
     }
 
-    /// Returns the only value of this form, or `None` if it has several.
+    /// Returns the value of a part of a series name if exactly one value is listed for the part.
+    /// Returns `None` otherwise, or if that value has a `#`, which stands for any digit.
     pub(super) fn only(&self) -> Option<&str> {
         match self {
             PartForm::Listed(pictures) => match &**pictures {

@@ -10,9 +10,8 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
-/// The maximum number of readings (pairs of a series and a number) that are tried for one text. The
-/// template's rule applies to the series of at most one reading. The series of all other readings
-/// have a more specific rule.
+/// The maximum number of readings (pairs of a series and a number) that are tried for one text. At
+/// most one reading is right, because the series of all others belong to more specific rules.
 const READINGS_MAX: usize = 64;
 
 /// The texts of one template for all series of a pattern.
@@ -159,8 +158,9 @@ impl TextForm {
         self.missing_part().is_none()
     }
 
-    /// Returns the index of the first part of a series name that can have several values but does
-    /// not occur in the texts of its numbers.
+    /// Returns the index of the first part of a series name that can have several values, but is
+    /// missing from the texts. For example, the texts `T-{n}` for the series `ticket-*` lack the
+    /// star.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {
