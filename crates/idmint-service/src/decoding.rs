@@ -122,8 +122,8 @@ impl Decoding {
     }
 }
 
-/// `true` if a text is also read as a number of a series, such as an invoice number. `false` if the
-/// filter selects formats or an encoding.
+/// `true` if a text may be a number of a series, such as an invoice number, and not only an id.
+/// `false` if the filter selects id formats or an encoding, which numbers do not have.
 fn has_numbers(filter: DecodeFilter<'_>) -> bool {
     !filter.is_pinned() && filter.among.is_none()
 }
