@@ -327,7 +327,8 @@ impl ChainLines {
     /// complete.
     ///
     /// # Errors
-    /// Returns [`LineTooLong`] if a line is too long. The event chain then cannot be checked to its end.
+    /// Returns [`LineTooLong`] if a line is too long. The event chain then cannot be checked to its
+    /// end.
     pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {
