@@ -20,7 +20,8 @@ use idmint_service::{Shed, network_of};
 const LEAVING_MAX: usize = 256;
 
 /// The maximum length of the list of the connections that have been idle longest. A scan of the
-/// table fills the list. Later evictions take connections from the list, without another scan.
+/// table fills the list. Later evictions take connections from the list until it is empty, without
+/// another scan.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a

@@ -122,7 +122,7 @@ impl Decoding {
     }
 }
 
-/// `true` if a text may be a number of a series, such as an invoice number, and not only an id.
+/// `true` if texts are read as ids and also as numbers of a series, such as invoice numbers.
 /// `false` if the filter selects id formats or an encoding, which numbers do not have.
 fn has_numbers(filter: DecodeFilter<'_>) -> bool {
     !filter.is_pinned() && filter.among.is_none()

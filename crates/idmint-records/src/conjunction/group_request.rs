@@ -83,9 +83,9 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// An id that a sender attached to a report, and the range of times that it stands for. An id
-/// contains its time in whole ticks (time units of the format), so all times within one tick give
-/// the same id.
+/// An id that a sender attached to a report, and the possible times of the anchor (first report) of
+/// the close approach with this id. All times within one tick (time unit of the format) give the
+/// same id, so the exact time of the anchor is unknown.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
@@ -325,9 +325,10 @@ impl GroupRequest {
                     continue;
                 }
                 Choice::Own => {
-                    // Meanwhile, another node may store the conjunction whose id the sender
-                    // attached, and the report would have to join it. So also require that none is
-                    // stored at the times `named`, which give this id and are near enough to join.
+                    // Before this plan is written, another node may store the conjunction whose id
+                    // the sender attached. The report would then have to join that conjunction. So
+                    // also require that none is stored at the times `named`, which give this id and
+                    // are near enough to join.
                     let named = report.named_times(self.noted_rule.named_reach);
                     let reach = std::iter::once(report.tca.reach());
                     (report.tca, reach.chain(named).collect())

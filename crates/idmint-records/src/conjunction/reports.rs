@@ -49,7 +49,7 @@ pub enum PlainKind {
     },
 }
 
-/// Reports in the JSON that analysts write, on a service that stores close approaches. An
+/// The kind of reports that analysts write as JSON, on a service that stores close approaches. An
 /// `event_id` that is not an id of the report's objects is then stored as an id of another system.
 const FOREIGN_KEPT: PlainKind = PlainKind::Analysis {
     keeps_foreign: true,

@@ -63,7 +63,8 @@ pub(super) const NESTED: FlatNames = FlatNames {
 /// The JSON keys or CSV columns with the name of each object's catalogue, such as `SATCAT`. They
 /// belong to space-track.org's `cdm` records, but other records may have them as well.
 const CATALOGS: [&str; 2] = ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"];
-/// The JSON keys or CSV columns with the catalogue number of each object.
+/// The JSON keys or CSV columns with the catalogue number of each object, in the same records as
+/// [`CATALOGS`].
 const NUMBERS: [&str; 2] = ["SAT1_COMMENT_NORAD_ID", "SAT2_COMMENT_NORAD_ID"];
 
 /// The names in space-track.org's class `cdm`.
@@ -75,7 +76,8 @@ pub(super) const CDM: FlatNames = flat_names(
 
 /// The kinds of rows (JSON objects or CSV lines): `cdm_public` and `cdm` of space-track.org, two
 /// variants that other programs write, and SOCRATES, a list of close approaches at celestrak.org.
-/// If the keys or columns for the two objects fit several kinds, the first of these kinds applies.
+/// If a row names objects by the keys or columns of several kinds, the first of these kinds
+/// applies.
 const KINDS: [FlatNames; 5] = [
     flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
     CDM,

@@ -54,7 +54,7 @@ impl Insertion {
     }
 
     /// Appends the line, XML element, JSON member or CSV cell with the conjunction id `id` to
-    /// `out`. The id is escaped as XML, JSON and CSV require.
+    /// `out`. The id is escaped as XML, JSON or CSV requires.
     pub(super) fn write(&self, source: &[u8], id: &str, out: &mut Vec<u8>) {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();

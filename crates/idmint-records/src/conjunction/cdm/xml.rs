@@ -250,8 +250,8 @@ impl<'a> Tree<'a> {
             && element != Element::Leaf(Leaf::RelativeComment)
         {
             // The keyword CONJUNCTION_ID is inserted before the first element of
-            // `relativeMetadataData` that is not a comment. If a message has this section twice, it
-            // is inserted into the second one.
+            // `relativeMetadataData` that is not a comment. If a message has this section twice,
+            // the keyword is inserted into the second one.
             let found = self.relative.take();
             message.keyword = found.or(message.keyword.take());
         }

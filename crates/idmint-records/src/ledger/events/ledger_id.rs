@@ -47,7 +47,7 @@ impl LedgerId {
     }
 
     /// Returns the id of the ledger (chain of events) whose first event has this checksum. The
-    /// checksum covers the event's content and, if the event has `entities`, its time. The two
+    /// checksum covers only the event's content and, if the event has `entities`, its time. The two
     /// lowest bits of the id, its version, are set to 00.
     pub(super) const fn of_checksum(checksum: u32) -> LedgerId {
         LedgerId(checksum & !LedgerId::VERSION)

@@ -85,7 +85,8 @@ impl FormerTemplate {
 
     /// Returns the texts that the template can write for all series whose names match the pattern.
     /// Returns `None` if the template has a placeholder for a part, such as `{year}`, that the
-    /// pattern lacks. Also returns `None` if it has `{year:last2}`, but no range of years is set.
+    /// pattern lacks. Also returns `None` if the template has `{year:last2}`, but no range of years
+    /// is set.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

@@ -425,9 +425,9 @@ impl NumberRules {
         });
         let sets: Vec<_> = sets.collect();
         for (at, (rule, set)) in sets.iter().enumerate() {
-            // Skip a rule whose texts do not contain the whole series name, such as `T-{n}` for the
-            // series `ticket-*`. Several of its series may write the same text. The store decides
-            // about such a rule, because it knows which series have numbers.
+            // Skip the check for ambiguity if the texts lack a variable part of the series name,
+            // such as `T-{n}` for the series `ticket-*`. Several of these series may write the same
+            // text. The store decides about the rule, because it knows which series have numbers.
             if set.form().has_all_parts() {
                 let found = ambiguous(set).map_err(|TooComplex| rule.refuse_complex("text"))?;
                 if let Some(conflict) = found {

@@ -135,10 +135,10 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history with the new entries of `other`, the history of a store whose numbers
-    /// this store takes over. The entries of `other` are inserted after the first entry of this
-    /// history, which determines the form of its oldest numbers, and before the last entry, which
-    /// has the current templates. If this history is empty, returns `other`.
+    /// Returns this history, extended by the entries that only `other` has. `other` is the history
+    /// of a store whose numbers this store takes over. The new entries are inserted before the last
+    /// entry, which has the current templates. The first entry stays first, because it determines
+    /// the form of the oldest numbers. If this history is empty, returns `other`.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {
@@ -182,8 +182,9 @@ mod tests {
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
-            // All series `ticket-*` write the same texts, such as `T-1`. A store accepts such a
-            // template if one of these series already has numbers, so a history can contain it.
+            // All series `ticket-*` write the same texts, such as `T-1`. The service starts with
+            // such a template, and logs a warning, if such series already have numbers. A history
+            // can therefore contain it.
             ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);

@@ -503,7 +503,7 @@ impl Names {
                 };
                 // After this part of the name, the automaton can be in several states, depending on
                 // the part's value. Group the states from which the next fixed characters lead to
-                // the same state, because the rest of the name can then be the same.
+                // the same state, because the name can then continue in the same ways.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -550,8 +550,8 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns an automaton for the texts of one part of a series name. It accepts only values of
-    /// the part that lead `self`, the automaton for whole names, from the state `span.from` to a
+    /// Returns an automaton for the texts of one part of a series name. It accepts only the texts
+    /// of values that lead `self`, the automaton for whole names, from the state `span.from` to a
     /// state in `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
@@ -568,8 +568,9 @@ impl Names {
     }
 
     /// Returns the product of the automata `part` and `self`: an automaton that reads a text with
-    /// both at the same time. `self` begins in the state `span.from`. Also returns, for each node
-    /// of the product, the pair of states that it stands for: of `part` and of `self`.
+    /// both at the same time. `self` begins in the state `span.from`, and accepts a text only if it
+    /// ends in a state of `span.to`. Also returns, for each node of the product, the pair of states
+    /// that it stands for: of `part` and of `self`.
     fn product(
         &mut self,
         part: &TextAutomaton,

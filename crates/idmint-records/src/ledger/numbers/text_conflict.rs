@@ -147,7 +147,7 @@ fn search(
 
 /// Returns each template's method for check characters, or `None` twice if both templates use the
 /// same method. In that case, the search can ignore check characters, because equal texts get equal
-/// ones.
+/// check characters.
 fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
     let checks = sets.map(|set| set.form.check);
     if checks[0] == checks[1] {
@@ -251,9 +251,9 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// One entry for each value that is compared: the parts of the series name, and the number. If
-    /// reading 0 of the text has `a` of a value so far, and reading 1 has `ac`, the entry is
-    /// `(1, "c")`.
+    /// One entry for each value that is compared: the parts of the series name (or the whole name),
+    /// and the number. If reading 0 of the text has `a` of a value so far, and reading 1 has `ac`,
+    /// the entry is `(1, "c")`.
     ahead: Vec<(usize, String)>,
     /// For each of the two readings of a text, how many entries of [`Outputs::literals`] (fixed
     /// characters such as the `-` of `acme-2026`) its series name has so far.
@@ -307,7 +307,7 @@ impl Difference {
     }
 
     /// Returns `true` if a text that ends here has two readings with different series or different
-    /// numbers. `outputs` has the fixed characters that are still missing from the series names.
+    /// numbers. The fixed characters that the series names still lack are taken from `outputs`.
     fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
         match (self, outputs) {
             (Difference::Unknown(streams), Some(outputs)) => {
@@ -331,8 +331,9 @@ struct Outputs {
     /// The number of values that are compared: the parts of the series name (or one for the whole
     /// name), and the number.
     count: usize,
-    /// The parts of the series name that are the same for all texts of the template, such as `2026`
-    /// if the template is only for this year. Each entry is the index of a part and its value.
+    /// The parts of the series name that are not read from the text, because they have the same
+    /// value for all texts of the template, such as the year `2026`. Each entry is the index of a
+    /// part and its value.
     constants: Vec<(usize, String)>,
     /// For each part of the series name, the index of its entry in [`Streams::ahead`]. If series
     /// names are compared as a whole, the index is 0 for every part.
@@ -387,8 +388,8 @@ impl Streams {
     }
 
     /// Adds the next character of the text to one reading, `side` (0 or 1): to a part of its series
-    /// name or to its number, as `role` says. Returns `false` if the other reading has a different
-    /// character at that position.
+    /// name, to its number, or to neither, as `role` says. Returns `false` if the other reading has
+    /// a different character at that position.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {

@@ -160,7 +160,7 @@ impl TextForm {
 
     /// Returns the index of the first part of a series name that can have several values, but is
     /// missing from the texts. For example, the texts `T-{n}` for the series `ticket-*` lack the
-    /// star.
+    /// part `*`.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {
