@@ -101,8 +101,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
-        /// the stored conjunction (close approach) that has this id.
+        /// An analysis names a stored close approach in `event_id`. It joins this close approach if
+        /// their times of closest approach differ by at most this duration.
         analysis_reach: Duration,
     },
 }
@@ -183,9 +183,9 @@ impl Service {
         self.parts.mint.begin(session);
     }
 
-    /// Lets the service mint whenever `reserver` holds a slot (place of a node in a fleet). The
-    /// reserver reserves time for minting. It begins and ends minting sessions itself, through the
-    /// value that [`mint_of_sessions`](Self::mint_of_sessions) returns.
+    /// Sets the reserver, which reserves time for minting. In a fleet, the reserver also leases the
+    /// node's slot (place in the fleet), and begins and ends minting sessions on the value of
+    /// [`mint_of_sessions`](Self::mint_of_sessions).
     ///
     /// # Panics
     /// Panics if the service already has a reserver.
@@ -193,8 +193,8 @@ impl Service {
         assert!(self.reserver.set(reserver).is_ok(), "a program begins once");
     }
 
-    /// Returns the mint. The code that leases a slot (place of a node in a fleet) uses the mint to
-    /// begin and end minting sessions.
+    /// Returns the object that begins and ends minting sessions. A node of a fleet uses it while it
+    /// leases a slot (place in the fleet).
     pub fn mint_of_sessions(&self) -> &Arc<Mint> {
         &self.parts.mint
     }

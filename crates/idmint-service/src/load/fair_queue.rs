@@ -32,8 +32,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Peer {
     held: usize,
-    /// The value of [`State::given`] when this peer last got a place (the right to run one piece of
-    /// work). The peer with the lowest value was served least recently.
+    /// The total number of places (rights to run work) that the queue had given out when this peer
+    /// last got one. The peer with the lowest value was served least recently.
     last_given: u64,
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
@@ -208,8 +208,8 @@ mod tests {
             drop(places.remove(0));
             assert_eq!(served(&mut waiting, &mut places), [host]);
         }
-        // Each of the two peers now holds two of the four places. If one of them frees a place,
-        // this peer has fewer places than the other, so it gets the place again.
+        // Peers 1 and 2 now hold two of the four places each. A peer that frees a place has one
+        // left, fewer than the other peer, so the queue gives the free place back to it.
         let mut turns = Vec::new();
         for _ in 0..4 {
             drop(places.remove(0));

@@ -26,9 +26,9 @@ pub struct Load {
     /// The memory budget for health checks. The main budget keeps some memory free, and this budget
     /// has one half of that memory.
     pub reserve: Arc<MemoryBudget>,
-    /// The memory budget for new connections. It has the other half of the memory that the main
-    /// budget keeps free. Each peer can open a few connections from this budget, so a new peer can
-    /// mint even when the main budget is exhausted.
+    /// The memory budget for new connections: 8 MiB, which `memory` never hands out. Each peer can
+    /// open a few connections from this budget, so a new peer can mint even when `memory` is
+    /// exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<WorkLimits>,

@@ -133,8 +133,8 @@ pub struct PendingBody {
 }
 
 impl PendingBody {
-    /// Returns `Ready` with the reason for the refusal once this pending request has lost its place
-    /// to another request. Until then, returns `Pending`.
+    /// Returns `Ready` with the reason for the refusal once a newer request has displaced this one,
+    /// because too many requests wait for their bodies. Until then, returns `Pending`.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Poll<Shed> {
         Pin::new(&mut self.given_up)
             .poll(context)
@@ -167,8 +167,8 @@ mod tests {
         Sender::Named(name.to_owned())
     }
 
-    /// Returns the indices of the pending requests that have lost their place to another request
-    /// since the last call.
+    /// Returns the indices of the requests that were dropped since the last call to make room for
+    /// newer requests.
     fn given_up(places: &mut [PendingBody]) -> Vec<usize> {
         (0..places.len())
             .filter(|place| places[*place].given_up.try_recv().is_ok())

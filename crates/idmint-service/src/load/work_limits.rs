@@ -480,8 +480,8 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let all: Vec<_> = (0..1_000).map_while(|_| many.enter(hour).ok()).collect();
         assert_eq!(all.len(), BULK_PER_CORE * requests.cores);
-        // The peer `many` uses all places for long work. The peer `few` may still queue half of the
-        // usual backlog, while all further work of `many` is refused.
+        // The long work of the peer `many` keeps all cores busy. The peer `few` may still add its
+        // equal part, which is half of `BACKLOG_MAX` for each core. More work of `many` is refused.
         let short = Duration::from_millis(1);
         let own: Vec<_> = (0..1_000).map_while(|_| few.enter(short).ok()).collect();
         let half = BACKLOG_MAX.as_millis() as usize * requests.cores / 2;
