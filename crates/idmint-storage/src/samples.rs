@@ -154,8 +154,8 @@ pub fn anchor_of(
     ))
 }
 
-/// Returns the time and the rank of each stored conjunction of the objects 1 and 2 near `delta`, in
-/// microseconds since 1970. A newer conjunction has a higher rank.
+/// Returns the time and the rank of the stored conjunctions of the objects 1 and 2 within two
+/// seconds of `delta`, in microseconds since 1970. A newer conjunction has a higher rank.
 pub fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
     let key = (
         Pair {
@@ -202,7 +202,7 @@ pub fn given_plan(
     RecordPlan::Number(plan.expect("a series is long"))
 }
 
-/// Returns the plan to correct the first number of a series from `wrong` to `first`.
+/// Returns the plan to replace `wrong`, the only number of a series, by the number `first`.
 pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPlan {
     let request = number_request(&wrong.series, 1, key).beginning_with(first);
     let plan = NumberPlan::correct(

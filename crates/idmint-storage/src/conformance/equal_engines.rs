@@ -88,9 +88,9 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
                 &format!("reason {number}"),
             ),
             head if random.random_bool(0.02) => close_plan(&name, head),
-            // Otherwise, issue numbers after the stored ones. If two plans of one call issue
-            // numbers of the same series, the second plan is stale (based on an outdated last
-            // number).
+            // Issue the numbers after the last stored one. No plan is written before this function
+            // returns. So if two plans issue numbers of the same series, the second is stale (based
+            // on an outdated last number).
             head => {
                 let key = format!("{step}-{number}");
                 let plan = given_plan(&name, random.random_range(1..5), &key, head);

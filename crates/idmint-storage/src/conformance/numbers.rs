@@ -445,9 +445,9 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // The first number 12, with the form `OLD-` (way to write it as text), is corrected to 10. The
-    // correction must also replace this form. Otherwise a later number 12 could be written
-    // `OLD-12`.
+    // The first number of the series is 12, written `OLD-12`. It is then corrected to 10, written
+    // `NEW-10`. The correction must remove the stored prefix `OLD-`, or a later number 12 could be
+    // written `OLD-12`.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);
@@ -542,8 +542,8 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
         text.contains("\"acme-10\" would be number 10 of acme"),
         "{text}"
     );
-    // The series acme has issued the numbers up to 10 and issues none of them again. So this rule,
-    // which applies to no other series, begins with number 11 and repeats no text.
+    // The rule `alone` is only for acme, which continues with number 11. With a check digit, its
+    // later texts have three or more digits, so they repeat no earlier text.
     let alone = rules("acme", "acme-{n}", Some(NumberCheck::Luhn));
     records.agree_on_rules(&other).expect("no text is equal");
     records.agree_on_rules(&alone).expect("no text is equal");
@@ -608,8 +608,8 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     write("tills", 9, &checked);
     refused(&plain, ["numbers.order.text", "of tills and number"]);
 
-    // Going back from two check digits to one is refused, because the text of a number with two
-    // check digits can equal the text of a number with one.
+    // The rule for `tills` changes from one check digit to two, by way of texts with a `T`. Going
+    // back to one is refused, because a later number could repeat a text with two check digits.
     agree(&rules("tills", "T{n}", None));
     let two = rules("tills", "{n}", mod97);
     agree(&two);
