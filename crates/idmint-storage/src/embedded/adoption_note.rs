@@ -53,8 +53,8 @@ pub struct AdoptionNote {
 pub enum AdoptionProgress {
     /// The takeover of the node has begun. The fleet may not know about the node yet.
     Begun,
-    /// The fleet with this id can no longer repeat an id that the node minted. Some records of the
-    /// node may still be missing in the fleet.
+    /// The fleet with this id has raised its floor (time below which it mints no id), so it repeats
+    /// no id of the node. Some records of the node may still be missing in the fleet.
     FloorRaised(String),
     /// The fleet with this id has everything that the node stored.
     Done(String),
@@ -106,8 +106,8 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns this note with the new `progress` of the adoption (takeover of the node by the
-    /// fleet). `origin` is the id that the fleet had at first.
+    /// Returns the note with this progress of the adoption (takeover of the node by a fleet).
+    /// `origin` is the original id of that fleet, which a restore of the fleet does not change.
     #[must_use]
     pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
         AdoptionNote {

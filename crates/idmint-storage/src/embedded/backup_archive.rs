@@ -317,8 +317,8 @@ mod tests {
     fn every_flipped_bit_and_every_missing_byte_is_noticed() {
         let archive = archive_of(b"database");
         let is_unused = |at: usize| {
-            // GNU tar and bsdtar write owners and dates, which a restore ignores, but the checksum
-            // of the header covers them. So only a change of the checksum field itself may go
+            // The checksum of a tar header covers all its fields except the checksum field, even
+            // those that a restore ignores. So only a changed bit in the checksum field may go
             // unnoticed.
             let at = at % BLOCK;
             CHECKSUM.contains(&at)

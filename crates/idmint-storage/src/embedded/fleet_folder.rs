@@ -76,8 +76,8 @@ impl FleetFolder {
         self.lock.clone()
     }
 
-    /// Returns the node that minted ids in this folder without a fleet, or `None` if no such node
-    /// exists. The files in the folder say that a fleet has taken over this node.
+    /// Returns the single node that used this folder before a fleet took over its ids, or `None` if
+    /// there was no such node.
     pub fn adopted(&self) -> Option<&AdoptedNode> {
         self.adopted.as_ref()
     }

@@ -20,8 +20,8 @@ use crate::embedded::block_file::BLOCK_LEN;
 const SLOT_CHOICE_AT: u64 = 9;
 const SLOT_BIT: u8 = 1;
 
-/// The offsets of the transaction numbers of the two commits in the engine's first page. Each
-/// number has eight bytes in little-endian order.
+/// The offsets of the transaction numbers of the two commits in the first page of a redb file. The
+/// commits are described at bytes 64 and 192. Each number has eight bytes, in little-endian order.
 const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
 
 /// The result of a check in which every page was intact.
@@ -114,8 +114,8 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Returns the byte to write at [`SLOT_CHOICE_AT`], so that the later of the two commits in the
-/// engine's first page becomes current. Returns `None` if no commit is later than the current one.
+/// Returns the byte at [`SLOT_CHOICE_AT`] that marks the other of the two commits in a redb file as
+/// current, if that commit is the later one. Otherwise returns `None`.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);
@@ -207,8 +207,8 @@ mod tests {
                     assert_eq!(last, Some(number), "an older commit was taken for the last");
                     found += 1;
                 }
-                // The copy names the previous commit as current, but its pages may already be
-                // reused. The engine (redb) may panic on them.
+                // In the file `copy`, the commit before the last one is marked as current. Pages of
+                // that commit may be overwritten already, so the engine (redb) may fail or panic.
                 Ok(Err(error)) => assert!(
                     matches!(error, redb::Error::Corrupted(_) | redb::Error::Io(_)),
                     "{error}"
@@ -265,8 +265,8 @@ mod tests {
                 free += 1;
                 fs::write(&copy, &spoilt).expect("writable");
                 flip_choice_of_slots(&copy);
-                // The copy names the previous commit as current. If the pages of that commit are
-                // already reused, the file is refused and `last_of_sound` returns `None`.
+                // In the file `copy`, the older commit is now marked as current. If its pages are
+                // already overwritten, the file is refused and `last_of_sound` returns `None`.
                 if let Some(last) = last_of_sound(&copy) {
                     assert_eq!(last, number, "an older commit was taken for the last");
                     found += 1;

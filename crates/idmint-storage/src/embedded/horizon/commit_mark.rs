@@ -36,7 +36,7 @@ const BLOCK: u64 = 2;
 /// outside the database, so that the loss of the last commits can be detected.
 #[derive(Debug, Default)]
 pub(crate) struct CommitMark {
-    /// The file in which the number is also stored, or `None` if the store is only in memory.
+    /// The file that also stores the commit number, or `None` if the store is only in memory.
     file: Option<Arc<dyn BlockFile>>,
     /// The number of the last synced commit, or 0 if it is not known.
     ///
@@ -76,8 +76,8 @@ impl CommitMark {
                 }
                 number
             }
-            // An earlier version of this program wrote the file. Its files ended after the two
-            // blocks of the horizon, so they had no commit mark (number of the last commit).
+            // An earlier version of this program wrote the file. At that time, the file had no
+            // third block, which has the number of the last commit.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 warn!(

@@ -31,7 +31,7 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 /// The content of one intact copy of the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HorizonRecord {
-    /// The slot (place of the node among all nodes) whose ids the horizon limits.
+    /// The slot (place of the node) whose ids are reserved up to the time `horizon`.
     pub(crate) slot: u32,
     /// The number of the pass (write of both copies) that wrote this copy. Both copies have the
     /// same number once the pass is complete.

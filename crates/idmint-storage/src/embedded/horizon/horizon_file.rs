@@ -234,7 +234,7 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.has_records
     }
 
-    /// Records in both copies of the horizon in the file that the database was created.
+    /// Records that the database next to this file was created. Rewrites both copies in the file.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).
@@ -480,8 +480,8 @@ fn writing_order(sequence: u64) -> [WhichCopy; 2] {
     }
 }
 
-/// Returns the number of the first pass (write of both copies of the horizon) after pass `sequence`
-/// that begins with `copy`.
+/// Returns the first number above `sequence` of a pass that writes `copy` first. A pass writes both
+/// copies of the horizon, and begins with copy A if its number is even.
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
     if writing_order(next)[0] == copy {

@@ -386,8 +386,8 @@ impl BlockFile for SimulatedDisk {
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
-        // If a failed write has not changed a byte, the block stays as it is, and nothing has to be
-        // synced.
+        // A failed write may have changed no byte of the block in the simulated page cache. Then no
+        // change has to be synced.
         if state.cache.block(index) != Some(written) || fault.is_none() {
             state.cache.set_block(index, written);
             state.waiting.push(Change::Block(index, Box::new(written)));

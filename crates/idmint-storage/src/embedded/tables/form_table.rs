@@ -92,8 +92,8 @@ pub(super) fn changes_of(
     Ok(changes)
 }
 
-/// Removes the stored forms (how numbers are written as text) of the numbers `wrong`, which a
-/// caller has corrected. Only the first number of a series can be corrected.
+/// Removes the stored forms (how numbers are written as text) of the numbers `wrong`, which callers
+/// have corrected. Each of them was the only number of its series.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

@@ -254,8 +254,8 @@ impl Rows<'_> {
     }
 
     /// Compares `now`, the configured properties of a format or the configured number of slots,
-    /// with the stored row, and returns the differences. If the row does not exist and `joins` is
-    /// `true`, stores `now`.
+    /// with the stored row, and returns the differences. If no row is stored yet, stores `now` if
+    /// `joins` is `true`, as it is for formats that are minted.
     fn keep_or_compare(
         &mut self,
         row: &str,

@@ -271,8 +271,8 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// A row of the numbers that a request received: the row's name, its bytes, and the hash of the
-    /// request's idempotency key.
+    /// One row for all numbers that a request received: the row's name, its bytes, and the hash of
+    /// the request's idempotency key.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
