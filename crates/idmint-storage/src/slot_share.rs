@@ -56,8 +56,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the slots in `range`, which one coordinator (etcd) hands out of the `slots` slots of
-    /// the whole namespace. Returns `None` if `range` exceeds this number.
+    /// Returns the slots in `range`, which one coordinator (etcd) hands out. The whole namespace
+    /// has `slots` slots (places for nodes), numbered from 0. Returns `None` if `range` ends later.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }

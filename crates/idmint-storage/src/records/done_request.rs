@@ -7,8 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days by which the only recorded day after today may be ahead of today. If
-/// it is further ahead, it is ignored, because a wrong clock has probably recorded it.
+/// The maximum number of days by which a day with stored request keys may be ahead of today if no
+/// other day is. A day further ahead is ignored, because a wrong clock has probably recorded it.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.
@@ -24,9 +24,9 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// Returns the request whose events `plan` appends, if it has an idempotency key. The request
-    /// is complete once the plan is stored. Returns `None` for any other plan. Plans about numbers
-    /// are left out, because the store keeps their keys without a time limit.
+    /// Returns the append request that is complete once `plan` is stored. Returns `None` if the
+    /// request has no idempotency key, or if `plan` appends no events. The keys of requests for
+    /// numbers are stored elsewhere, without a time limit.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

@@ -575,16 +575,16 @@ fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
 /// The result of comparing the configured rules with the stored numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedRules {
-    /// The templates (patterns of number texts) of the earliest start that has stored them. They
-    /// apply to numbers that are stored without a form of their own.
+    /// The templates (patterns of number texts) of the first start that stored any. They apply to
+    /// numbers without a stored form (way to write a number).
     pub first: KeptTemplates,
     /// The series whose new numbers are written differently than at the last start, grouped by
     /// rule.
     pub changes: Vec<TextChange>,
 }
 
-/// The series of one number rule whose new numbers are written as other texts than under the rules
-/// of the last start.
+/// The series (named sequences of numbers) that follow the same number rule, and whose new numbers
+/// are written differently than at the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
     /// The name of the rule that now determines the texts of the numbers, or `None` if no

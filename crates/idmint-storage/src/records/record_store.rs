@@ -104,8 +104,9 @@ pub trait RecordStore:
         false
     }
 
-    /// Updates the result of [`holds_numbers`](Self::holds_numbers), if it may have changed. The
-    /// writer thread calls this method many times per second.
+    /// Checks, if necessary, whether a hold still stops series from issuing numbers, and updates
+    /// the result of [`holds_numbers`](Self::holds_numbers). The writer thread calls this method
+    /// many times per second.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -156,8 +157,8 @@ impl RecordPlan {
     }
 }
 
-/// The error of a write of plans (decisions to write records). No plan was written, except that
-/// `Store` leaves open whether the plans were written.
+/// The error of writing plans (decisions to write records). With `Store`, the plans may have been
+/// written. With any other error, no plan was written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed records on which a plan is based. None of the plans was written. The

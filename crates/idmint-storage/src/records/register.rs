@@ -98,7 +98,8 @@ impl ListRange {
         },
     );
 
-    /// Returns the first and the last list position in this range, or `None` if the range is empty.
+    /// Returns the first and the last position of this range in the list of close approaches, or
+    /// `None` if the range is empty.
     pub fn places(&self) -> Option<(ListPlace, ListPlace)> {
         let (mut from, mut to) = (
             (*self.times.start(), ListRange::FIRST.1),

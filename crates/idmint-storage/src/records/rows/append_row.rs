@@ -291,8 +291,8 @@ mod tests {
             3 * PIECE_EVENTS,
             3 * PIECE_EVENTS + 7,
         ] {
-            // The upper 64 bits of an id are its time in microseconds. So each id is one
-            // microsecond later than the one before it.
+            // The upper 64 bits of an id are its time in microseconds. Adding `number` to them
+            // makes each id one microsecond later than the id before it.
             let id = |number: usize| {
                 EventId::from_value(first + ((number as u128) << 64)).expect("an id")
             };
