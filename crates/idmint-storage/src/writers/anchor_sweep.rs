@@ -52,8 +52,8 @@ pub(super) struct AnchorSweep {
     /// The time at which the next removal of old anchors is due, counted from the start of the
     /// clock like [`Clock::runs_for`].
     due: Duration,
-    /// The time before which no further step runs between requests when the removal of old anchors
-    /// is overdue. It is counted like `due`.
+    /// If the sweep is overdue, its next step waits until this time, so that requests are processed
+    /// in between. The time is counted like `due`, from the start of the clock.
     paused_until: Duration,
 }
 
@@ -152,9 +152,9 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors (first reports) count as old and are removed. Returns
-    /// `None`, so that no anchor is removed, if the records found so far were written on fewer than
-    /// three days.
+    /// Returns the time before which anchors (first reports of close approaches) count as old and
+    /// are removed. Returns `None` until records of three different days were found, because one
+    /// day may come from a wrong clock.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =
@@ -165,8 +165,8 @@ impl AnchorSweep {
     }
 }
 
-/// `true` if the last report in the stored report count of the close approach arrived before the
-/// time `before`.
+/// `true` if the last report of the close approach arrived before the time `before`, according to
+/// the stored report count.
 fn was_reported_before(anchor: &CountedAnchor, before: UnixTime) -> bool {
     anchor
         .report_count
@@ -191,9 +191,9 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor (first report of a close approach) on each of these days.
-    /// Each anchor has a different pair of objects, and an earlier search for old anchors has
-    /// already found it.
+    /// Returns records with one anchor (first report of a close approach) on each of these days,
+    /// each for a different pair of objects. According to their report counts, an earlier search
+    /// for old anchors has found them on day 0.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {

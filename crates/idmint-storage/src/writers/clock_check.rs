@@ -9,9 +9,9 @@ use idmint_core::time::Clock;
 /// fleet or an operator can notice that before records are lost.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
-/// The maximum time by which the clock may be behind the fleet when events are appended. Even a
-/// clock that is a few hours behind would be harmless, because all request keys of the last day are
-/// kept. One hour leaves a margin.
+/// The maximum time by which the clock may be behind the fleet when events are appended. The
+/// request key of an append is kept for at least a day from the time on the clock. A clock that is
+/// a few hours behind only shortens this day, so one hour is harmless.
 const BEHIND_MAX: Duration = Duration::from_hours(1);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the

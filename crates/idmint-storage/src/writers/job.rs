@@ -132,9 +132,9 @@ impl<R: Request> Work for Job<R> {
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans (decisions to write records) that must be durable before the caller gets
-    /// its reply. The plans are counted from the first plan of the round, which is a group of
-    /// requests that are written together.
+    /// The number of plans (decisions to write records) that the round has after this job was
+    /// decided. The reply is sent once all of them are durable. A round is a group of requests that
+    /// are written together.
     rests_on: usize,
 }
 

@@ -153,12 +153,11 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Returns a ledger to which this caller has just appended.
+    /// Returns a summary of the ledger (event chain) to which this caller has just appended.
     ///
     /// # Errors
-    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. Other errors are not
-    /// returned, because they mean that no record was written, although the appended events are
-    /// durable.
+    /// Returns [`RecordError::Unknown`] if the ledger cannot be read. The other errors mean that no
+    /// record was written, which would be wrong here, because the events are already durable.
     pub async fn read_appended(
         &self,
         ledger: LedgerId,

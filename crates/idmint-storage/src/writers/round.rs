@@ -53,13 +53,14 @@ pub(super) struct Decided {
     pub(super) replies: Vec<Reply>,
 }
 
-/// The times to record in new records. A time is an error with the reason if the clock is certainly
-/// wrong.
+/// The current time, to be recorded in new records. If the clock must not be used for a kind of
+/// record, the field has the reason instead, and no such record is written.
 #[derive(Debug)]
 pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.
     pub(super) event: Result<EventTime, Refusal>,
     /// The time to record when a number is issued or marked as unused, or when a series is closed.
+    /// `Err` if the clock is certainly wrong.
     pub(super) number: Result<EventTime, Refusal>,
     /// The days on which request keys had been recorded before the first append of this process,
     /// read at that append. If the clock shows an earlier day than the last of them, it is probably
@@ -181,7 +182,8 @@ pub(super) struct Round<'a> {
     closed: HashMap<SeriesName, ClosedSeries>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The error for requests that need a write, or `None` if the planned records will be written.
+    /// The error for requests that need a write, or `None` while the store can be written. A
+    /// repeated request needs no write.
     refusal: Option<RecordError>,
 }
 
@@ -343,8 +345,8 @@ impl Request for Externals {
         self.len()
     }
 
-    /// Writes the external ids (ids from other organizations) immediately instead of together with
-    /// the records of other requests, because no other decision depends on external ids.
+    /// Writes the external ids (ids from other organizations) immediately. They need not wait for
+    /// the records of the other requests in the round, because no decision depends on external ids.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
@@ -358,8 +360,8 @@ impl Request for Externals {
 impl Request for Arc<ReportTallies> {
     type Outcome = ();
 
-    /// Writes the report counts immediately instead of together with the records of other requests,
-    /// because no other decision depends on report counts.
+    /// Writes the report counts immediately. They need not wait for the records of the other
+    /// requests in the round, because no decision depends on report counts.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
         if let Some(refusal) = &round.refusal {
             return Err(refusal.clone());
