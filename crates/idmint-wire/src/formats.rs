@@ -118,8 +118,8 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The first id of each tick (time unit of the format) has a sequence number below this bound.
-    /// If the bound is 1, the number is therefore 0. Absent if the format is not sequenced.
+    /// The sequence number of the first id in each tick (time unit) is below this value. With a
+    /// value above 1, single ids do not all end alike. Absent if ids have no sequence number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guarantee about the order of random ids: `off` (none), `batch` (within a response),
@@ -161,8 +161,8 @@ pub struct OddsInfo {
     /// The number of ids at which two of them are equal with a probability of one in a million.
     /// Only ids within the length of time `within` count.
     pub one_in_a_million: String,
-    /// The number of ids at which two of them are equal with a probability of one half. Only ids
-    /// within the length of time `within` count.
+    /// The number of ids, all within the length of time `within`, at which the odds are even (one
+    /// half) that two of them are equal.
     pub even: String,
 }
 

@@ -46,8 +46,8 @@ pub struct BriefReading<'a> {
 /// with the same format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the text by itself, without regard to its column, is already an id of
-    /// the column's format.
+    /// The best reading of the text alone, [`BriefReading::own`], is already an id of the column's
+    /// format, so no other reading is needed.
     Own,
     /// The text can be read as an id of the column's format. The value is this reading. Another
     /// reading of the text may be likelier.

@@ -117,8 +117,8 @@ impl Cell<'_> {
         self.len() >= self.name.len() + 2
     }
 
-    /// Returns the position at which the vertical line down to the name begins, such as 0 in the
-    /// bracket `├┘`. It is counted in characters from the left corner of the bracket.
+    /// Returns the position in a field's bracket at which a line leads down to the field's name. It
+    /// is counted in characters from the left: 0 in `├┘`, and 1 in `└┬┘`.
     fn knot(&self) -> usize {
         (self.len() - 1) / 2
     }

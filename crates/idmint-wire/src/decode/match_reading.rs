@@ -38,8 +38,8 @@ pub struct FieldReading<'a> {
 /// the ledger field in the id of an event, the text is the id of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// A name that the format or the configuration defines for the value. Also `unassigned` for a
-    /// type without a name, and `development` for the domain hash 0.
+    /// A name that the format or the configuration defines. Without one, the label of a type is
+    /// `unassigned`, and the label of the domain hash 0 is `development`.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),

@@ -127,8 +127,8 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
 
 /// Draws the ids that the caller may have meant by a text without a plausible reading.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
-    // If no format reads the text, `draw_no_match` has already drawn the first of these ids in
-    // detail. That id is skipped here.
+    // If no format reads the text, `draw_no_match` has already drawn the first suggested id in
+    // detail, so this id is skipped here.
     let drawn = usize::from(answer.readings().next().is_none());
     let rows: Vec<_> = answer
         .did_you_mean()

@@ -23,9 +23,9 @@ struct WrittenId {
 }
 
 impl WrittenIds {
-    /// Writes the text of an id in quotes. `number` is the index of the group of encodings that
-    /// write each id like `encoding`, so that the last text of the group can be copied.
-    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns both.
+    /// Writes the text of an id in quotes. Encodings that write each id as the same text form a
+    /// group, with the index `number`. If this group wrote the same id last, its text is copied.
+    /// [`Match::encoding_at`](idmint_core::id::Match::encoding_at) returns `number` and `encoding`.
     pub(super) fn write(
         &mut self,
         number: usize,
