@@ -183,8 +183,8 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // Check the type (a prefix such as `user_`) for every encoding, but return it only for the
-        // canonical one. Texts in other encodings do not contain the type.
+        // The prefix (a type such as `user_`) was checked above for every encoding. Only texts in
+        // the canonical encoding contain the prefix.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {

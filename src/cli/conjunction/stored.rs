@@ -1,5 +1,5 @@
-//! The command `idmint conjunction`, which exports and imports the conjunctions that are stored in
-//! a service.
+//! The command `idmint conjunction`, which exports and imports the conjunctions (close approaches
+//! of two objects) that a service stores.
 
 use std::collections::HashSet;
 use std::fs::File;

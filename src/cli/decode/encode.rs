@@ -18,9 +18,9 @@ use idmint_wire::{Style, ruler};
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// The fields of the id: `time` as an instant or `time_ticks` as a number, and the others by
-    /// their names. Absent fields are 0. The `domain` in ids of the format siq is a domain name or
-    /// the number of its hash.
+    /// The fields of the id by their names. The time is `time` with an instant, or `time_ticks`
+    /// with a number. Absent fields are 0. In the format `siq`, the `domain` is a domain name or
+    /// its hash as a number.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
     /// The number of ids, with ascending sequence numbers. With --vectors, the number of ids with

@@ -119,8 +119,8 @@ struct Inspection<'a> {
     column: IdColumn,
     fingerprints: Fingerprints,
     now: UnixNanos,
-    /// The format in `--format`, and the number of lines whose ids this format could mint again,
-    /// because ids with the same time and worker number are still possible. `None` without
+    /// The format in `--format`, and the number of lines whose ids this format could mint again.
+    /// The time in such an id has not passed, and the format uses its worker number. `None` without
     /// `--format`, or if the rule of the format is not [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }

@@ -73,8 +73,8 @@ async fn resume_all(
             Ok(answer) => lines.write(&line_of(&answer))?,
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 if has_reached(client, series, *last).await? {
-                    // An earlier run of this command has probably let this series issue numbers
-                    // again, and callers have taken numbers of it since then.
+                    // An earlier run of this command has probably resumed the series, which has
+                    // issued `last` since then. So only print a warning.
                     lines.write(&format!(
                         "{}; if it was resumed below {last} before, numbers up to {last} were given twice",
                         refusal.detail
