@@ -288,8 +288,8 @@ fn resolved(
         // format may be disabled because the new one replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit `start_after` and `exclude`. They protect ids that another
-        // program made in the format that it is based on, and the new format has no such ids.
+        // A format does not inherit `start_after` and `exclude`. They prevent repeated ids of
+        // another program, which made none in the new format.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

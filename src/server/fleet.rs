@@ -333,8 +333,8 @@ mod tests {
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
             begun.expect("it is alike");
-            // The node gets no slot while the clock of the test stands still. Records need no slot,
-            // so they become ready nevertheless.
+            // Records (stored events and numbers) need no slot (place in the fleet). So they become
+            // ready although the node gets no slot while the clock of the test stands still.
             while service.readiness().records.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

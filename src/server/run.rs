@@ -88,8 +88,8 @@ pub enum RunError {
     /// The signals for a shutdown cannot be received.
     #[error("cannot install the handlers of SIGTERM, SIGINT and SIGHUP")]
     Signals(#[source] io::Error),
-    /// The node could not begin to mint, or its records or the definitions of its formats became
-    /// unusable later.
+    /// The node must end: its start failed permanently, or its records or formats became unusable
+    /// later.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The horizon, which is the end of the time reserved for ids, can no longer be made durable.

@@ -136,8 +136,8 @@ pub enum StartError {
     /// of the clock or cannot be read.
     #[error(transparent)]
     OtherGenerator(#[from] OtherGeneratorError),
-    /// The records could no longer be read or written. This happened while the node was still
-    /// waiting for its clock, or after its start.
+    /// The records could no longer be read or written. This can happen at any time after they were
+    /// opened, even while the node waits for a plausible clock.
     #[error(
         "the ledgers, numbers and conjunctions cannot be read or written any more; see the log"
     )]
@@ -247,8 +247,8 @@ pub fn check_data_dir(
     }))
 }
 
-/// Makes the minters skip the ids of other generators. Their ids with a time before `from` are
-/// ignored, so minting must not begin before `from`.
+/// Makes the minters skip ids that other programs have made. Only such ids with the time `from` or
+/// later are skipped, so minting must not begin before `from`.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -296,9 +296,9 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
     (session, plan)
 }
 
-/// Waits until the clock shows a time that is after the build of this program, and at most
-/// `max_ahead` behind `found`, the end of the time that earlier runs reserved. With `run_ahead`,
-/// only the build of the program counts.
+/// Waits until the clock is plausible: after the build of this program, and at most `max_ahead`
+/// behind `found`, the end of the time that earlier runs reserved. If the operator chose
+/// `run_ahead`, `found` is ignored.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -442,8 +442,8 @@ mod tests {
         beginning_at(dir, hand, None, RULE)
     }
 
-    /// Starts a service like `beginning`, without waiting until it mints. Uses the operator's floor
-    /// (the earliest time for new ids) and the settings of the start in `rule`.
+    /// Starts a service with the data folder `dir`, the operator's floor (earliest time for new
+    /// ids) and the start settings `rule`. Returns the service and the task of its start.
     fn beginning_at(
         dir: &Path,
         hand: &ManualClock,

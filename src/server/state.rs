@@ -42,7 +42,8 @@ impl State {
         }
     }
 
-    /// Returns the slot of the process, or `None` if the slot is leased.
+    /// Returns the configured slot (place of this node), or `None` if the node leases its slot from
+    /// a fleet.
     pub(super) fn slot(&self, config: &Config) -> Option<u32> {
         match self {
             State::Own(_) => Some(config.worker.assignment().slot),
