@@ -183,8 +183,8 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // The prefix (a type such as `user_`) was checked above for every encoding. Only texts in
-        // the canonical encoding contain the prefix.
+        // The prefix (such as `user_` for the type `user`) was checked above for every encoding.
+        // Only texts in the canonical encoding contain the prefix.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {

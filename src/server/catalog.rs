@@ -288,8 +288,8 @@ fn resolved(
         // format may be disabled because the new one replaces it.
         base.remove("enabled");
         base.remove("mint");
-        // A format does not inherit `start_after` and `exclude`. They prevent repeated ids of
-        // another program, which made none in the new format.
+        // A format does not inherit `start_after` and `exclude`. They keep the base format from
+        // repeating ids of another program. That program made no ids in the new format.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

@@ -333,7 +333,7 @@ mod tests {
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
             begun.expect("it is alike");
-            // Records (stored events and numbers) need no slot (place in the fleet). So they become
+            // Records (such as stored events) need no slot (place in the fleet). So they become
             // ready although the node gets no slot while the clock of the test stands still.
             while service.readiness().records.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -100,8 +100,8 @@ pub(super) fn warn_of(service: &Service, config: &Config) {
     }
 }
 
-/// Returns the names of the formats whose ids lack the hash of a domain name, because no domain is
-/// configured. If a domain is configured, returns no names.
+/// Returns the names of the formats whose ids should contain the hash of a domain name but do not,
+/// because no domain is configured. If a domain is configured, returns no names.
 fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     let has_none = service.siq().domains.is_empty();
     let formats = service

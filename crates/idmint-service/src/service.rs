@@ -101,8 +101,9 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// An analysis names a stored close approach in `event_id`. It joins this close approach if
-        /// their times of closest approach differ by at most this duration.
+        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
+        /// the stored close approach that its `event_id` names. Both times are times of closest
+        /// approach.
         analysis_reach: Duration,
     },
 }

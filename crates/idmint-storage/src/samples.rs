@@ -154,8 +154,9 @@ pub fn anchor_of(
     ))
 }
 
-/// Returns the time and the rank of the stored conjunctions of the objects 1 and 2 within two
-/// seconds of `delta`, in microseconds since 1970. A newer conjunction has a higher rank.
+/// Returns the time and the rank of each stored conjunction of the objects 1 and 2 within two
+/// seconds of `delta`. Times are in microseconds since 1970. Of two conjunctions within two
+/// seconds, the newer one has the higher rank.
 pub fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
     let key = (
         Pair {

@@ -57,7 +57,8 @@ impl SlotShare {
     }
 
     /// Returns the slots in `range`, which one coordinator (etcd) hands out. The whole namespace
-    /// has `slots` slots (places for nodes), numbered from 0. Returns `None` if `range` ends later.
+    /// has `slots` slots (places for nodes), numbered from 0. Returns `None` if `range` goes beyond
+    /// them.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }

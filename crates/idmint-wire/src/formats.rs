@@ -118,8 +118,9 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The sequence number of the first id in each tick (time unit) is below this value. With a
-    /// value above 1, single ids do not all end alike. Absent if ids have no sequence number.
+    /// The sequence number of the first id in each tick (time unit) is below this value. With 1,
+    /// the number is 0. With a greater value, ids that are minted one at a time do not all end
+    /// alike. Absent if `rule` is not `sequenced`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guarantee about the order of random ids: `off` (none), `batch` (within a response),

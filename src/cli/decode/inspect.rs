@@ -120,8 +120,8 @@ struct Inspection<'a> {
     fingerprints: Fingerprints,
     now: UnixNanos,
     /// The format in `--format`, and the number of lines whose ids this format could mint again.
-    /// The time in such an id has not passed, and the format uses its worker number. `None` without
-    /// `--format`, or if the rule of the format is not [`Rule::Sequenced`].
+    /// The time in such an id has not passed, and the format may use its worker number. `None`
+    /// without `--format`, or if the rule of the format is not [`Rule::Sequenced`].
     mintable: Option<(&'a Format, u64)>,
 }
 

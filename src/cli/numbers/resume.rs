@@ -74,7 +74,7 @@ async fn resume_all(
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 if has_reached(client, series, *last).await? {
                     // An earlier run of this command has probably resumed the series, which has
-                    // issued `last` since then. So only print a warning.
+                    // issued `last` or a higher number since then. So only print a warning.
                     lines.write(&format!(
                         "{}; if it was resumed below {last} before, numbers up to {last} were given twice",
                         refusal.detail

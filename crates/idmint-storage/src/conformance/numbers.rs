@@ -543,7 +543,7 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
         "{text}"
     );
     // The rule `alone` is only for acme, which continues with number 11. With a check digit, its
-    // later texts have three or more digits, so they repeat no earlier text.
+    // later texts have three or more digits, so they repeat no earlier text, such as acme-10.
     let alone = rules("acme", "acme-{n}", Some(NumberCheck::Luhn));
     records.agree_on_rules(&other).expect("no text is equal");
     records.agree_on_rules(&alone).expect("no text is equal");
@@ -608,8 +608,8 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     write("tills", 9, &checked);
     refused(&plain, ["numbers.order.text", "of tills and number"]);
 
-    // The rule for `tills` changes from one check digit to two, by way of texts with a `T`. Going
-    // back to one is refused, because a later number could repeat a text with two check digits.
+    // The rule for `tills` changes to texts with a `T`, and then to two check digits. Going back to
+    // one check digit is refused, because a later number could repeat a text with two check digits.
     agree(&rules("tills", "T{n}", None));
     let two = rules("tills", "{n}", mod97);
     agree(&two);

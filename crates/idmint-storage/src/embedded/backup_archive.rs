@@ -318,8 +318,8 @@ mod tests {
         let archive = archive_of(b"database");
         let is_unused = |at: usize| {
             // The checksum of a tar header covers all its fields except the checksum field, even
-            // those that a restore ignores. So only a changed bit in the checksum field may go
-            // unnoticed.
+            // owners and dates, which a restore ignores. So only a changed bit in the checksum
+            // field may go unnoticed.
             let at = at % BLOCK;
             CHECKSUM.contains(&at)
         };

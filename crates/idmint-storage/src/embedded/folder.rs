@@ -354,9 +354,9 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        // A fleet that has taken over this node mints with the node's worker numbers. So refuse the
-        // folder first, even if the operator gives another slot (place of a node) or a floor
-        // (lowest time for minting).
+        // Check first whether the horizon file is marked as adopted (taken over by a fleet). The
+        // fleet mints with the worker numbers of this node, so the folder is refused even if the
+        // operator gives another slot (place of a node) or a floor (lowest time for minting).
         if is_noted_as_adopted(&path) {
             return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),
@@ -452,8 +452,8 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         HorizonError::BothCopiesDamaged { .. }
         | HorizonError::CopiesDisagree { .. }
         | HorizonError::OtherSlot { .. } => true,
-        // `UnknownVersion`: the file is intact, and another version of this program can read up to
-        // which time ids may be minted. So an operator's floor must not replace this time.
+        // `UnknownVersion`: the file is intact, and another version of this program can read from
+        // it up to which time ids may be minted. So an operator's floor must not replace this time.
         HorizonError::UnknownVersion { .. }
         | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }

@@ -583,8 +583,8 @@ pub struct AgreedRules {
     pub changes: Vec<TextChange>,
 }
 
-/// The series (named sequences of numbers) that follow the same number rule, and whose new numbers
-/// are written differently than at the last start.
+/// The series (named sequences of numbers) that follow the same number rule, or no rule, and whose
+/// new numbers are written differently than at the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
     /// The name of the rule that now determines the texts of the numbers, or `None` if no

@@ -104,9 +104,9 @@ pub trait RecordStore:
         false
     }
 
-    /// Checks, if necessary, whether a hold still stops series from issuing numbers, and updates
-    /// the result of [`holds_numbers`](Self::holds_numbers). The writer thread calls this method
-    /// many times per second.
+    /// Checks whether a hold stops series from issuing numbers, and updates the result of
+    /// [`holds_numbers`](Self::holds_numbers). The writer thread calls this method many times per
+    /// second, so the check is skipped while the last result is current.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -157,8 +157,8 @@ impl RecordPlan {
     }
 }
 
-/// The error of writing plans (decisions to write records). With `Store`, the plans may have been
-/// written. With any other error, no plan was written.
+/// The error of writing plans (decisions to write records). After the error `Store`, the plans may
+/// have been written. After any other error, no plan was written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed records on which a plan is based. None of the plans was written. The

@@ -52,8 +52,9 @@ pub(super) struct AnchorSweep {
     /// The time at which the next removal of old anchors is due, counted from the start of the
     /// clock like [`Clock::runs_for`].
     due: Duration,
-    /// If the sweep is overdue, its next step waits until this time, so that requests are processed
-    /// in between. The time is counted like `due`, from the start of the clock.
+    /// The earliest time at which an overdue sweep may run its next step between two requests.
+    /// Until then, the thread processes requests. The time is counted like `due`, from the start of
+    /// the clock.
     paused_until: Duration,
 }
 
@@ -153,8 +154,8 @@ impl AnchorSweep {
     }
 
     /// Returns the time before which anchors (first reports of close approaches) count as old and
-    /// are removed. Returns `None` until records of three different days were found, because one
-    /// day may come from a wrong clock.
+    /// are removed. Returns `None`, so that no anchor is removed, until records of three different
+    /// days were found. A single day may come from a wrong clock.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =
@@ -165,8 +166,8 @@ impl AnchorSweep {
     }
 }
 
-/// `true` if the last report of the close approach arrived before the time `before`, according to
-/// the stored report count.
+/// `true` if a report count of the close approach is stored, and its last report arrived before the
+/// time `before`.
 fn was_reported_before(anchor: &CountedAnchor, before: UnixTime) -> bool {
     anchor
         .report_count

@@ -54,7 +54,7 @@ pub(super) struct Decided {
 }
 
 /// The current time, to be recorded in new records. If the clock must not be used for a kind of
-/// record, the field has the reason instead, and no such record is written.
+/// record, the field for this kind has the reason instead, and no such record is written.
 #[derive(Debug)]
 pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.

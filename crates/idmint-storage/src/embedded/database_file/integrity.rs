@@ -114,8 +114,8 @@ fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb
     }
 }
 
-/// Returns the byte at [`SLOT_CHOICE_AT`] that marks the other of the two commits in a redb file as
-/// current, if that commit is the later one. Otherwise returns `None`.
+/// Returns the byte to write at [`SLOT_CHOICE_AT`] to make the other of the two commits in a redb
+/// file current, if that commit is the later one. Otherwise returns `None`.
 fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
     if base.len()? == 0 {
         return Ok(None);

@@ -76,8 +76,8 @@ impl CommitMark {
                 }
                 number
             }
-            // An earlier version of this program wrote the file. At that time, the file had no
-            // third block, which has the number of the last commit.
+            // The file has no third block, which has the number of the last commit, because an
+            // earlier version of this program wrote the file.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 warn!(

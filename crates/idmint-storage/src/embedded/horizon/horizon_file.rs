@@ -234,7 +234,7 @@ impl<F: BlockFile> HorizonFile<F> {
         self.newest.has_records
     }
 
-    /// Records that the database next to this file was created. Rewrites both copies in the file.
+    /// Marks in both copies of the horizon that the database next to this file was created.
     ///
     /// # Errors
     /// Returns the errors of [`raise`](Self::raise).

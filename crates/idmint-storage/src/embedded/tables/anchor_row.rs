@@ -39,8 +39,8 @@ pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     })
 }
 
-/// `true` if the row's checksum is right. If such a row still cannot be decoded, it is not damaged,
-/// but a later version of this program has written it.
+/// `true` if the row's checksum, which also covers the name, is right. A row with a right checksum
+/// that cannot be decoded is not damaged. A later version of this program has written it.
 pub(super) fn is_whole(name: Name<'_>, bytes: &[u8]) -> bool {
     bytes
         .split_last_chunk()

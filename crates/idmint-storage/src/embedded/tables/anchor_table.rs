@@ -10,8 +10,8 @@ use super::database::unreadable;
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
 /// Maps the format, the two objects and the time of an anchor (first report of a close approach) to
-/// its rank. If a report is within one second of two anchors, it joins the older one, which has the
-/// lower rank.
+/// its rank. Of two anchors of the same objects within two seconds, the older one has the lower
+/// rank. A report within one second of both joins the older one.
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 

@@ -255,7 +255,7 @@ impl Rows<'_> {
 
     /// Compares `now`, the configured properties of a format or the configured number of slots,
     /// with the stored row, and returns the differences. If no row is stored yet, stores `now` if
-    /// `joins` is `true`, as it is for formats that are minted.
+    /// `joins` is `true`, as it is for the slots and for formats that are minted.
     fn keep_or_compare(
         &mut self,
         row: &str,

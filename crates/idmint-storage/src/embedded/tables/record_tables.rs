@@ -57,8 +57,8 @@ impl RecordTables {
             .attempt_read(|engine| read(&engine.begin_read()?))?)
     }
 
-    /// Reads durable data without committing the write transaction that the engine keeps open for
-    /// the next write. Other readers and writers have to wait.
+    /// Reads durable data in the write transaction that the engine keeps open for the next write,
+    /// and does not commit it. Other readers and writers have to wait.
     pub(super) fn look<T>(
         &self,
         look: impl Fn(&WriteTransaction) -> Result<T, redb::Error>,
