@@ -109,21 +109,26 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
         ));
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
+        // In a format whose ticks are longer than a second, a worker number can mint less than one
+        // id per second.
+        let per_second = match second.as_str() {
+            "0" => String::new(),
+            second => format!(", so {} ids per second", grouped(second)),
+        };
         facts.push(format!(
-            "**Capacity** of one worker number: {} ids per tick, {} per second.",
-            grouped(&tick.to_string()),
-            grouped(&second.to_string())
+            "**Capacity**: each worker number (such as one machine) can mint {} ids per tick{per_second}.",
+            grouped(&tick.to_string())
         ));
     }
     if let Some(spread) = info.sequence_spread {
         let first = match spread {
             1 => "the first id of each tick has sequence 0".to_owned(),
             spread => format!(
-                "the first id of a tick starts at one of the first {spread} sequence values, chosen by a hash of the tick"
+                "the first id of each tick has a sequence below {spread}, chosen by a hash of the tick"
             ),
         };
         facts.push(format!(
-            "**Spread**: {first}. To shard, use a hash of the id instead of `id % n`."
+            "**Spread**: {first}. To choose a shard, use a hash of the id, because `id % n` fills shards unevenly."
         ));
     }
     if let Some(monotonic) = info.monotonic {
@@ -153,7 +158,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             types.join(", ")
         };
         facts.push(format!(
-            "**Type**: at most 63 characters (a-z and `_`) before the last `_`. It begins and ends with a letter, or is empty. Minted types: {which}."
+            "**Type**: the characters before the last `_` of an id, at most 63 of a-z and `_`. A type begins and ends with a letter, or is empty. Minted types: {which}."
         ));
     }
     if !info.labels.is_empty() {
@@ -164,20 +169,20 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             .collect();
         facts.push(format!("**Worker numbers**: {}.", labels.join(", ")));
     }
-    facts.push(format!("**Order**: {}", info.order));
+    facts.push(format!("**Order of ids**: {}", info.order));
     if let Some(odds) = &info.collision_odds {
         let within = odds.within.as_ref().map_or_else(
             || "in all".to_owned(),
             |tick| format!("in a tick of {tick}"),
         );
         facts.push(format!(
-            "**Collisions**: {} random bits. If {} ids are minted {within}, the chance that two are equal is one in a million. With {} ids, the chance is one half.",
+            "**Collisions**: each id has {} random bits. If {} ids are minted {within}, the chance that two of them are equal is one in a million. If {} ids are minted {within}, this chance is one half.",
             odds.random_bits,
             grouped(&odds.one_in_a_million.to_string()),
             grouped(&odds.even.to_string())
         ));
     }
-    facts.push(format!("**Reveals**: {}", info.reveals));
+    facts.push(format!("**What an id reveals**: {}", info.reveals));
     facts
 }
 

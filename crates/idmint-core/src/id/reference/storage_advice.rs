@@ -261,7 +261,7 @@ impl StorageAdvice<'_> {
         let name = self.format.encodings.iter().find(is_wide)?.name();
         Some(format!(
             "Programs that store ids as SUOU does use varbinary(16) with {} leading zero bytes. Bind UNHEX of the {name} \
-             text there. Columns of both kinds sort alike, but one column must not mix them.",
+             text there. Columns with and without these zero bytes sort alike, but one column must not mix both forms.",
             16 - bytes
         ))
     }
