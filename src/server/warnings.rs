@@ -40,14 +40,13 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
         }
         warnings.extend(of_order(format));
     }
-    warnings.extend(
-        equal_texts(service)
-            .map(|texts| format!("{texts}; a start with a new data directory ends with 78")),
-    );
+    warnings.extend(equal_texts(service).map(|texts| {
+        format!("{texts}; with a new data directory, the service would exit with code 78")
+    }));
     for rule in service.number_rules().with_equal_texts() {
         warnings.push(format!(
-            "numbers.{} writes the same text for numbers of different series: put {{series}} into the text; a start \
-             ends with 78 unless the pattern has numbers already",
+            "numbers.{} writes the same text for numbers of different series: put {{series}} into the text. \
+             Unless the pattern already has numbers, the service exits with code 78",
             rule.name
         ));
     }

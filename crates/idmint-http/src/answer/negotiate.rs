@@ -257,7 +257,7 @@ fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
         Rule::Sequenced | Rule::DecodeOnly => "its ids are not minted here",
     };
     let detail = format!(
-        "the ids of `{}` cannot be sent as {rows}: {why}, so they are not equally spaced",
+        "the ids of `{}` cannot be sent as {rows}, which describes ids at equal distances: {why}",
         format.name
     );
     Problem::new(Slug::NotAcceptable, detail)

@@ -48,7 +48,7 @@ pub(crate) enum OtherLayout {
     /// A later version of this program wrote a table or a row that this version does not know.
     #[error(
         "was written by a later version of this program ({0}): start that version and end it with SIGTERM, then start \
-         this one; if this version still ends with 78, use only that version or a later one with the folder"
+         this one; if this version still exits with code 78, use only that version or a later one with the folder"
     )]
     LaterContent(String),
 }
