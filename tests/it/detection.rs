@@ -133,11 +133,13 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
             .unwrap();
         format.canonical().name() == "decimal"
     };
+    // An old Flax id looks like one in three random texts of its length, so it is always in doubt.
+    let is_rare = |name: &str| !is_decimal(name) && name != "flax";
     let (mut clear, mut right, mut others, mut others_ambiguous) = (0, 0, 0, 0);
     for (name, row) in &rows {
         clear += row.ids - row.ambiguous;
         right += row.clearly_right;
-        if !is_decimal(name) {
+        if is_rare(name) {
             others += row.ids;
             others_ambiguous += row.ambiguous;
         }
@@ -147,8 +149,8 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
         "{right} of {clear} without doubt are right"
     );
     assert!(
-        others_ambiguous * 10 <= others,
-        "{others_ambiguous} of {others} that are no decimal numbers are in doubt"
+        others_ambiguous * 100 <= others,
+        "{others_ambiguous} of {others} that are neither decimal numbers nor Flax ids are in doubt"
     );
     assert_generated("docs/internals/DETECTION.md", "detection", &table(&rows));
 }

@@ -24,7 +24,9 @@ use idmint_testing::generated::assert_generated;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use kinds::{Class, KINDS, Kind, NOW, TOKENS, spread, tokens};
+use kinds::{
+    BASE36, BASE64_URL, CROCKFORD, Class, DIGITS, KINDS, Kind, NOW, TOKENS, spread, tokens,
+};
 
 /// The number of texts of each kind from which the table in the documentation is computed.
 const TEXTS: usize = 2_000;
@@ -288,6 +290,36 @@ fn random_tokens_are_not_told_to_be_ids() {
                 texts[0]
             );
         }
+    }
+}
+
+#[test]
+fn a_lone_random_text_is_seldom_read_without_doubt() {
+    const TEXTS: usize = 10_000;
+    let (decoder, mut random) = (decoder(), StdRng::seed_from_u64(62));
+    let decoder = decoder.at(UnixNanos::from_seconds(NOW));
+    // `sure_max` is the permitted number of texts in 1000 that are read without doubt.
+    for (name, len, alphabet, sure_max, format) in [
+        ("token of base 64", 16, BASE64_URL, 5, "flax"),
+        ("number of 19 digits", 19, DIGITS, 20, "instagram"),
+        ("token of base 36", 9, BASE36, 60, "payment"),
+        ("token of base 32", 13, CROCKFORD, 30, "tsid"),
+    ] {
+        let (mut plausible, mut sure) = (0, 0);
+        for text in tokens("", len, alphabet, TEXTS, &mut random) {
+            let decoded = decoder.decode(&text, DecodeFilter::default());
+            let Some(first) = decoded.matches.first() else {
+                continue;
+            };
+            plausible += usize::from(first.format().name == format && first.is_plausible());
+            let is_doubted = decoded.is_unlikely()
+                || decoded.is_ambiguous()
+                || !decoder.notes(&text, Some(first)).is_empty();
+            sure += usize::from(!is_doubted);
+        }
+        println!("{name}: {plausible} of {TEXTS} read as {format}, {sure} without doubt");
+        assert!(plausible > 0, "{name}: none reads as {format}");
+        assert!(sure * 1000 <= TEXTS * sure_max, "{name}: {sure} of {TEXTS}");
     }
 }
 

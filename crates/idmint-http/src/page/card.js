@@ -187,7 +187,7 @@ function certainty(answer, pinned) {
     const other = `${second.format}${second.time ? ` of ${second.time.slice(0, 10)}` : ""}`;
     return ["Ambiguous:", `it may also be ${other}. One id does not tell them apart, but a column of ids does.`];
   }
-  if (answer.ambiguous) return ["Ambiguous:", "a random text is nearly as likely."];
+  if (answer.ambiguous) return ["Ambiguous:", "it may also be a random text."];
   if (!second) return [`${evidence}.`, "No other format reads it."];
   const bits = best.evidence_bits - second.evidence_bits;
   const times = bits > 30 ? "more than a billion" : `about ${grouped(Math.round(Number((2 ** bits).toPrecision(2))))}`;

@@ -110,7 +110,7 @@ function marked(rows, format) {
       }
       before = { time, line: row.line };
     }
-    row.note = [...row.problems, ...(row.isDoubtful ? ["another reading is nearly as likely"] : [])].join(", ");
+    row.note = [...row.problems, ...(row.isDoubtful ? ["another reading or a random text is about as likely"] : [])].join(", ");
   }
   return rows;
 }

@@ -186,7 +186,8 @@ impl<'a> BriefReading<'a> {
         &self.notes
     }
 
-    /// `true` if another reading, or a random text, is nearly as likely as the best reading.
+    /// `true` if another reading is nearly as likely as the best reading, or if the text may be
+    /// random.
     pub fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
     }

@@ -356,8 +356,8 @@ impl<'a> DecoderAt<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// `true` if the first match has a [rival](Decoded::rivals), or if the given text is nearly as
-    /// likely to be random.
+    /// `true` if the first match has a [rival](Decoded::rivals), or if its evidence is so weak
+    /// that the text may be random.
     ///
     /// If the caller named a format and all texts of its canonical encoding have the same length, a
     /// first match in that encoding is not ambiguous.

@@ -33,8 +33,9 @@ const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
 /// The minimum evidence, in bits, with which an id is reported without doubt. With less, the text
 /// may be random instead. This minimum is for ids with a plausible time in the canonical encoding
-/// of their format. At -8 bits, the text is 2^8 times likelier as a random text than as an id.
-const CLEAR_BITS: f64 = -8.0;
+/// of their format. At -4 bits, the text is 2^4 times likelier as a random text than as an id. For
+/// example, one in three random tokens of 16 letters can be read as an old Flax id, with -5 bits.
+const CLEAR_BITS: f64 = -4.0;
 
 /// The minimum evidence, in bits, with which an id is reported without doubt if its time is
 /// implausible or its encoding is not canonical. With less, the text may be random instead. At 12
