@@ -47,9 +47,8 @@ impl Client {
         self.send_conjunctions(format, conjunctions, &[]).await
     }
 
-    /// Stores conjunctions like [`adopt_conjunctions`](Self::adopt_conjunctions), with one
-    /// difference: a conjunction keeps its id even if the service already has another conjunction
-    /// of the same objects within a second.
+    /// Stores conjunctions like [`adopt_conjunctions`](Self::adopt_conjunctions). Each keeps its
+    /// id, even if the service already has another conjunction of the same objects within a second.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

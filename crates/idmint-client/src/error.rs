@@ -14,9 +14,8 @@ use serde_json::error::Category;
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The service refused the request, or failed. A refused request had no effect, and a retry
-    /// would be refused as well. A request that failed with a status such as 500 may have taken
-    /// effect.
+    /// The service refused the request or failed. A refusal had no effect, and a retry would be
+    /// refused too. After a failure (such as status 500), the request may have taken effect.
     #[error("{0}")]
     Refused(ProblemDetails),
     /// The service cannot handle the request now, or reports that the outcome of the request is
@@ -149,9 +148,8 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        // The body may contain the bearer token with JSON escapes, such as `\u0061` for `a`. Parse
-        // the body and serialize it again, so that the token is written in the one way that is
-        // replaced below.
+        // The body may contain the bearer token with JSON escapes (`\u0061` for `a`). Parse the
+        // body and serialize it again, so that the token has the form that is replaced below.
         let problem = serde_json::from_slice::<Value>(body).ok();
         let body = problem.map_or_else(String::new, |problem| match token {
             Some(token) => {
@@ -183,8 +181,7 @@ impl ClientError {
 #[derive(Debug)]
 pub struct ProblemDetails {
     status: StatusCode,
-    /// The last part of the problem type, such as `overloaded` in `/problems/overloaded`. Empty if
-    /// the document has no type.
+    /// The last path segment of the problem type, such as `overloaded`. Empty without a type.
     pub slug: String,
     /// The explanation of this occurrence.
     pub detail: String,

@@ -72,9 +72,8 @@ impl Client {
         previous: Option<EventId>,
         import: Option<ImportPart>,
     ) -> Result<Answer<Vec<EventDetail>>, ClientError> {
-        // Copy the events into the body as they are, because their bytes must not change. Parsing
-        // and serializing them could change the bytes, and takes time if there are megabytes of
-        // events.
+        // Copy the events into the body as they are. Parsing and serializing them could change
+        // their bytes, which must stay the same, and takes time for megabytes of events.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
         let end = previous.map_or_else(
@@ -98,8 +97,7 @@ impl Client {
     }
 }
 
-/// Returns the query parameter that marks a request as a part of an import, or `None` if the
-/// request is not a part of an import.
+/// Returns the query parameter that marks a part of an import, or `None` for other requests.
 fn import_query(import: Option<ImportPart>) -> Option<(&'static str, &'static str)> {
     import.map(|part| ("import", part.name()))
 }

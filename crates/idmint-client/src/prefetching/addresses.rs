@@ -41,9 +41,8 @@ pub(super) fn backoff(failures: u32) -> Duration {
     pause.mul_f64(rand::random_range(0.5..1.0))
 }
 
-/// The addresses to which requests are sent. All addresses belong to one service, or to nodes that
-/// never mint the same id. For appends, all addresses must belong to one service, because
-/// services share no ledgers.
+/// The addresses to which requests are sent. All belong to one service, or to nodes that never mint
+/// the same id. For appends, all must belong to one service, because services share no ledgers.
 pub(super) struct Addresses {
     addresses: Vec<Address>,
     /// The index of the address that responded last. The next request tries it first.
@@ -65,8 +64,7 @@ pub(super) struct Addresses {
 struct Address {
     url: String,
     client: Client,
-    /// The pause after an error that does not depend on the request, such as a broken connection.
-    /// All calls share this pause.
+    /// The pause of all calls after an error that concerns them all, such as a broken connection.
     pause: Pause,
 }
 
@@ -202,9 +200,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt, at least 50 ms. With 4 addresses, the timeout is a fifth
-    /// of the time limit of the whole call, so that a fifth is left after every address has been
-    /// tried. The timeout is shorter if `deadline` is near.
+    /// Returns the timeout of one attempt: with 4 addresses, a fifth of the call's time limit, so
+    /// that a fifth is left after all were tried. Shorter near `deadline`, but at least 50 ms.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,5 +1,4 @@
-//! The requests of a client that fetches ids in advance. They mint ids of one format, describe the
-//! format, decode texts and append events.
+//! The requests of a client that prefetches ids: mint, describe a format, decode, append events.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,8 +11,7 @@ use crate::http_client::Client;
 use crate::request::{Request, segment};
 use idmint_wire::{FormatInfo, MintAnswer, MintRows};
 
-/// The media type of a response that has ids as rows of numbers, without their texts. A row has the
-/// first id, the distance from one id to the next, and the number of ids.
+/// The media type of ids without texts, as rows of first id, distance to the next id, and count.
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
 /// The kind of ids in a stock: numbers or texts.
@@ -82,11 +80,9 @@ impl Asking {
         self.mint_batch(count, 1).await
     }
 
-    /// Mints `count` ids as texts. `batch` is `count` if the ids are fetched in advance, and 1 for
-    /// a call that needs exactly `count` ids.
-    ///
-    /// If `batch` exceeds [`BULK`](super::addresses::BULK) and the service is busy, each address is
-    /// tried only once. The call then fails early, and its caller can retry with fewer ids.
+    /// Mints `count` ids as texts. `batch` is `count` for prefetched ids, and 1 for a call that
+    /// needs exactly `count` ids. If `batch` exceeds [`BULK`](super::addresses::BULK) and the
+    /// service is busy, each address is tried once, so the caller can soon retry with fewer ids.
     async fn mint_batch(&self, count: u32, batch: u32) -> Result<Vec<String>, IdsError> {
         let path = format!("/ids/{}", self.format);
         let parse = |answer| texts(answer, usize::try_from(count).ok()?);

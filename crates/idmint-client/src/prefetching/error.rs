@@ -78,9 +78,8 @@ impl IdsError {
         refusal.is_some_and(|refusal| !refusal.slug.is_empty())
     }
 
-    /// Returns `true` if the service cannot handle this request at the moment, for a reason that
-    /// may not concern other requests. For example, a format may have no ids left until its next
-    /// time unit begins.
+    /// Returns `true` if the service cannot handle this request now, for a reason that may not
+    /// concern other requests. For example, a format may have no ids left until its next time unit.
     pub(super) fn is_of_request(&self) -> bool {
         let refusal = self.cause().and_then(ClientError::refusal);
         refusal.is_some_and(|refusal| {

@@ -327,8 +327,7 @@ impl Ids {
             std::mem::forget(owner);
             return Ok(mine);
         }
-        // Another thread of this process was faster. Use the stocks and connections that it
-        // installed.
+        // Another thread of this process was faster. Use its stocks and connections.
         Ok(Guard::into_inner(found))
     }
 

@@ -49,9 +49,8 @@ impl NumberText {
             is_upper,
             length_min: length.max(1),
         };
-        // The regular expression of the encoding does not show the order of the digits in the
-        // alphabet. Therefore check also that the example id gives the text that the service
-        // returned for it.
+        // The regular expression of the encoding does not show the order of the alphabet's digits.
+        // Therefore check also that the example id gives the text that the service returned for it.
         let is_same = Some(&number_text.text_of(format.example.value.parse().ok()?))
             == format.example.encodings.get(&encoding.name);
         is_same.then_some(number_text)

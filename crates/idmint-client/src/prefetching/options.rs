@@ -11,8 +11,7 @@ const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Options of [`Ids`](super::Ids). Each field documents its default.
 #[derive(Clone)]
 pub struct IdsOptions {
-    /// The bearer token that the client sends with each request, without the white space around it.
-    /// Default: none.
+    /// The bearer token sent with each request, without the white space around it. Default: none.
     pub token: Option<String>,
     /// The number of ids per request at the start, at least 1. The number grows with the rate of
     /// use. Default: 100.
@@ -27,8 +26,7 @@ pub struct IdsOptions {
     /// The trusted certificate authorities for `https`, in PEM. Default: the authorities of the
     /// system.
     pub authorities: Option<Vec<u8>>,
-    /// Query parameters that mint requests for the format need, such as `("type", "message")`.
-    /// Default: none.
+    /// Query parameters that mint requests need, such as `("type", "message")`. Default: none.
     pub query: Vec<(String, String)>,
     /// `true` if this process may fork and continue without `exec`. Default: `false`.
     ///

@@ -11,8 +11,7 @@ use super::error::IdsError;
 use super::options::IdsOptions;
 use super::stock::Stock;
 
-/// The state that a process needs to fetch ids in advance: the stocks of ids, the connections, and
-/// the thread that fetches more ids. No other process may use it, so a forked child gets its own.
+/// The id stocks, connections and fetch thread of one process alone. A forked child gets its own.
 pub(super) struct Owner {
     pub(super) process: u32,
     pub(super) asking: Arc<Asking>,
