@@ -73,10 +73,8 @@ pub struct DecoderAt<'a> {
     /// For each format, lower bounds for the improbability of its ids (the evidence against them).
     /// The bounds quickly rule out unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` is about texts of `n` bytes. It has one number for each group of encodings that
-    /// can write such texts. A group is made of encodings that read the same number from a text.
-    /// Each number is a lower bound, in bits, for the improbability of every id that the group
-    /// writes in `n` bytes.
+    /// Entry `n` has one number for each group of encodings that read texts of `n` bytes alike: a
+    /// lower bound, in bits, for the improbability of every id that the group writes in `n` bytes.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -84,10 +82,9 @@ pub struct DecoderAt<'a> {
 /// format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings of the text, sorted by decreasing evidence (how much likelier the text is as
-    /// this id than as a random text), then by the order of formats. If the caller named a format,
-    /// the reading in its canonical encoding comes first, provided that all texts of that encoding
-    /// have the same length.
+    /// The readings of the text, by decreasing evidence (how much likelier this id is than a random
+    /// text), then by the order of formats. If the caller named a format, the reading in its
+    /// canonical encoding comes first, provided that all texts of that encoding have one length.
     pub matches: Vec<Match<'a>>,
     /// The formats that cannot read the text, each with the reason. The reason comes from the
     /// encoding whose texts resemble the given text most.
@@ -222,9 +219,8 @@ impl<'a> DecoderAt<'a> {
         }
     }
 
-    /// Returns every reading of `text` (a format, an encoding and the resulting id) in no
-    /// particular order. Unlike `decode`, this function does not find out why other formats cannot
-    /// read the text.
+    /// Returns every reading of `text` (a format, an encoding and the id) in no particular order.
+    /// Unlike `decode`, does not find out why other formats cannot read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);
@@ -245,9 +241,8 @@ impl<'a> DecoderAt<'a> {
     ) -> (Vec<Match<'a>>, Vec<Option<ReadNumber>>) {
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
         let mut matches = Vec::with_capacity(formats.len());
-        // The number that each group of encodings reads from the text. A group is made of encodings
-        // that read the same number from a text, so the number is computed once, for the first of
-        // them.
+        // The number that each group of encodings reads from the text. The encodings of a group
+        // read the same number, so the number is computed once, for the first of them.
         let mut numbers = vec![None; groups.all().len()];
         for &GroupOfLen { at, .. } in groups.of_texts(text.text.len(), text.letters) {
             for member in groups.all()[at].select(formats, filter) {
@@ -356,11 +351,9 @@ impl<'a> DecoderAt<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// `true` if the first match has a [rival](Decoded::rivals), or if its evidence is so weak
-    /// that the text may be random.
-    ///
-    /// If the caller named a format and all texts of its canonical encoding have the same length, a
-    /// first match in that encoding is not ambiguous.
+    /// `true` if the first match has a [rival](Decoded::rivals), or if its evidence is so weak that
+    /// the text may be random. A match in the canonical encoding of the format that the caller
+    /// named is not ambiguous, provided that all texts of that encoding have the same length.
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| {
             !best.is_expected && (best.is_weak || self.rivals(best).next().is_some())
@@ -489,9 +482,8 @@ impl<'a> Match<'a> {
         self.bits_min
     }
 
-    /// Orders readings of a text by decreasing evidence, then by the order of formats.
-    ///
-    /// If the caller named a format, the reading in its canonical encoding comes before all others,
+    /// Orders readings of a text by decreasing evidence, then by the order of formats. If the
+    /// caller named a format, the reading in its canonical encoding comes before all others,
     /// provided that all texts of that encoding have the same length.
     pub(in crate::id) fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
         let more_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);

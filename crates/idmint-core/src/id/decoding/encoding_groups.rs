@@ -16,8 +16,7 @@ pub(super) struct EncodingGroups {
     /// For each text length, the groups of encodings that can write a text of that length. The
     /// groups of Hashids and Sqids come last, because they take longest to read a text.
     by_len: Vec<Vec<GroupOfLen>>,
-    /// For each format, a list with one entry for each of its encodings: the index in `groups` of
-    /// the group that the encoding belongs to.
+    /// For each format and each of its encodings, the index of the encoding's group in `groups`.
     of_formats: Vec<Vec<usize>>,
     /// The canonical encodings of all formats with prefixes. A text in one of these encodings may
     /// follow a prefix such as `user_`.
@@ -202,8 +201,7 @@ impl EncodingGroups {
         &self.behind_prefixes
     }
 
-    /// Returns, for each encoding of a format, the index of its group. All encodings in a group
-    /// read a text alike.
+    /// Returns the group index of each encoding of a format. A group's encodings read texts alike.
     pub(super) fn of_format(&self, format: usize) -> &[usize] {
         &self.of_formats[format]
     }

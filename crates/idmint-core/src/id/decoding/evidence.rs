@@ -127,9 +127,8 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The part of the evidence against an id, in bits, that is the same for all ids of this
-    /// layout. It comes from the rarity of the format, and from the fields in which no value is
-    /// known to be likelier than another.
+    /// The part of the evidence against an id, in bits, that is the same in this layout: the rarity
+    /// of the format, and fields in which no value is known to be likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -141,9 +140,8 @@ struct NumberWeight {
     place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
-    /// Field values below this bound are likelier than greater ones. An example is the sequence
-    /// (the number of an id within its time unit), which is often small. A bound of 1 has no
-    /// effect.
+    /// Field values below this bound are likelier than greater ones, such as a small sequence (the
+    /// number of an id within its time unit). A bound of 1 has no effect.
     spread: u128,
     bits_of_spread: f64,
     bits_of_other: f64,
@@ -281,9 +279,8 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
             .map(|shard| one(shard.into()))
             .into_iter()
             .collect(),
-        // Sequence 0 is the likeliest sequence in an id, because most generators start every tick
-        // at sequence 0. This service may start ticks at other sequences too (`sequence_spread`),
-        // which the caller takes into account.
+        // Most generators start every tick at sequence 0, so 0 is the likeliest. This service may
+        // start ticks at others too (`sequence_spread`), which the caller takes into account.
         FieldKind::Sequence if begins_at_zero(format) => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => own
             .domains
@@ -445,9 +442,8 @@ pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
     len <= EVERYDAY_LEN_MAX && !letters.has_letters_and_digits()
 }
 
-/// Returns the minimum evidence, in bits, with which a text of `len` characters is likely to be an
-/// id. Evidence is the binary logarithm of how much likelier the text is as an id than as a random
-/// text. The minimum does not apply if the caller named the format or the encoding.
+/// Returns the minimum evidence for a likely id: how many bits likelier a text of `len` characters
+/// must be as an id than as random text. Not applied if the caller named the format or encoding.
 pub(super) fn bits_min(
     is_everyday: bool,
     len: usize,
@@ -605,8 +601,7 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // One day after the epoch, all plausible times are recent (at most thirty days old). Tick 0
-        // and the last plausible tick are therefore equally likely.
+        // One day after the epoch, all plausible times are recent and therefore equally likely.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

@@ -10,9 +10,8 @@ use super::given_text::GivenText;
 /// different orders.
 const ROUNDING_BITS: f64 = 1e-6;
 
-/// The maximum number of encodings whose evidence for one text is kept in an array on the stack. If
-/// more encodings read the same number from the text, the evidence for the others is computed
-/// twice.
+/// The maximum number of encodings whose evidence for one text is kept on the stack. If more
+/// encodings read the same number from the text, the evidence for the others is computed twice.
 const WEIGHED_MAX: usize = 24;
 
 /// The best reading of a text.
@@ -37,8 +36,7 @@ struct Ranking<'a> {
     /// of A. Such an entry hides the best reading of a third id C, so all readings must be compared
     /// again.
     seconds: [Option<Second>; Match::KINDS],
-    /// `true` if the text is likely to be an id in at least one format, or if the caller named the
-    /// format or the encoding.
+    /// `true` if the text is likely an id, or if the caller named the format or the encoding.
     is_any_likely: bool,
     /// The minimum evidence, in bits, that another reading of the text needs. With less, it can
     /// neither replace the best reading nor make it ambiguous, so it is skipped.

@@ -11,8 +11,7 @@ use crate::id::rejection::Rejection;
 pub(super) struct GivenText<'a> {
     pub(super) text: &'a str,
     pub(super) letters: LetterSet,
-    /// The information in a random text of the same length and alphabet, in bits. For example, ten
-    /// decimal digits have about 33 bits.
+    /// The bits in a random text of the same length and alphabet, about 33 for ten decimal digits.
     pub(super) bits: f64,
     pub(super) is_everyday: bool,
     /// `true` if the caller named the format.

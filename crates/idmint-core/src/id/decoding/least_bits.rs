@@ -91,9 +91,8 @@ impl LeastBits {
     }
 }
 
-/// Returns the number that one tick (the unit of time in ids) adds to an id. Returns `None` unless
-/// all layouts of the format (its arrangements of fields) begin with their only time field, count
-/// single ticks in it, and agree on the number.
+/// Returns how much one tick (time unit) adds to an id. `None` unless all layouts (arrangements of
+/// fields) begin with their only time field, count single ticks in it, and agree on it.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

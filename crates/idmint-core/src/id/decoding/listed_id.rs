@@ -56,9 +56,8 @@ impl Format {
         }
     }
 
-    /// `true` if the format has an encoding such that each letter of `line` can occur in a text of
-    /// that encoding or in a prefix. Characters that are not letters, such as digits, do not
-    /// matter.
+    /// `true` if the format has an encoding such that each letter of `line` can occur in its texts
+    /// or in a prefix. Characters that are not letters, such as digits, do not matter.
     pub(crate) fn can_have_letters_of(&self, line: &str) -> bool {
         let letters: String = line.chars().filter(|char| char.is_alphabetic()).collect();
         let prefixes = match &self.prefixes {

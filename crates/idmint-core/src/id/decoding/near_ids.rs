@@ -63,9 +63,8 @@ pub struct NearId<'a> {
 }
 
 impl NearId<'_> {
-    /// `true` if the caller may have meant the number `id` instead of this suggested id. This holds
-    /// if the two numbers differ, and `id` is at most [`BITS_OF_OTHER_NUMBER`] bits less likely.
-    /// `id_bits` says how improbable `id` is.
+    /// `true` if the caller may have meant `id` instead of this suggested id: the numbers differ,
+    /// and `id` (improbable by `id_bits`) is at most [`BITS_OF_OTHER_NUMBER`] bits less likely.
     fn has_rival(&self, id: u128, id_bits: f64) -> bool {
         id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
     }
@@ -231,10 +230,9 @@ impl<'a> DecoderAt<'a> {
             if text == given || near.iter().any(|other| other.text == text) {
                 continue;
             }
-            // Lenient reading in Crockford's base 32 replaces `I` and `O` by the digits 1 and 0. In
-            // base 36, `I` and `O` are digits of their own, so a base-36 reading of the new text
-            // would be another id. Therefore accept only readings in the encodings for which the
-            // text was changed.
+            // Lenient Crockford base 32 reads `I` and `O` as the digits 1 and 0. In base 36, they
+            // are digits of their own, so a base-36 reading of the new text would be another id.
+            // Therefore accept only readings in the encodings for which the text was changed.
             near.extend(self.near_id(text, given, filter, |found| {
                 found.prefix_len() == 0
                     && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
@@ -268,11 +266,9 @@ impl<'a> DecoderAt<'a> {
         near
     }
 
-    /// Reads `text`, which was made from the text `given` by a correction for one encoding.
-    ///
-    /// Returns `None` if the best reading of `text` is not likely enough, or if `is_as_made`
-    /// refuses that reading. `is_as_made` checks that the reading has the encoding, or a prefix,
-    /// for which the correction was made.
+    /// Reads `text`, made from the text `given` by a correction for one encoding. Returns `None` if
+    /// the best reading is not likely enough, or is refused by `is_as_made`, which checks that the
+    /// reading has the encoding or prefix for which the correction was made.
     fn near_id(
         &self,
         text: String,
@@ -294,13 +290,11 @@ impl<'a> DecoderAt<'a> {
     }
 }
 
-/// `true` if the specification of the encoding that `member` refers to permits the letter case of
-/// `text`.
+/// `true` if the specification of the encoding of `member` permits the letter case of `text`.
 fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_of_one_case = !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
-    // In mixed case, only a long text counts as a Crockford or hexadecimal id. A short one is more
-    // likely base 62.
+    // A short text in mixed case is more likely base 62 than a Crockford or hexadecimal id.
     let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
     match format.encodings[member.encoding].definition().kind {
         EncodingKind::Uuid | EncodingKind::Uuid8 => true,

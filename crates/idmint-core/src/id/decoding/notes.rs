@@ -41,8 +41,7 @@ named! {
         DigitsLost = "digits-lost",
         /// The number is in scientific notation, as spreadsheets write large numbers.
         Spreadsheet = "spreadsheet",
-        /// The bytes of a UUID are not in the standard order. Some databases, such as SQL Server,
-        /// write UUIDs in another order.
+        /// The bytes of a UUID are in a non-standard order, as in databases such as SQL Server.
         ByteOrder = "byte-order",
         /// The number is negative, probably because an unsigned number was read as a signed one.
         Sign = "sign",
@@ -159,8 +158,7 @@ pub(in crate::id) fn large_number(text: &str) -> Option<u64> {
 }
 
 /// Returns the number of low bits that are lost when a number of this size becomes a 64-bit
-/// floating-point number. For example, numbers of 60 bits lose 7 bits, so only one in 2^7 of these
-/// numbers keeps its value.
+/// floating-point number. With 60 bits, 7 are lost, so one such number in 2^7 keeps its value.
 pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }

@@ -8,9 +8,8 @@ use crate::id::rejection::Rejection;
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
-    /// The layout in a form that is fast to check. `None` if there is no such form, because the
-    /// fields leave gaps between them, or a constant does not fill whole bits. Numbers are then
-    /// checked with `layout`.
+    /// The layout in a form that is fast to check. `None` if fields leave gaps between them or a
+    /// constant does not fill whole bits. Numbers are then checked with `layout`.
     gapless: Option<Gapless>,
     /// The fields that together hold the time of an id. Each field comes with the number of ticks
     /// that one unit of the field stands for.
@@ -37,9 +36,8 @@ pub(super) struct Constants {
 pub(super) enum FieldPlace {
     /// The field fills whole bits, starting at bit `shift`.
     Bits { shift: u32, mask: u128 },
-    /// The field has no bits of its own. Its value is found by division. For example, if `above`
-    /// has the numbers `a` and `b` (strides of more significant fields), the value of the field in
-    /// an id is `id % a % b / stride`.
+    /// The field has no bits of its own. With the strides `a` and `b` of more significant fields in
+    /// `above`, its value in an id is `id % a % b / stride`.
     Digits { above: Vec<u128>, stride: u128 },
 }
 
@@ -142,9 +140,8 @@ impl FieldPlace {
             .iter()
             .map(|field| field.stride)
             .collect();
-        // The stride of a field is the number by which an id grows if the field grows by 1. A
-        // stride can be skipped if a smaller one divides it. For example, `id % 1000 % 10` is equal
-        // to `id % 10`.
+        // A stride (the number that one unit of a field adds to an id) can be skipped if a smaller
+        // one divides it. For example, `id % 1000 % 10` is equal to `id % 10`.
         let is_needed = |place: usize| {
             strides[place + 1..]
                 .iter()

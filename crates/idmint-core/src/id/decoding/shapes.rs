@@ -13,8 +13,7 @@ use crate::id::format::Format;
 use crate::id::rejection::Rejection;
 
 /// The minimum evidence, in bits, for an id that has one letter more or less than the given text.
-/// With less evidence, the text is probably not a misspelled id. At -4 bits, it is 16 times
-/// likelier as a random text than as an id.
+/// With less, the text is over 16 times likelier as random text, so probably no misspelled id.
 const BITS_MIN: f64 = -4.0;
 
 /// The reported name of KSUIDs. A KSUID has 160 bits, more than any format can have, so only its
@@ -87,9 +86,8 @@ impl<'a> DecoderAt<'a> {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats that fit in one of two ways: one of `texts` looks like an id with
-    /// another salt (which shuffles the alphabet), or only the check digits of the first text are
-    /// wrong.
+    /// Returns the formats for which one of `texts` looks like an id with another salt (which
+    /// shuffles the alphabet), or for which only the check digits of the first text are wrong.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format

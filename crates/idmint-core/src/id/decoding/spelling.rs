@@ -31,15 +31,13 @@ const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
 /// The beginning of 2021 in milliseconds since 1970. No UUID of version 7 is older.
 const UUID7_FROM_MS: u128 = 1_609_459_200_000;
 
-/// The minimum evidence, in bits, with which an id is reported without doubt. With less, the text
-/// may be random instead. This minimum is for ids with a plausible time in the canonical encoding
-/// of their format. At -4 bits, the text is 2^4 times likelier as a random text than as an id. For
-/// example, one in three random tokens of 16 letters can be read as an old Flax id, with -5 bits.
+/// The minimum evidence, in bits, to report an id with a plausible time and in its canonical
+/// encoding without the doubt that the text is random. At -4 bits, the text is 2^4 times likelier
+/// as random. One in three random tokens of 16 letters can be read as an old Flax id, with -5 bits.
 const CLEAR_BITS: f64 = -4.0;
 
-/// The minimum evidence, in bits, with which an id is reported without doubt if its time is
-/// implausible or its encoding is not canonical. With less, the text may be random instead. At 12
-/// bits, the text is 2^12 times likelier as an id than as a random text.
+/// The minimum evidence to report an id without doubt if its time is implausible or its encoding
+/// not canonical: 12 bits, so that the text is 2^12 times likelier as an id than as a random text.
 const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 
 const TIME_SHIFT: u32 = 80;
@@ -93,8 +91,7 @@ impl Spelling {
         self.is_usual
     }
 
-    /// Returns the evidence, in bits, that the encoding adds against `id`. For example, 5 bits mean
-    /// that about one id in 2^5 is written in such an encoding.
+    /// Returns the encoding's evidence against `id`, such as 5 bits if one in 2^5 ids uses it.
     pub(super) fn bits(self, id: u128) -> f64 {
         let of_encoding = if self.is_common {
             0.0
@@ -113,8 +110,7 @@ impl Spelling {
     }
 
     /// Returns the minimum evidence, in bits, for reporting an id in this encoding without doubt.
-    /// At 0 bits, the text is equally likely to be random. `is_plausible` says whether the time of
-    /// the id is plausible.
+    /// At 0 bits, the text is as likely to be random. `is_plausible` refers to the id's time.
     pub(super) fn bits_of_clear(self, is_plausible: bool) -> f64 {
         if self.is_canonical && is_plausible {
             CLEAR_BITS
@@ -125,8 +121,7 @@ impl Spelling {
 }
 
 /// `true` if ids of the format fill the 63 or 64 bits of an integer, and other programs mint them.
-/// The databases of these programs store the integer and show it as often as the canonical text, so
-/// the decimal encoding is as common as the canonical one.
+/// Their databases store and show the integer, so decimal is as common as the canonical encoding.
 fn is_stored_as_integer(format: &Format) -> bool {
     let integers = 1 << 62..=u64::MAX.into();
     format.rule == Rule::DecodeOnly && integers.contains(&format.greatest())
