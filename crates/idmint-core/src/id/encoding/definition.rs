@@ -150,9 +150,8 @@ impl<'de> Visitor<'de> for NameOrTable {
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        // If an encoding is written as a TOML table with a mistake, the text of the whole table
-        // arrives here as one string. That text can contain the salt, so the error must not quote
-        // it.
+        // If an encoding's TOML table has a mistake, the whole table arrives here as one string,
+        // which can contain the salt. The error must therefore not quote the string.
         if !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -201,8 +200,7 @@ impl fmt::Debug for Salt {
 
 impl<'de> Deserialize<'de> for Salt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Deserialize a value of any type, because serde's error for a wrong type would quote the
-        // value, which is secret.
+        // Accept any type, because serde's error for a wrong type would quote the secret value.
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a salt must be a text")]
         enum Given {

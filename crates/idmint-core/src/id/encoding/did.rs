@@ -22,16 +22,14 @@ pub(super) struct Did {
     alphabet: Alphabet,
     pairs: Pairs,
     radix: Radix,
-    /// The number of leading letters (after `did:METHOD:`) that carry the checksum and the highest
-    /// bits of the number.
+    /// The number of letters after `did:METHOD:` that carry the checksum and the highest bits.
     upper_len: usize,
     /// The number of trailing letters, which carry the lowest bits of the number and no checksum.
     lower_len: usize,
 }
 
 impl Did {
-    /// Creates a codec for the numbers 0 to `max`. `method` is the method name in the texts, such
-    /// as `siq` in `did:siq:`.
+    /// Creates a codec for the numbers 0 to `max`. `method` is a name such as `siq` in `did:siq:`.
     ///
     /// # Errors
     /// Returns [`ParameterError`] if the method is not 1 to 64 lower-case letters and digits (W3C

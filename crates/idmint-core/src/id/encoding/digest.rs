@@ -7,9 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::encoding::Encoding;
 
-/// The digest covers the text of every number below this bound. An encoding of the kind `radix` can
-/// have any alphabet of up to 94 letters, and each of its letters occurs in at least one of these
-/// texts.
+/// The digest covers the text of every number below this bound. Each letter of an alphabet, which
+/// has up to 94 (kind `radix`), occurs in at least one of these texts.
 const SMALL: u128 = 256;
 
 /// The length in bytes to which the hash is truncated. With 16 bytes, different encodings do not

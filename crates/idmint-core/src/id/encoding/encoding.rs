@@ -69,8 +69,7 @@ pub enum EncodingError {
         /// The settings that this kind accepts.
         keys: &'static [&'static str],
     },
-    /// A setting of the encoding is out of bounds, or the encoding cannot write the greatest number
-    /// of the layout.
+    /// An encoding has a setting out of bounds, or cannot write the layout's greatest number.
     #[error("encoding {name}: {parameter}")]
     Parameter {
         /// The name of the encoding.
@@ -194,9 +193,8 @@ impl Encoding {
         out.truncate(start + written);
     }
 
-    /// Appends the text of each id and a separator to `out`, like
-    /// [`write_block`](Encoding::write_block). Before each text, it also appends `front`, such as
-    /// the prefix `user_`.
+    /// Appends `front` (such as the prefix `user_`), the text and a separator for each id to `out`,
+    /// like [`write_block`](Encoding::write_block).
     pub fn write_block_behind<const SEAM: usize>(
         &self,
         front: &str,

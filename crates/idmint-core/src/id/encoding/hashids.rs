@@ -32,8 +32,7 @@ pub(super) struct Hashids {
     /// The first letter of a text selects the alphabet of the digits that follow. Entry `n` is the
     /// shuffled alphabet for the first number in a text that begins with the letter `digits[n]`.
     shuffled: Vec<Letters>,
-    /// The position of each letter in `digits`. The position of a text's first letter selects its
-    /// alphabet in `shuffled`.
+    /// Maps the first letter of a text to its index in `digits`, which selects from `shuffled`.
     first_places: Places,
     /// Entry `n` maps a letter to its position in `shuffled[n]`, which is the digit that the letter
     /// stands for.
@@ -149,10 +148,9 @@ impl Hashids {
     ///
     /// # Errors
     /// Returns the first error that applies, in this order: [`Rejection::WrongLength`] (not
-    /// counting the hyphens between groups of letters), [`Rejection::BadAlphabet`],
-    /// [`Rejection::BadGrouping`], [`Rejection::OutOfRange`] above 128 bits,
-    /// [`Rejection::NonCanonical`], [`Rejection::NotSingleNumber`] unless the text holds exactly
-    /// one number.
+    /// counting hyphens between groups), [`Rejection::BadAlphabet`], [`Rejection::BadGrouping`],
+    /// [`Rejection::OutOfRange`] above 128 bits, [`Rejection::NonCanonical`],
+    /// [`Rejection::NotSingleNumber`] unless the text holds exactly one number.
     pub(super) fn read(&self, text: &str) -> Result<u128, Rejection> {
         let ungrouped;
         let letters = if self.groups.is_empty() {
@@ -169,9 +167,8 @@ impl Hashids {
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
-        // A text with wrong padding, wrong guards (the letters that separate padding from the rest
-        // of the text) or a wrong first letter can decode to valid numbers. Write the numbers
-        // again, and accept the text only if it is the result.
+        // A text with a wrong first letter, padding or guard (which bounds the padding) can decode
+        // to valid numbers. Write the numbers again, and accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
@@ -225,8 +222,7 @@ impl Hashids {
     /// Returns a regular expression that accepts every text of this codec, and refuses texts with
     /// other lengths or letters. The expression is anchored at both ends.
     pub(super) fn pattern(&self) -> String {
-        // The regular expression leaves out the letters that separate two numbers, because the text
-        // of a single number has none. The guards are the letters between padding and number.
+        // A single number's text has no separators, but may have guards, which bound the padding.
         let class = letter_class(&[self.digits.as_slice(), &self.guards].concat());
         if self.groups.is_empty() {
             format!("^{class}{}$", repeat(self.len_min, self.len_max))
@@ -240,9 +236,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core of a text has the first letter, the digits, and the separators between numbers.
-        // If the core is too short, a guard letter is added in front of the core, then another one
-        // after the core, and then padding outside the guards.
+        // The core has the first letter, digits, and separators between numbers. A short core gets
+        // a guard letter in front, then one after it, and then padding outside the guards.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -287,8 +282,7 @@ impl Hashids {
         }
     }
 
-    /// Returns how many of the `padding` letters stand before the first guard letter, which
-    /// separates the padding from the rest of the text.
+    /// Returns how many of the `padding` letters precede the text's first guard, which bounds them.
     ///
     /// Padding is added in rounds. Each round adds all digit letters once, in a new order. The last
     /// round is trimmed on both sides.
@@ -360,8 +354,7 @@ fn fingerprint(numbers: &[u128]) -> usize {
     usize::try_from(sum).expect("a small sum")
 }
 
-/// Splits an alphabet into three sets of letters: digits, separators between numbers, and guards
-/// between the padding and the rest of a text.
+/// Splits an alphabet into digits, separators between numbers, and guards next to padding.
 fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut separators: Vec<u8> = SEPARATORS
         .bytes()

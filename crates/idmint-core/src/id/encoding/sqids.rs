@@ -99,9 +99,8 @@ impl Sqids {
         }
         self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
-        // A text can decode to valid numbers and still be wrong: its padding is wrong, its alphabet
-        // is rotated differently, or it contains a blocked word. Write the numbers again, and
-        // accept the text only if it is the result.
+        // A text with wrong padding, another rotation of the alphabet or a blocked word can decode
+        // to valid numbers. Write the numbers again, and accept the text only if it is the result.
         let mut canonical = vec![0; self.text_len(&numbers)];
         self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
@@ -126,9 +125,8 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.places.of_letter(*first)?);
-        // A text uses the shuffled alphabet, rotated so that it begins with the text's first letter
-        // (at `place`), and then reversed. The letter at position 0 of the result is the separator,
-        // so digits begin at position 1.
+        // A text uses the shuffled alphabet, rotated to begin with the text's first letter
+        // (`place`), then reversed. Letter 0 of the result is the separator, so digits begin at 1.
         let digit_of = |letter| {
             let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
             let digit = if back < count { back } else { back - count }.checked_sub(1)?;
@@ -353,9 +351,8 @@ impl Blocklist {
     }
 }
 
-/// Returns the bit that stands for `letter`, the second letter of a blocked word, in a mask. The
-/// upper and lower case of a letter have the same lowest five bits, so they have the same bit in
-/// the mask.
+/// Returns the mask bit of `letter`, the second letter of a blocked word. The upper and lower case
+/// of a letter have the same lowest five bits, so they have the same mask bit.
 fn second_bit(letter: u8) -> u32 {
     1 << (letter & 0x1f)
 }

@@ -47,9 +47,8 @@ pub(crate) fn check(codec: &Codec, value: u128, text: &str) {
     assert!(pattern.is_match(text), "{text} does not match {pattern}");
 }
 
-/// Checks that `codec` writes and reads the test vectors in the section `valid` of a file. Skips
-/// rows for which `chosen` is false, and rows without a text in `encoding`. Returns the number of
-/// rows checked.
+/// Checks that `codec` writes and reads the `valid` test vectors of a file, except rows that
+/// `chosen` excludes or that have no text in `encoding`. Returns the number of rows checked.
 pub(crate) fn check_valid(
     codec: &Codec,
     file: &str,

@@ -8,9 +8,8 @@ pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }
 
-/// Splits letters into groups of the given lengths, with a hyphen between every two groups. `out`
-/// has the letters at its start, and after them the space that the hyphens need. The result fills
-/// `out`.
+/// Splits the letters at the start of `out` into groups of the given lengths, with hyphens between
+/// the groups. `out` has exactly the space that the result needs.
 pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();

@@ -16,8 +16,7 @@
 
 use crate::id::id_block::{IdBlock, Progression};
 
-/// The maximum length in bytes, including the separator, of a text that is copied in one chunk of
-/// constant length.
+/// The maximum length in bytes of a text with separator that is copied as one constant-size chunk.
 ///
 /// A chunk can be longer than its text. The buffer therefore needs this number of spare bytes after
 /// the last text.
@@ -39,15 +38,13 @@ impl<'a> Endings<'a> {
     /// The length of an ending in letters.
     pub(in crate::id::encoding) const LEN: usize = 2;
 
-    /// Creates the possible last two letters of texts that all have the same length, which is at
-    /// least two. `letters` are all pairs of letters that can end a text, in ascending order.
+    /// Creates the two-letter endings of texts of one length. `letters` are all pairs, ascending.
     pub(in crate::id::encoding) fn of_fixed(letters: &'a [[u8; 2]]) -> Self {
         Self { letters, from: 0 }
     }
 
-    /// Creates the possible last two letters of texts without leading zeros. `letters` are all
-    /// pairs of letters in ascending order, such as `00` to `99`. Texts of fewer than three digits
-    /// are not copied to write the next texts, because they may have only one letter.
+    /// Creates the two-letter endings of texts without leading zeros, from all pairs in order, such
+    /// as `00` to `99`. Texts below three digits are not copied, because they may have one letter.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -67,10 +64,8 @@ impl<'a> Endings<'a> {
     }
 
     /// Returns the last two letters of each id that follows `value`, as long as the rest of the
-    /// text stays the same. Returns at most `most` pairs of letters.
-    ///
-    /// All pairs of letters are in `letters`, in ascending order. From one id to the next, the pair
-    /// moves forward by `step` entries.
+    /// text stays the same, but at most `most` pairs. From one id to the next, the pair moves
+    /// forward by `step` entries in `letters`, which has all pairs in ascending order.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,
@@ -126,9 +121,8 @@ pub(crate) fn write_block<const SEAM: usize>(
     }
 }
 
-/// Writes the texts of ids that have the same distance from one id to the next. If possible, a text
-/// is copied from an earlier one that differs only in the last two letters. Other texts are written
-/// digit by digit.
+/// Writes the texts of equidistant ids. If possible, a text is copied from an earlier one that
+/// differs only in the last two letters. Other texts are written digit by digit.
 #[inline]
 fn write_progression(
     ids: Progression,
@@ -164,9 +158,8 @@ fn write_progression(
     written
 }
 
-/// Copies `sample`, which is a text with its separator, once for each pair of letters in `endings`.
-/// Each copy has that pair as its last two letters. Stops if `out` has no room for another chunk,
-/// which can be longer than the text. Copies nothing if `sample` exceeds [`CHUNK_MAX`].
+/// Copies `sample` (text and separator) with each pair in `endings` as last two letters. Stops if a
+/// chunk (possibly longer than the text) exceeds `out`. Copies nothing above [`CHUNK_MAX`].
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {

@@ -312,9 +312,8 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
 
 /// Returns a function that writes digits of `BITS` bits each, using shifts.
 ///
-/// The digits are written in parts of `PART` digits, which must fit into 64 bits. Most shifts are
-/// then 64-bit shifts, which are faster than 128-bit shifts. `PART` must be a multiple of four,
-/// because digits are written four at a time.
+/// The digits are written in parts of `PART` digits, which must fit into 64 bits, because 128-bit
+/// shifts are slower. `PART` must be a multiple of four, as digits are written four at a time.
 #[inline(always)]
 fn shifting<const BITS: u32, const PART: usize>(
     two: impl Fn(u64) -> [u8; 2] + Copy,
@@ -382,9 +381,8 @@ impl Pairs {
         |number| self.letters[lowest_14_bits(number)]
     }
 
-    /// Returns a function that maps a number to the two letters of its two digits, like
-    /// [`two`](Self::two). The table must have exactly `COUNT` pairs, so the compiler can omit the
-    /// bounds check.
+    /// Returns a function from a number to the letters of its two digits, like [`two`](Self::two).
+    /// The table must have exactly `COUNT` pairs, so the compiler can omit the bounds check.
     #[inline(always)]
     pub(in crate::id::encoding) fn two_of<const COUNT: usize>(
         &self,

@@ -29,8 +29,7 @@ pub(crate) struct Positional {
     pairs: Pairs,
     radix: Radix,
     padding: Padding,
-    /// The number of zero bits that are added on the right of the number to fill its last digit.
-    /// For example, one byte needs two base64 digits of 6 bits, so 4 bits are added.
+    /// The number of zero bits added on the right to fill the last digit: 4 for a byte in base64.
     filler_bits: u32,
     /// All possible last two letters of a text if filler bits are added. The `filler_bits` lowest
     /// bits of the last digit are then 0. `None` if no filler bits are added.
@@ -397,9 +396,8 @@ mod tests {
         ]
     }
 
-    /// Checks that invalid texts are rejected for the reason that the test vectors list. The codec
-    /// itself accepts numbers above `max`, the greatest value of the layout, so this function
-    /// rejects them as out of range.
+    /// Checks that invalid texts are rejected for the reason in the test vectors. This function
+    /// rejects numbers above `max`, the layout's greatest value, because the codec accepts them.
     fn check_invalid(
         codec: &Codec,
         file: &str,
