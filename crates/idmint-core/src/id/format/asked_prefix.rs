@@ -27,8 +27,7 @@ pub enum PrefixError {
         /// The text that the caller requested as a type.
         given: String,
     },
-    /// The caller requested a prefix, but callers of this format choose a type instead, such as
-    /// `user`.
+    /// The caller requested a prefix, but this format has types such as `user` instead.
     #[error(
         "`{format}` has types, not prefixes, so prefix `{given}` is invalid; use `type` instead"
     )]

@@ -117,10 +117,8 @@ impl FormatDefinition {
             .collect()
     }
 
-    /// Returns the layouts of the format. Most formats have one layout.
-    ///
-    /// If a field carries a suffix code (a set of code words that stand for types of ids), the
-    /// result has one layout for each word. The result then also contains the code and its
+    /// Returns the layouts of the format, usually one. If a field carries a suffix code (code words
+    /// that stand for types of ids), the result has one layout for each word, and the code with its
     /// position.
     fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
         let fields = self.fields.iter();
@@ -256,10 +254,9 @@ impl FormatDefinition {
         self.key_of_field(name) + key
     }
 
-    /// Returns the path of the first field with this name, such as `fields[1]`.
-    ///
-    /// A sequence that shares the bits of a qualifier field (a field with the type of the id) has
-    /// no entry in `fields`. The path of the qualifier field is returned for it.
+    /// Returns the path of the first field with this name, such as `fields[1]`. A sequence in the
+    /// bits of a qualifier field (a field with the type of the id) has no entry in `fields`, so the
+    /// path of the qualifier field is returned for it.
     pub(super) fn key_of_field(&self, name: &str) -> String {
         match self.fields.iter().position(|field| field.name == name) {
             Some(at) => format!("fields[{at}]"),

@@ -100,8 +100,7 @@ pub(super) struct FieldDefinition {
 pub(super) struct CodeDefinition {
     pub(super) suffix: String,
     pub(super) name: Option<String>,
-    /// Other names by which callers may select the type of id for which this code word (a bit
-    /// pattern in the id) stands.
+    /// Other names by which callers may select the type of id of this code word (a bit pattern).
     #[serde(default)]
     pub(super) aliases: Vec<String>,
 }

@@ -41,8 +41,7 @@ impl Rule {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
 
-    /// Returns `true` if ids of formats with this rule (the way in which ids are made) can be
-    /// minted.
+    /// Returns `true` if ids of formats with this rule (way of making ids) can be minted.
     pub const fn is_minted(self) -> bool {
         !matches!(self, Rule::DecodeOnly)
     }
@@ -78,13 +77,11 @@ pub struct Format {
     pub tick: Option<Tick>,
     /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
-    /// The layouts (arrangements of fields) that an id of this format can have. If `code` is set,
-    /// each of its code words stands for one type of id and has a layout of its own. Otherwise,
-    /// there is a single layout.
+    /// The layouts (arrangements of fields) of ids of this format: one for each code word of
+    /// `code`, which stands for a type of id, or a single one if `code` is `None`.
     pub variants: Vec<Variant>,
-    /// The set of code words, of which each id contains one. A code word is a bit pattern that
-    /// stands for the type of the id and selects its layout. `None` if the format has only one
-    /// layout.
+    /// The set of code words, bit patterns that stand for the type of an id and select its layout.
+    /// Each id contains one. `None` if the format has only one layout.
     pub(in crate::id) code: Option<PlacedCode>,
     /// The encodings, of which the first one is canonical.
     pub encodings: Vec<Encoding>,
@@ -98,9 +95,8 @@ pub struct Format {
     /// The number of worker numbers that a node uses at the same time (lanes), or `None` if the
     /// service's configuration decides.
     pub lanes: Option<u32>,
-    /// The sequence (the number of an id within its tick) starts below this bound in every tick.
-    /// The bound is a power of two. The starts of different ticks are spread evenly below it. With
-    /// 1, every tick starts at sequence 0.
+    /// In every tick, the sequence (the number of an id within its tick) starts below this bound, a
+    /// power of two. Starts are spread evenly. With 1, every tick starts at sequence 0.
     pub sequence_spread: u32,
     /// The last id that another generator has minted. This service mints no ids in the tick of that
     /// id or in an earlier tick.
@@ -160,8 +156,7 @@ pub struct Variant {
     pub layout: Layout,
 }
 
-/// A set of code words, each of which stands for a type of id, and the position of the word in an
-/// id.
+/// A set of code words that stand for types of ids, and the position of the word in an id.
 #[derive(Debug)]
 pub(in crate::id) struct PlacedCode {
     pub(in crate::id) code: SuffixCode,
@@ -197,9 +192,8 @@ impl<'a> Parts<'a> {
     /// combined value, and the width of that value.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
-        // Fields with the same name hold parts of one number, and have different scales (the
-        // factors of the parts in that number). If all scales are 1, no two fields have the same
-        // name, so the names need not be compared.
+        // Fields with the same name are parts of one number, with different scales (factors). If
+        // all scales are 1, no two fields have the same name, so the names need not be compared.
         let has_shares = fields.iter().any(|field| field.scale != 1);
         let is_first = move |at: &usize| {
             !has_shares
@@ -239,8 +233,7 @@ impl Format {
         self.mint && self.rule.is_minted()
     }
 
-    /// Returns the first layout. A format has only one layout unless its ids contain code words for
-    /// types of id.
+    /// Returns the first layout, the only one unless ids contain code words for their types.
     pub fn layout(&self) -> &Layout {
         &self.variants[0].layout
     }
@@ -267,8 +260,7 @@ impl Format {
         self.code.is_some()
     }
 
-    /// Returns the index in `variants` (one entry for each type of id) of the type whose name or
-    /// alias is `name`.
+    /// Returns the index in `variants` of the type of id whose name or alias is `name`.
     ///
     /// # Errors
     /// Returns [`Rejection::UnassignedQualifier`] if no type has that name or alias.
@@ -415,9 +407,8 @@ impl Format {
         }
         let stride = layout.field_of(FieldKind::Time)?.stride;
         if self.rule == Rule::Grouped {
-            // Ids of a grouped format contain object numbers from a report, which this result
-            // cannot take into account. Minting therefore also checks that each id is below
-            // `mint_below`.
+            // Grouped ids contain object numbers from a report, which are unknown here. Minting
+            // therefore also checks that each id is below `mint_below`.
             return Some(full.min(self.mint_below / stride));
         }
         let below = self.mint_below;
@@ -446,9 +437,8 @@ impl Format {
         self.time_of(self.end_tick()?)
     }
 
-    /// Returns the average number of ids per second that `layout` permits for one worker number,
-    /// the part of an id that keeps two machines apart. Returns `None` if the format has no tick
-    /// (time unit), or no sequence to count ids within a tick.
+    /// Returns the average ids per second that `layout` permits for one worker number, which keeps
+    /// machines apart. `None` if the format has no tick (time unit), or no sequence within a tick.
     pub fn per_second(&self, layout: &Layout) -> Option<u128> {
         let (tick, sequence) = (self.tick?, layout.field_of(FieldKind::Sequence)?);
         let in_parts = (sequence.max + 1).checked_mul(1_000_000_000 * u128::from(tick.parts()))?;
@@ -520,8 +510,7 @@ mod tests {
             ]
             encodings = ["decimal"]"#;
         let kept = identity(text);
-        // Settings that do not affect which ids are possible are not part of the format's identity,
-        // so they may differ between programs that mint ids of the format.
+        // Programs may differ in settings without effect on possible ids. The identity omits them.
         assert_eq!(
             identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")),
             kept

@@ -12,8 +12,7 @@ const TIME: &str = "time";
 const TIME_TICKS: &str = "time_ticks";
 /// The name under which callers give the type of an id, in a format whose ids have types.
 const TYPE: &str = "type";
-/// The name under which callers give the prefix of the canonical text, such as `user_`, in a format
-/// with prefixes.
+/// The name under which callers give the prefix of the canonical text, such as `user_`, if any.
 const PREFIX: &str = "prefix";
 
 /// An id that was built from field values, and the prefix of its canonical text.
@@ -84,8 +83,7 @@ pub enum FieldsError {
     Gap {
         /// The name of the field.
         name: String,
-        /// The number that the caller gave for these fields. For the time, this is the number of
-        /// ticks since the epoch.
+        /// The number that the caller gave. For the time, the number of ticks since the epoch.
         given: u128,
         /// The greatest lower value that the fields can hold.
         before: u128,
@@ -113,9 +111,8 @@ pub enum FieldsError {
         given: String,
         /// The length of a tick.
         tick: String,
-        /// The start of the tick (time unit) that contains the instant, and of the next tick. There
-        /// is no next tick if the first one is the last that ids can hold, or the last of the year
-        /// 9999.
+        /// The start of the tick (time unit) that contains the instant, and of the next tick,
+        /// unless the first one is the last that ids can hold or the last of the year 9999.
         nearest: Vec<String>,
     },
     /// The format has no type with this name or number.
@@ -287,9 +284,8 @@ impl Format {
         })
     }
 
-    /// Returns the variant (layout) for the type of id that the caller gave. The caller may give
-    /// the type by its name, or as a number for the field that holds the type. If the caller gave
-    /// no type, returns the variant with the smallest ids.
+    /// Returns the variant (layout) of the type of id that the caller gave, by its name or as a
+    /// number for the field of the type. Without a type, returns the variant with the smallest ids.
     fn variant_of_fields(&self, given: &[(&str, &str)]) -> Result<&Variant, FieldsError> {
         let by_name = value_of(given, TYPE).filter(|_| self.has_types());
         if let Some(name) = by_name {

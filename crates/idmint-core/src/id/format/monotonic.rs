@@ -53,9 +53,8 @@ impl Monotonic {
     }
 }
 
-/// The shortest tick (time unit) for ids that increase from response to response. The tick is
-/// divided into 4096 parts, one for each response. With a shorter tick, a part would last less than
-/// 1 ns, which no clock can distinguish.
+/// The shortest tick (time unit) for ids that increase from response to response. Each response
+/// takes one of 4096 parts of the tick, and no clock can distinguish parts below 1 ns.
 const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
 /// The longest tick (time unit) for ids that increase from response to response. Each response
@@ -63,9 +62,8 @@ const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 /// the parts, and ids then get times further and further ahead of the clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
-/// The minimum number of values that the random fields must have in each part of a tick (one part
-/// for each response). With fewer values, a large response would too often draw the same value
-/// twice.
+/// The minimum number of values of the random fields in each part of a tick (one for each
+/// response). With fewer values, a large response would too often draw the same value twice.
 const VALUES_MIN: u128 = 1 << 40;
 
 /// Checks that the layout and the tick of a format permit the order of ids that its setting

@@ -9,8 +9,7 @@ use crate::id::encoding::{Encoding, LetterSet};
 /// The maximum number of prefixes that a format can have. Parsing a text tries each of them.
 const LISTED_MAX: usize = 64;
 
-/// The maximum length in bytes of a prefix in front of an id, such as `user_`. The prefix of an
-/// encoding, which is part of each of its texts, has the same limit.
+/// The maximum length in bytes of an id's prefix, such as `user_`, and of an encoding's prefix.
 const LEN_MAX: usize = 64;
 
 /// Checks the prefixes and types in the definition of a format, and returns them. `has_types` is
@@ -79,9 +78,8 @@ pub(super) fn check_prefixes(
     })
 }
 
-/// Returns an error if a format has a prefix or a type, but its ids are made from events or reports
-/// (rule chained or grouped). Stores look up such ids by their text, and with a prefix an id would
-/// have several texts.
+/// Returns an error if a format of rule chained or grouped (ids from events or reports) has a
+/// prefix or type. Stores look up these ids by text, and a prefix would give an id several texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {

@@ -116,10 +116,8 @@ impl FormatDefinition {
     }
 
     /// Checks that `sequence_spread` is 1, or a power of two up to a quarter of the sequence
-    /// values.
-    ///
-    /// A tick may start at any sequence below `sequence_spread`, and skips the sequences before its
-    /// start. At most a quarter of the values is therefore lost.
+    /// values. A tick may start at any sequence below `sequence_spread`, and skips the sequences
+    /// before its start, so at most a quarter is lost.
     fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
         let layouts = variants.iter().map(|variant| &variant.layout);
         let sequences = layouts.filter_map(|layout| layout.field_of(FieldKind::Sequence));
@@ -219,8 +217,7 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     ))
 }
 
-/// Checks that a chained format (each id depends on the previous one) has the same fields, tick and
-/// epoch as the built-in format `evently`.
+/// Checks that a chained format has the fields, tick and epoch of the built-in format `evently`.
 ///
 /// This lets other programs verify a chain of ids from its events.
 pub(super) fn check_chained(

@@ -1,5 +1,4 @@
-//! Describes the order of a format's ids if they are sorted as numbers, for example whether newer
-//! ids come last.
+//! Describes the order of a format's ids as numbers, such as whether newer ids come last.
 
 use super::format::{Format, Rule};
 use super::monotonic::Monotonic;

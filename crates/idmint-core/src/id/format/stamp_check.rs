@@ -78,8 +78,7 @@ fn check_uptime(tick: Tick, sequence: &str, values: u128) -> Result<(), Cause> {
 mod tests {
     use crate::id::format::definition::FormatDefinition;
 
-    /// Returns the error for a sequenced format with this tick, epoch and sequence width, or `None`
-    /// if the format is valid.
+    /// Returns the error for a sequenced format with these settings, or `None` if it is valid.
     fn refusal(tick: &str, epoch: &str, sequence_bits: u32) -> Option<String> {
         let text = format!(
             r#"
@@ -117,9 +116,8 @@ mod tests {
             let error = refusal(tick, "2020-01-01T00:00:00Z", 32).expect("2^32 values a tick");
             assert!(error.contains(hours), "{error}");
         }
-        // A stamp combines a tick and a sequence in 64 bits. Ten years have 315 360 000 000 ticks
-        // of 1 ms, so 2^64 stamps suffice for 58 494 241 in each tick. A sequence of 26 bits would
-        // need 67 108 864.
+        // A stamp is tick and sequence in 64 bits. In ten years of 1 ms ticks (315 360 000 000),
+        // each tick can have 58 494 241 stamps, but a sequence of 26 bits needs 67 108 864.
         let error = refusal("1ms", "2020-01-01T00:00:00Z", 26).expect("2^26 values a tick");
         assert!(error.contains("at most 58494241 values"), "{error}");
         assert_eq!(refusal("1ms", "2020-01-01T00:00:00Z", 25), None);

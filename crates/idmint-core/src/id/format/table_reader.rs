@@ -40,8 +40,7 @@ impl ReadError {
         }
     }
 
-    /// Adds `key` in front of the path. For example, `[1].kind` under the key `fields` becomes
-    /// `fields[1].kind`.
+    /// Adds `key` in front of the path. With `fields`, `[1].kind` becomes `fields[1].kind`.
     fn under_key(mut self, key: &str) -> ReadError {
         let is_item = self.key.starts_with('[');
         let dot = if is_item || self.key.is_empty() {
