@@ -269,8 +269,7 @@ impl Drop for InProcess {
 #[derive(Debug)]
 struct Claim {
     worker: Worker,
-    /// An instant after the times of all ids that earlier [`InProcess`] objects minted with this
-    /// worker number.
+    /// An instant after all ids that earlier [`InProcess`] objects minted with this worker number.
     minted_below: UnixNanos,
 }
 
@@ -313,8 +312,7 @@ fn workers() -> MutexGuard<'static, BTreeMap<Worker, WorkerState>> {
     WORKERS.lock().expect("no holder of this lock panics")
 }
 
-/// Returns the tick (time unit) of a format, or an error if the format cannot be minted without the
-/// service.
+/// Returns a format's tick (time unit), or an error if a process cannot mint its ids by itself.
 fn check(format: &Format) -> Result<Tick, InProcessError> {
     let Some(tick) = format.tick.filter(|_| format.rule == Rule::Sequenced) else {
         return Err(InProcessError::NotSequenced {
@@ -546,8 +544,7 @@ mod tests {
     fn a_process_that_minted_ahead_of_its_clock_is_followed_after_its_lead() {
         let hand = ManualClock::at(START);
         let ids = begin(&hand, preset("js53"), 9).expect("waits for a tick");
-        // A tick of `js53` has at most 128 ids for one worker number. Begin at the start of a tick,
-        // and mint 200 ids, so that some of them are in the next tick.
+        // From its start, a tick has at most 128 ids per worker number, so 200 ids reach the next.
         let tick = Duration::from_millis(10);
         let into_tick = hand.wall().since(START).as_nanos() % tick.as_nanos();
         hand.advance(tick - Duration::from_nanos_u128(into_tick));
@@ -597,9 +594,8 @@ mod tests {
         assert!(last < next(&snowflakes(4)));
     }
 
-    /// With one worker number, `js53` has at most 128 ids in each tick of 10 ms, so minting 300 ids
-    /// must wait. The format asks for two worker numbers (`lanes`), but the second one must not be
-    /// used, because it may belong to another object in the process.
+    /// A tick of `js53` (10 ms) has at most 128 ids per worker number, so 300 ids must wait. The
+    /// second of two worker numbers (`lanes`) may belong to another object, so it must not be used.
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

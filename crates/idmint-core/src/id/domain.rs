@@ -52,8 +52,7 @@ impl DomainHash {
         ])))
     }
 
-    /// Returns the hash as a number, which is the value of the field `domain` in an id of the SIQ
-    /// format.
+    /// Returns the hash as a number, the value of the field `domain` in an id of the SIQ format.
     pub const fn get(self) -> u32 {
         self.0
     }

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::id::decoding::{log2_of_values, to_f64};
 
-/// The cost, in bits, of stating which of several ways to write down numbers was used. The way that
-/// takes the fewest bits is used.
+/// The cost, in bits, of stating which of several ways to write numbers was used: the shortest.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 pub(super) fn len_of<T>(all: &[T]) -> f64 {
@@ -23,9 +22,8 @@ pub(super) fn bits_of_any_size(number: u128, most: u128) -> f64 {
     log2_of_values(number) + (1.0 + to_f64(most).ln_1p()).log2()
 }
 
-/// Returns the number of bits that it takes to write down a sequence if its distinct items are
-/// already known. `counts` says how often each distinct item occurs, such as 3 and 1 for the
-/// sequence `AABA`.
+/// Returns the bits that it takes to write down a sequence whose distinct items are known. `counts`
+/// says how often each item occurs, such as 3 and 1 for the sequence `AABA`.
 pub(super) fn bits_of_shares(counts: impl Iterator<Item = usize> + Clone) -> f64 {
     let all = to_f64(counts.clone().sum::<usize>() as u128);
     let things = to_f64(counts.clone().count() as u128);
@@ -94,9 +92,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The least and the greatest value take `width` bits each, plus `log2(len)` bits each
-            // for the position in the list. Every other value is written as its distance from the
-            // least, which is at most `most - least`.
+            // The least and the greatest value take `width` bits each, plus `log2(len)` for the
+            // position. Every other value is a distance from the least, at most `most - least`.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }

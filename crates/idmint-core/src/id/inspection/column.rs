@@ -12,8 +12,7 @@ use crate::id::format::Parts;
 use crate::id::layout::FieldKind;
 use crate::time::UnixTime;
 
-/// The maximum length in bytes of a text that is stored in the sample of a column's lines. A longer
-/// text is not an id.
+/// The maximum length in bytes of a line in the sample of a column. A longer text is no id.
 const SAMPLED_LEN_MAX: usize = 256;
 
 /// The minimum evidence, in bits, for the note that the numbers of a column have lost their last
@@ -52,8 +51,7 @@ pub struct IdColumn {
     /// A sample of the texts, each with its fingerprint (a hash of the text) as the key. A text
     /// that is too long for an id is stored as the empty text.
     pub(super) sample: BTreeMap<Fingerprint, String>,
-    /// A summary of the lines that each encoding can read, keyed by format index and encoding
-    /// index.
+    /// A summary of the lines that each encoding reads, keyed by format and encoding index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
     /// The number of lines that are clearly ids of a format even without the other lines of the
     /// column, keyed by format index and encoding index.
@@ -61,12 +59,10 @@ pub struct IdColumn {
     /// The number of lines with a number so large that a floating-point number may not hold it
     /// exactly.
     large: u64,
-    /// The number of lines counted in `large` whose last digits may be lost, because a program may
-    /// have stored the number as a floating-point number.
+    /// The number of lines counted in `large` that may have lost digits to floating-point rounding.
     rounded: u64,
-    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. With
-    /// 20 bits, random numbers would look rounded in one of 2^20 columns. The sum includes all
-    /// large numbers, so it counts only if all of them look rounded (`rounded` equals `large`).
+    /// The evidence that the large numbers were rounded to floats: 20 bits if chance would do so in
+    /// one of 2^20 columns. The sum is over all, so it counts only if `rounded` equals `large`.
     rounded_bits: u64,
     /// The line numbers of the first lines that are not blank, at most ten. A format's list
     /// `none_at` (lines that are not its ids) begins with the ones before its first id.
@@ -167,8 +163,7 @@ impl IdColumn {
         Some(fingerprint)
     }
 
-    /// Returns the notes about the column as a whole. The only such note says that all large
-    /// numbers have lost their last digits.
+    /// Returns the column's notes: at most one, that all large numbers have lost their last digits.
     pub(super) fn notes(&self) -> Vec<Note> {
         let is_rounded =
             self.large > 0 && self.large == self.rounded && self.rounded_bits >= ROUNDED_BITS_MIN;
@@ -217,9 +212,8 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|letter| letter.is_ascii_digit())
 }
 
-/// Returns the likeliest id that a line can stand for, if the line is clearly an id of one format
-/// even without the other lines. Returns `None` for a decimal number, because many formats have
-/// decimal ids. The readings in `decoded` must be sorted.
+/// Returns the likeliest id of a line that alone is clearly an id of one format. `None` for a
+/// decimal number, because many formats have decimal ids. The readings in `decoded` must be sorted.
 pub(super) fn clear_id<'a>(text: &str, decoded: &Decoded<'a>) -> Option<Match<'a>> {
     let best = decoded.matches.first().filter(|best| best.is_plausible());
     let is_clear = !decoded.is_unlikely() && !decoded.is_ambiguous() && !is_number(text);
@@ -234,9 +228,8 @@ pub(super) fn worker_in(parts: &Parts<'_>) -> Option<u128> {
     Some(worker.1)
 }
 
-/// `true` if the id `found` counts as an id of the column. An id with an implausible time does not
-/// count. A text that is more likely a word or an everyday number counts only if the caller named
-/// the format or the encoding.
+/// `true` if `found` counts as an id of the column. An id with an implausible time does not, and a
+/// likely word or everyday number only if the caller named the format or the encoding.
 pub(super) fn is_id(found: &Match<'_>, filter: DecodeFilter<'_>) -> bool {
     found.is_plausible() && (filter.is_pinned() || !found.is_unlikely())
 }

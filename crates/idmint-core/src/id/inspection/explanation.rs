@@ -44,8 +44,7 @@ const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 /// that the second format does not have. 8 bits are a probability of 1 in 256.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
 
-/// A text of the sample (the stored lines of a column), and the id of one format that the text
-/// stands for in one encoding.
+/// A text of the column's sample, and the id of one format and encoding that it stands for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading<'t, 'a> {
     pub(super) text: &'t str,
@@ -188,9 +187,8 @@ impl<'a> Fields<'a> {
         Some((known, any))
     }
 
-    /// Returns the number of bits that it takes to write down the fields of all ids, except their
-    /// times. Few bits mean that the fields have a pattern. The bits that state the variant
-    /// (layout) of each id are included.
+    /// Returns the bits that it takes to write down all ids without their times: the variant
+    /// (layout) of each id, and its fields. Few bits mean that the fields have a pattern.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
@@ -220,9 +218,8 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // Values of one worker may be close together, so other fields are grouped by
-                    // worker number. A group of worker numbers would have only one distinct value,
-                    // which would look like a pattern.
+                    // A worker's values may be close, so fields are grouped by worker number, but
+                    // not that number itself: its single distinct value would look like a pattern.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);

@@ -51,8 +51,7 @@ pub struct Verdict<'a> {
     pub blank: u64,
     /// The format that was found for the column, or the reason why no format was found.
     pub finding: Finding<'a>,
-    /// The notes about the column as a whole, such as that all large numbers have lost their last
-    /// digits.
+    /// The notes about the whole column, such as that all large numbers lost their last digits.
     pub notes: Vec<Note>,
 }
 
@@ -277,8 +276,7 @@ impl IdColumn {
     }
 
     /// Returns the formats and encodings that can read nearly all lines. Each comes with the number
-    /// of bits that it takes to write down the sample of lines as its ids. Fewer bits mean a better
-    /// explanation.
+    /// of bits to write down the sample as its ids. Fewer bits mean a better explanation.
     fn explain<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Vec<Explained<'a>> {
         let is_enough = |read: &ReadLines| {
             let is_headed = !self.is_first_id && read.is_headed(self.first_line());
@@ -307,8 +305,7 @@ impl IdColumn {
                 if let Some(of_key) =
                     readings.get_mut(&(found.format_index(), found.encoding_index()))
                 {
-                    // An encoding may read a text both as an id with a prefix and as one without.
-                    // Count the text once.
+                    // A text may be read both with and without a prefix. Count the text once.
                     if of_key
                         .last()
                         .is_none_or(|last| !std::ptr::eq(last.text, text.as_str()))

@@ -32,9 +32,8 @@ named! {
         Checksum = "checksum",
         /// The number of the ledger that the id belongs to.
         Ledger = "ledger",
-        /// A code word (a bit pattern) for the type of thing that the id names. In a format's
-        /// definition, such a field is wider than the word: its last bits hold the word, and its
-        /// first bits hold a counter, the sequence.
+        /// The type of thing that the id names, as a code word (bit pattern). In definitions, the
+        /// field is wider: its last bits hold the word, and its first bits a sequence (counter).
         Qualifier = "qualifier",
     }
 }
@@ -137,9 +136,8 @@ pub struct Field {
     /// stride is not a power of two.
     pub(in crate::id) shift: Option<u32>,
     /// The amount that one unit of this field adds to the number that all fields of the same name
-    /// hold together. For example, a time may be split into its low 32 bits (scale 1) and its high
-    /// 16 bits (scale 2^32). In formats that mint, only random and constant fields can have a scale
-    /// other than 1.
+    /// hold: 1 for the low 32 bits of a time, and 2^32 for its high 16 bits. In formats that mint,
+    /// only random and constant fields can have a scale other than 1.
     pub scale: u128,
     /// The only value that the field can have, or `None` if the field is not constant.
     pub constant: Option<u128>,

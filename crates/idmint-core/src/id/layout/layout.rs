@@ -57,8 +57,7 @@ impl Layout {
     /// Returns `true` if a later time always gives a greater id.
     ///
     /// For example, this holds for the fields `time, worker`, but not for `worker, time`. Only
-    /// constant fields may come before or between the time fields, and a time field with a greater
-    /// scale must come first.
+    /// constants may come before or between the time fields, and greater scales must come first.
     pub fn time_leads(&self) -> bool {
         let varying = self.fields.iter().filter(|field| field.constant.is_none());
         let shares: Vec<_> = varying
@@ -105,9 +104,8 @@ impl Layout {
         values
     }
 
-    /// Replaces the time in the field values `values` by `ticks`, like
-    /// [`with_ticks`](Self::with_ticks). If the time fields cannot hold exactly `ticks`, the result
-    /// has the next later time that they can hold.
+    /// Replaces the time in `values` by `ticks`, like [`with_ticks`](Self::with_ticks), or by the
+    /// next later time if the time fields cannot hold exactly `ticks`.
     pub(in crate::id) fn with_ticks_from(&self, ticks: u128, values: Vec<u128>) -> Vec<u128> {
         let mut values = self.with_ticks(ticks, values);
         if self.sum_of(FieldKind::Time, &values) < Some(ticks) {
@@ -144,8 +142,7 @@ impl Layout {
         })
     }
 
-    /// Returns the indices of the fields that together hold one number (`is_part` is true), most
-    /// significant first. Each field contributes its value times its scale to the number.
+    /// Returns the indices of the fields of one number (`is_part` is true), most significant first.
     fn by_scale(&self, is_part: impl Fn(&Field) -> bool) -> Vec<usize> {
         let fields = self.fields.iter().enumerate();
         let parts = fields.filter(|(_, field)| is_part(field));

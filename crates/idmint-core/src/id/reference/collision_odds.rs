@@ -66,9 +66,8 @@ impl Format {
     }
 }
 
-/// Solves n (n - 1) / 2N = `exponent` for the number of ids n, where N is `values`. The chance of a
-/// collision is then 1 - exp(-`exponent`). The result is at least 2, because a collision needs two
-/// ids.
+/// Solves n (n - 1) / 2N = `exponent` for the number of ids n, where N is `values`: the chance of a
+/// collision is then 1 - exp(-`exponent`). At least 2, because a collision needs two ids.
 fn ids_for(exponent: f64, values: f64) -> String {
     let count = f64::midpoint((1.0 + 8.0 * values * exponent).sqrt(), 1.0).max(2.0);
     three_digits(format!("{count:.0}"))

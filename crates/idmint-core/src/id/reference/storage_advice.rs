@@ -48,9 +48,8 @@ impl Format {
         Database::ALL.into_iter().flat_map(advise).collect()
     }
 
-    /// `true` if every possible id of the format is below 2^63, so that it fits into a signed
-    /// 64-bit column. The setting `mint_below` limits the ids, unless the format has no time, or is
-    /// decode-only: another program mints such ids, and may use any value of the layout.
+    /// `true` if every possible id of the format fits into a signed 64-bit column. `mint_below`
+    /// limits ids, unless the format has no time, or is decode-only (minted by another program).
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Minting checks `mint_below` only for formats with a time field.
         let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
@@ -74,8 +73,7 @@ impl Format {
         }
     }
 
-    /// `true` if ids in this encoding can be stored in the database's UUID type, and that type
-    /// sorts them in numeric order.
+    /// `true` if the database's UUID type can hold ids in this encoding, and sorts them as numbers.
     fn is_sorted_as_uuid(&self, encoding: &Encoding, database: Database) -> bool {
         let definition = encoding.definition();
         if definition.prefix.is_some() {
@@ -106,9 +104,8 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// Returns the form in which a column stores ids as texts in the encoding `kept`. The form
-    /// includes the format's prefixes only if `kept` is the canonical encoding, because texts in
-    /// other encodings never have these prefixes.
+    /// Returns the form in which a column stores texts in the encoding `kept`. The form has
+    /// prefixes only if `kept` is canonical, because texts in other encodings have none.
     fn text_in_column<'a>(&'a self, kept: &'a Encoding) -> Stored<'a> {
         if self.prefixes.is_empty() || kept.name() != self.canonical().name() {
             Stored::Text(kept)

@@ -129,8 +129,7 @@ impl Format {
             .max();
         let (least, greatest) = least.zip(greatest).expect("a format has a layout");
         if least > greatest {
-            // The time fields of this format cannot express every tick number. No id can have a
-            // time in this span, so report the same error as for a span in which no tick begins.
+            // No id can have a time in this span, because the time fields cannot hold every tick.
             return Err(RangeError::WithinOneTick { tick });
         }
         Ok(IdRange {
@@ -197,8 +196,7 @@ mod tests {
             "{ name = 'time', kind = 'time', bits = 20, scale = 10 },
              { name = 'time', kind = 'time', cardinality = 6 }",
         );
-        // The tick number is 10 x the first field + the second field, which is at most 5. Ids can
-        // therefore have the tick numbers 0 to 5, 10 to 15 and so on, but not 6 to 9.
+        // A tick's last digit is at most 5: ids can have ticks 0 to 5 and 10 to 15, not 6 to 9.
         let found = |from: u32, to: u32| {
             let instant = |second| format!("2020-01-01T00:00:{second:02}Z");
             range(&format, &instant(from), &instant(to))

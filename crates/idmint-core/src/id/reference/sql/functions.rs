@@ -195,9 +195,8 @@ impl Functions<'_> {
         text.to_owned()
     }
 
-    /// Returns an SQL expression that extracts the value of a field from the column `id`. Returns
-    /// `None` if ids are stored as bytes or UUIDs, and the field does not fill whole bits that no
-    /// other field uses.
+    /// Returns an SQL expression for the value of a field in the column `id`. `None` if ids are
+    /// stored as bytes or UUIDs, and the field does not fill whole bits that no other field uses.
     fn value_of(&self, field: &Field) -> Option<String> {
         let fields = self.layout.fields().iter();
         let mut above = fields.take_while(|other| other.stride > field.stride);
@@ -274,9 +273,8 @@ impl Functions<'_> {
         format!("({rounds} * {parts} + {begun})")
     }
 
-    /// Returns the greatest tick that the SQL functions can handle. In an integer column, every id
-    /// of that tick must fit into the column. In other columns, the number of the tick after it
-    /// must fit into a signed 64-bit integer, because the functions calculate with it.
+    /// Returns the greatest tick for the SQL functions. Its ids must fit into an integer column.
+    /// For other columns, the functions calculate with the next tick in a signed 64-bit integer.
     fn last_tick(&self) -> u128 {
         match self.column {
             Column::Number => {
@@ -446,8 +444,7 @@ mod tests {
     use crate::id::format::FormatDefinition;
     use crate::id::preset;
 
-    /// Returns the SQL functions that are generated for SQLite, for a decode-only format with these
-    /// fields.
+    /// Returns the generated SQL functions of SQLite for a decode-only format with these fields.
     fn of_fields(fields: &str) -> String {
         for_sqlite(fields).expect("time leads")
     }
