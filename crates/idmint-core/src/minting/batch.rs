@@ -12,8 +12,7 @@ use crate::id::{DomainHash, Encoding, Format, IdBlock, Progression};
 use crate::minting::random::RandomIds;
 use crate::minting::sequenced::{LaneRuns, Run};
 
-/// A request for ids of one format: their number, type and domain. The type was checked against the
-/// format.
+/// A request for ids of one format: their number, domain, and type (checked against the format).
 ///
 /// Returned by [`Minter::request`](super::Minter::request).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,9 +147,8 @@ impl Batch {
         Batch::new(run.count(), IdSource::Run(run))
     }
 
-    /// Creates a batch with ids of several worker numbers. A run contains ids of one worker number
-    /// with consecutive stamps (tick and sequence in one integer). The runs must be ordered by
-    /// worker number, and then by stamp.
+    /// Creates a batch with ids of several worker numbers. A run has consecutive stamps (tick and
+    /// sequence) of one worker number. Runs must be ordered by worker number, and then by stamp.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         let count = runs.iter().map(Run::count).sum();
         Batch::new(count, IdSource::Lanes(LaneRuns::new(runs)))
@@ -170,8 +168,7 @@ impl Batch {
         self.count
     }
 
-    /// Writes the next ids to the beginning of `ids`, and returns their number. Returns 0 if no ids
-    /// are left.
+    /// Writes the next ids to the start of `ids`, and returns their number, or 0 if none are left.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
         let mut filled = 0;
         while filled < ids.len() {
@@ -216,8 +213,7 @@ impl Batch {
     /// Returns the next ids that have the same tick and worker number, as an arithmetic
     /// progression. Returns `None` if no ids are left.
     ///
-    /// Random ids and ids that were already computed need not form a progression, so they are
-    /// returned one at a time.
+    /// Random and already computed ids may form no progression, so they are returned one by one.
     pub fn next_row(&mut self) -> Option<Progression> {
         let row = match &mut self.source {
             IdSource::Run(run) => run.take_progression(u64::MAX),
@@ -300,9 +296,8 @@ pub struct CountedFormat {
 }
 
 impl CountedFormat {
-    /// Creates counters that start at zero. `lanes` is the number of worker numbers. Each of them
-    /// has its own counter of requests that waited or were refused for lack of free ids, see
-    /// [`MintCounters::exhausted`].
+    /// Creates counters that start at zero. Each of the `lanes` worker numbers has its own counter
+    /// of requests that waited or were refused for lack of free ids ([`MintCounters::exhausted`]).
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat {
             format,

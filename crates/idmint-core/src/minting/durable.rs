@@ -1,5 +1,4 @@
-//! A proof that a plan was written to disk. A plan is a decision that must be on disk before it
-//! takes effect, such as the next horizon (the time up to which ids may be minted).
+//! A proof that a plan, such as the next horizon (a limit for id times), was written to disk.
 
 /// A plan, such as the next horizon, that was written to disk and therefore survives a crash.
 ///

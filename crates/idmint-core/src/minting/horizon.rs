@@ -48,9 +48,8 @@ impl HorizonPlan {
             .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
-    /// Returns the floor of the node (a time below which no node mints), or `None` if the node
-    /// began without one. The floor must be stored together with the first horizon (the end of the
-    /// time that the node reserves on disk).
+    /// Returns the floor of the node (a time below which no node mints), or `None` if it began
+    /// without one. Store it with the first horizon (the end of the time reserved on disk).
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
@@ -107,9 +106,8 @@ impl Reservation {
     /// The length of the first reservation of minting time after a start.
     pub const FIRST: Duration = Duration::from_millis(100);
 
-    /// Creates the reservation for a new session (the period in which a process has its worker
-    /// numbers). The reservation computes extensions that end at most `window` after the clock or
-    /// the latest id, whichever is later.
+    /// Creates the reservation for a new session (in which a process has its worker numbers). Its
+    /// extensions end at most `window` after the clock or the latest id, whichever is later.
     pub fn up_to(window: Duration) -> Reservation {
         Reservation {
             size: Reservation::FIRST.min(window),

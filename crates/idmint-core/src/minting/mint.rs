@@ -1,6 +1,5 @@
-//! Creates the minters of all sequenced and random formats. Also starts the session, the period in
-//! which a process has its worker numbers. Sequenced formats (ids from time, worker number and
-//! sequence) are minted only in a session.
+//! Creates the minters of all sequenced and random formats, and starts the session in which a
+//! process has worker numbers. Sequenced ids (time, worker number, sequence) are minted only then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,9 +88,8 @@ impl Mint {
         self.add(SequencedFormat::new(format, Holding::for_good(lanes)))
     }
 
-    /// Adds a sequenced format (ids from time, worker number and sequence), and returns the minter
-    /// of its ids. The worker numbers come from the machine's place in the fleet (its slot), which
-    /// each session leases, so they may change.
+    /// Adds a sequenced format (ids from time, worker number and sequence), and returns its minter.
+    /// The worker numbers may change, because each session leases a slot (a place in the fleet).
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
         let holding = Holding::leased(lanes, self.sequenced.len());
         self.add(SequencedFormat::new(format, holding))
@@ -134,18 +132,15 @@ impl Mint {
     }
 
     /// Prepares a session whose worker numbers stay the same until the process exits. Before you
-    /// pass the session to [`Mint::begin`], write its first horizon (the time up to which it may
-    /// mint) to disk.
+    /// pass it to [`Mint::begin`], write its first horizon (the time limit for ids) to disk.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.prepare_with(start, None)
     }
 
-    /// Prepares a session with the worker numbers of slot number `slot`, which this node leases. A
-    /// slot is a place among all possible nodes.
+    /// Prepares a session with the worker numbers of the leased `slot`, a node's place in a fleet.
     ///
     /// # Panics
-    /// Panics if the slot does not exist, or if the worker numbers of a format stay the same until
-    /// the process exits ([`Mint::add_sequenced`]).
+    /// Panics if there is no such slot, or if a format was added with [`Mint::add_sequenced`].
     pub fn prepare_in_slot(&self, start: SessionStart, slot: u32) -> Arc<Session> {
         self.prepare_with(start, Some(slot))
     }

@@ -59,8 +59,7 @@ pub enum Denied {
 }
 
 impl Minter {
-    /// `true` if the format is sequenced: its ids are made from time, worker number and sequence.
-    /// They are minted only during a session, a period in which this node has worker numbers.
+    /// `true` if ids are made from time, worker number and sequence, and minted only in a session.
     pub fn is_sequenced(&self) -> bool {
         self.sequenced().is_some()
     }
@@ -237,8 +236,7 @@ impl Minter {
         }
     }
 
-    /// Reserves the ids of a request for a random format, which are drawn later. Random ids need no
-    /// session and no worker number, only a plausible clock.
+    /// Reserves random ids, which need no session or worker number, only a plausible clock.
     fn draw(&self, minter: &Arc<RandomMinter>, request: &BatchRequest) -> Result<Granted, Denied> {
         if let Some(refusal) = self.state.wrong_clock() {
             return Err(Denied::Refused(refusal));

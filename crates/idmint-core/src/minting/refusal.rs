@@ -56,8 +56,7 @@ pub enum Refusal {
          ms", .retry_after.as_millis()
     )]
     SlotAhead {
-        /// The instant from which new ids may be minted. Earlier ids may have any time before
-        /// `start`.
+        /// The instant from which new ids may be minted. Earlier ids may have any time before it.
         start: UnixNanos,
         /// The wait until this node can reserve time for new ids, from `start` on.
         retry_after: Duration,
@@ -179,9 +178,8 @@ pub enum SlotLack {
          time", .ahead.as_secs()
     )]
     AheadOfFounder {
-        /// A lower bound of the time by which the clock of this node is ahead of the clock of
-        /// another node that could also create the fleet. The clock of the node that creates the
-        /// fleet determines the earliest time of ids.
+        /// A lower bound of how far this node's clock is ahead of the clock of another node that
+        /// could also create the fleet. The creator's clock determines the earliest time of ids.
         ahead: Duration,
     },
     /// The clock of this node has not reached the instant at which the fleet begins to mint.

@@ -41,8 +41,7 @@ pub(crate) struct RandomMinter {
     /// Each item is the range of the values of a field, and its stride, which is the amount that
     /// one unit of the field adds to an id.
     ranges: Vec<(Span, u128)>,
-    /// All random fields combined into one number, so that the ids of a response can ascend. `None`
-    /// if ids need not ascend, and each id is drawn independently.
+    /// All random fields as one number, so that a response's ids ascend. `None` if they need not.
     space: Option<RandomSpace>,
     /// The parts of ticks (time units) that earlier responses have used. Each response gets a later
     /// part, so that its ids are greater. `None` if responses are not ordered.
@@ -206,9 +205,8 @@ impl RandomMinter {
     ) {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
-                // The caller was already promised the whole batch. If ids can no longer have the
-                // current time, because the format has ended, the remaining ids get the same time
-                // as the previous ids.
+                // The whole batch was promised to the caller. If no id can have the current time,
+                // because the format has ended, the remaining ids keep the previous time.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }
@@ -569,8 +567,7 @@ mod tests {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format.split(id).expect("an id");
-            // A tick of 1 ms has 4 096 parts of about 244 ns. At 244 and 245 ns, the previous id
-            // already took the current part, so the id gets the next one.
+            // A tick has 4 096 parts of about 244 ns. At 244 and 245 ns, the current part is taken.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

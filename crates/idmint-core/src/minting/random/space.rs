@@ -23,8 +23,7 @@ struct Digit {
 }
 
 impl RandomSpace {
-    /// Treats the random fields of a layout as the digits of one number. The layout must have at
-    /// least one random field.
+    /// Treats the random fields of a layout, at least one, as the digits of one number.
     pub(super) fn of(layout: &Layout) -> RandomSpace {
         let fields = layout.fields_of(FieldKind::Random);
         let digits: Vec<Digit> = fields.rev().map(Digit::of).collect();

@@ -57,8 +57,7 @@ impl Words {
     /// is negligible.
     const BLOCK: usize = 256;
 
-    /// The source of random words of a new thread. Its block of words counts as used up, so a new
-    /// block is generated when the first word is needed.
+    /// A new thread's random words. The block counts as used up, so the first word generates one.
     const OF_THREAD: Words = Words {
         generator: None,
         block: [0; Words::BLOCK],

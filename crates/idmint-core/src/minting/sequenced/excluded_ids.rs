@@ -41,8 +41,7 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct ExcludedIds {
     format: Arc<Format>,
-    /// The worker numbers with which this node may mint, or `None` for any. The ticks (time units)
-    /// of ids with other worker numbers are ignored, because this node cannot repeat these ids.
+    /// This node's worker numbers, or `None` for any. Other ids are ignored: it cannot repeat them.
     workers: Option<Vec<u32>>,
     from: UnixNanos,
     from_tick: u128,
@@ -182,9 +181,8 @@ impl ExcludedIds {
     /// Skips a line that is not an id in any encoding.
     ///
     /// # Errors
-    /// Returns [`ExclusionError::NoId`] if no encoding can read the line, although ids of the
-    /// format can contain all of its letters. The line may then be a damaged id. If it were
-    /// skipped, the service could mint a duplicate of the intact id.
+    /// Returns [`ExclusionError::NoId`] if no encoding can read the line, but ids can have its
+    /// letters. Skipping a damaged id could lead the service to mint a duplicate of the intact one.
     fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         let format = &self.format;
         let is_outside =
@@ -255,9 +253,8 @@ type LaneOfVariant = (u32, usize);
 #[derive(Debug, Clone)]
 pub struct ExcludedTicks {
     from: UnixNanos,
-    /// The ticks (time units) in which this node must not mint, as ranges, for each worker number
-    /// and variant (layout). The ranges ascend, and there is at least one free tick between two of
-    /// them.
+    /// The ticks (time units) in which this node must not mint, for each worker number and variant
+    /// (layout). The ranges ascend, with at least one free tick between two of them.
     lanes: BTreeMap<LaneOfVariant, Arc<[Range<u64>]>>,
     ids: u64,
     skipped: u64,
@@ -309,8 +306,7 @@ impl ExcludedTicks {
 struct TickRows(Vec<Range<u64>>);
 
 impl TickRows {
-    /// Adds a tick (time unit) to the collected ranges. Ticks may be added in any order, but
-    /// ascending order is fastest.
+    /// Adds a tick (time unit) to the ranges, in any order, but fastest in ascending order.
     fn add(&mut self, tick: u64) {
         match self.0.last_mut() {
             Some(last) if last.contains(&tick) => {}
@@ -352,9 +348,8 @@ mod tests {
 
     #[test]
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
-        // In base 36, the text `575021959` is an id of the format `payment`. In decimal, it is a
-        // different, much older id. `rows` reads some lines, and returns the number of ticks (time
-        // units) to skip.
+        // The text `575021959` is an id of the format `payment` in base 36, and a much older id in
+        // decimal. `rows` reads lines, and returns the number of ticks (time units) to skip.
         let rows = |lines: &[&str]| {
             let mut ids = ExcludedIds::of(
                 Arc::new(preset("payment")),

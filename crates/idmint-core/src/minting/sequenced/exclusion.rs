@@ -30,8 +30,7 @@ pub(super) struct Gate {
     pub(super) barrier: u64,
 }
 
-/// A run of consecutive stamps (tick and sequence in one integer), none of them in a tick that must
-/// be skipped.
+/// A run of consecutive stamps (tick and sequence in one integer) outside the ticks to skip.
 pub(super) struct Placed {
     pub(super) first: u64,
     /// The first stamp of the next excluded tick after this run.
@@ -41,9 +40,8 @@ pub(super) struct Placed {
 }
 
 impl Exclusion {
-    /// Creates the record of the ticks that a new sequencer must skip. No time is reserved for the
-    /// sequencer yet. `first` is the first stamp (tick and sequence in one integer) that it may
-    /// hand out.
+    /// Creates the record of the ticks to skip, for a sequencer without reserved time. `first` is
+    /// the first stamp (tick and sequence in one integer) that the sequencer may hand out.
     pub(super) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
         let exclusion = Exclusion {
             ticks,
@@ -52,9 +50,8 @@ impl Exclusion {
                 barrier: first,
             }),
         };
-        // If the first stamp (tick and sequence in one integer) is in a tick to skip, make that
-        // stamp the barrier, so that `reserve` cannot hand it out. `reserve_around` then continues
-        // after the tick.
+        // If the first stamp (tick and sequence) is in a tick to skip, make that stamp the barrier,
+        // so that `reserve` cannot hand it out. `reserve_around` then continues after the tick.
         let barrier = exclusion
             .free_from(line, first)
             .next()

@@ -1,5 +1,4 @@
-//! A sequenced format (ids from time, worker number and sequence) on this node, with the node's
-//! worker numbers and the minter that is in use now.
+//! A sequenced format (time, worker number, sequence) with this node's numbers and current minter.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -13,8 +12,7 @@ use super::minter::{Beginning, SequencedMinter};
 use crate::id::Format;
 use crate::time::UnixNanos;
 
-/// A sequenced format, whose ids are made from time, worker number and sequence, with the worker
-/// numbers that this node has for the format.
+/// A sequenced format (time, worker number, sequence), with its worker numbers on this node.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
@@ -34,8 +32,7 @@ pub(in crate::minting) enum Holding {
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
     /// The node has the worker numbers of its leased slot (a place among all possible nodes). When
-    /// the node loses the slot, the session ends. The next session has the worker numbers of the
-    /// slot that the node leases then.
+    /// the node loses the slot, the session ends. The next one has those of the slot leased then.
     Leased {
         lanes: SlotLanes,
         in_session: LeasedMinter,
@@ -85,9 +82,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of this node. A node of a fleet gets different ones with each
-    /// place that it leases. In that case, returns those of the first place, because no other place
-    /// has more.
+    /// Returns the worker numbers of this node. In a fleet, where they depend on the leased place,
+    /// returns those of the first place, because no other place has more.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,
@@ -107,8 +103,7 @@ impl SequencedFormat {
         ExcludedIds::of(Arc::clone(&self.format), workers, from)
     }
 
-    /// Makes every later session (period of minting) skip these ticks (time units), because another
-    /// generator has used them.
+    /// Makes every later session skip these ticks (time units), which another generator has used.
     ///
     /// # Panics
     /// Panics if this function was called before.
@@ -175,9 +170,8 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the current minter if the node leases its worker numbers from the fleet. Returns
-    /// `None` while no session (period of minting) is active, or if the node keeps its worker
-    /// numbers until the process exits.
+    /// Returns the current minter of a node with worker numbers leased from the fleet. `None` while
+    /// no session of minting is active, or if the node keeps its numbers until the process exits.
     #[inline]
     pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
         match &self.holding {
@@ -208,8 +202,7 @@ thread_local! {
     static KEPT: RefCell<Vec<Option<KeptMinter>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The minter (the object that creates ids) of one format on a node of a fleet. Empty while no
-/// session (period of minting) is active.
+/// The minter of one format on a node of a fleet. Empty while no session of minting is active.
 #[derive(Debug)]
 pub(in crate::minting) struct LeasedMinter {
     /// The index of the format in its [`Mint`](crate::minting::Mint).
