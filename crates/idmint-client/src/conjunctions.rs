@@ -47,8 +47,8 @@ impl Client {
         self.send_conjunctions(format, conjunctions, &[]).await
     }
 
-    /// Stores conjunctions like [`adopt_conjunctions`](Self::adopt_conjunctions). Each keeps its
-    /// id, even if the service already has another conjunction of the same objects within a second.
+    /// Stores conjunctions like [`adopt_conjunctions`](Self::adopt_conjunctions), but each keeps
+    /// its id even if the service has another conjunction of the same objects within a second.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

@@ -269,7 +269,8 @@ impl Drop for InProcess {
 #[derive(Debug)]
 struct Claim {
     worker: Worker,
-    /// An instant after all ids that earlier [`InProcess`] objects minted with this worker number.
+    /// An instant after the times of all ids that earlier [`InProcess`] objects minted with this
+    /// worker number.
     minted_below: UnixNanos,
 }
 

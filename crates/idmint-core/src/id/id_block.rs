@@ -161,8 +161,8 @@ impl Progression {
         }
     }
 
-    /// Returns the total length of all ids. `len` returns the length of one id, such as its digits.
-    /// A greater id must not be shorter, because ids of equal length are found by bisection.
+    /// Returns the total length of all ids. `len` returns the length of one, such as its number of
+    /// digits. A greater id must not be shorter, because ids of one length are found by bisection.
     pub fn total_len(&self, len: impl Fn(u128) -> usize) -> u64 {
         let mut total = 0;
         let mut left = *self;

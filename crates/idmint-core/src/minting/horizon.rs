@@ -48,8 +48,8 @@ impl HorizonPlan {
             .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
-    /// Returns the floor of the node (a time below which no node mints), or `None` if it began
-    /// without one. Store it with the first horizon (the end of the time reserved on disk).
+    /// Returns the floor of the node (a time below which no node mints), or `None` without a floor.
+    /// The floor must be stored with the first horizon (the end of the time reserved on disk).
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }

@@ -73,8 +73,8 @@ pub struct DecoderAt<'a> {
     /// For each format, lower bounds for the improbability of its ids (the evidence against them).
     /// The bounds quickly rule out unlikely formats. All entries are computed on first use.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// Entry `n` has one number for each group of encodings that read texts of `n` bytes alike: a
-    /// lower bound, in bits, for the improbability of every id that the group writes in `n` bytes.
+    /// Entry `n` has one number for each group of encodings (which read texts alike) that can write
+    /// `n` bytes: a lower bound in bits for the improbability of each id that the group writes so.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -220,7 +220,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns every reading of `text` (a format, an encoding and the id) in no particular order.
-    /// Unlike `decode`, does not find out why other formats cannot read the text.
+    /// Unlike `decode`, this function does not find out why other formats cannot read the text.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter);
         let (mut matches, _) = self.read_bare(text, filter);

@@ -127,8 +127,8 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The part of the evidence against an id, in bits, that is the same in this layout: the rarity
-    /// of the format, and fields in which no value is known to be likelier than another.
+    /// The evidence, in bits, that counts against every id of this layout: from the rarity of the
+    /// format, and from fields in which no value is known to be likelier than another.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -601,7 +601,7 @@ mod tests {
         );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
-        // One day after the epoch, all plausible times are recent and therefore equally likely.
+        // One day after the epoch, all plausible times are recent (30 days), so equally likely.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());

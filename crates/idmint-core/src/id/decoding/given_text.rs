@@ -11,7 +11,7 @@ use crate::id::rejection::Rejection;
 pub(super) struct GivenText<'a> {
     pub(super) text: &'a str,
     pub(super) letters: LetterSet,
-    /// The bits in a random text of the same length and alphabet, about 33 for ten decimal digits.
+    /// The information in a random text of this length and alphabet, in bits (33 for ten digits).
     pub(super) bits: f64,
     pub(super) is_everyday: bool,
     /// `true` if the caller named the format.

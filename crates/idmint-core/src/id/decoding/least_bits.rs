@@ -92,7 +92,7 @@ impl LeastBits {
 }
 
 /// Returns how much one tick (time unit) adds to an id. `None` unless all layouts (arrangements of
-/// fields) begin with their only time field, count single ticks in it, and agree on it.
+/// fields) begin with their only time field, count single ticks in it, and agree on the amount.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
         let times = layout.fields_of(FieldKind::Time).count();

@@ -22,7 +22,7 @@ pub(super) struct Did {
     alphabet: Alphabet,
     pairs: Pairs,
     radix: Radix,
-    /// The number of letters after `did:METHOD:` that carry the checksum and the highest bits.
+    /// The number of leading letters after `did:METHOD:`, with the checksum and the highest bits.
     upper_len: usize,
     /// The number of trailing letters, which carry the lowest bits of the number and no checksum.
     lower_len: usize,

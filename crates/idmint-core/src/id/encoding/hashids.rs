@@ -236,8 +236,8 @@ impl Hashids {
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
-        // The core has the first letter, digits, and separators between numbers. A short core gets
-        // a guard letter in front, then one after it, and then padding outside the guards.
+        // The core has the first letter, digits, and separators between numbers. If shorter than
+        // `out`, it gets a guard letter in front, then one behind, then padding outside the guards.
         let core_len = self.radix.list_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));

@@ -437,8 +437,8 @@ impl Format {
         self.time_of(self.end_tick()?)
     }
 
-    /// Returns the average ids per second that `layout` permits for one worker number, which keeps
-    /// machines apart. `None` if the format has no tick (time unit), or no sequence within a tick.
+    /// Returns how many ids per second `layout` permits on average for one worker number (it keeps
+    /// machines apart). `None` if the format has no tick (time unit), or no sequence within a tick.
     pub fn per_second(&self, layout: &Layout) -> Option<u128> {
         let (tick, sequence) = (self.tick?, layout.field_of(FieldKind::Sequence)?);
         let in_parts = (sequence.max + 1).checked_mul(1_000_000_000 * u128::from(tick.parts()))?;
@@ -510,7 +510,7 @@ mod tests {
             ]
             encodings = ["decimal"]"#;
         let kept = identity(text);
-        // Programs may differ in settings without effect on possible ids. The identity omits them.
+        // The identity omits settings without effect on possible ids. Programs may differ in them.
         assert_eq!(
             identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")),
             kept

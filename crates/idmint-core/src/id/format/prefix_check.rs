@@ -9,7 +9,7 @@ use crate::id::encoding::{Encoding, LetterSet};
 /// The maximum number of prefixes that a format can have. Parsing a text tries each of them.
 const LISTED_MAX: usize = 64;
 
-/// The maximum length in bytes of an id's prefix, such as `user_`, and of an encoding's prefix.
+/// The maximum length of an id's prefix in bytes. An encoding's own prefix has the same limit.
 const LEN_MAX: usize = 64;
 
 /// Checks the prefixes and types in the definition of a format, and returns them. `has_types` is

@@ -92,8 +92,8 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
     };
     let of_close = |values: &[u128]| match (values.iter().min(), values.iter().max()) {
         (Some(least), Some(most)) if values.len() > 1 => {
-            // The least and the greatest value take `width` bits each, plus `log2(len)` for the
-            // position. Every other value is a distance from the least, at most `most - least`.
+            // The least and the greatest value take `width` bits each, plus `log2(len)` bits each
+            // for the position. Others are distances from the least, of at most `most - least`.
             2.0 * (width + len_of(values).log2())
                 + (len_of(values) - 2.0) * log2_of_values(most - least)
         }

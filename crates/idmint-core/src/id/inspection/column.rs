@@ -61,8 +61,8 @@ pub struct IdColumn {
     large: u64,
     /// The number of lines counted in `large` that may have lost digits to floating-point rounding.
     rounded: u64,
-    /// The evidence that the large numbers were rounded to floats: 20 bits if chance would do so in
-    /// one of 2^20 columns. The sum is over all, so it counts only if `rounded` equals `large`.
+    /// The evidence that the large numbers were rounded to floats: 20 bits if one in 2^20 random
+    /// columns looks rounded. The sum is over all, so it counts only if `rounded` equals `large`.
     rounded_bits: u64,
     /// The line numbers of the first lines that are not blank, at most ten. A format's list
     /// `none_at` (lines that are not its ids) begins with the ones before its first id.

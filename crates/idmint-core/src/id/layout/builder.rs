@@ -105,7 +105,7 @@ pub struct LayoutBuilder {
 /// A field whose position in the id's number is not known yet.
 #[derive(Debug, Clone)]
 struct Unplaced {
-    /// The field. Until [`place`] sets its position in the id, stride is 0 and shift is `None`.
+    /// The field. Until [`place`] sets its position, its own stride is 0 and its shift is `None`.
     field: Field,
     /// The stride (the amount that one unit of the field adds to the id) from the definition, or
     /// `None` for the default.

@@ -31,7 +31,8 @@ impl Span {
         );
         debug_assert!(from < to && to <= of);
         let begins = self.begin_of(from, of);
-        // For all 2^128 numbers, the end wraps around to 0. The wrapping subtractions stay right.
+        // If the range has all 2^128 numbers, its end wraps around to 0. The wrapping subtractions
+        // still give the right `more`, the number of integers after the first.
         Span {
             first: self.first + begins,
             more: self.begin_of(to, of).wrapping_sub(begins).wrapping_sub(1),

@@ -57,7 +57,7 @@ impl Words {
     /// is negligible.
     const BLOCK: usize = 256;
 
-    /// A new thread's random words. The block counts as used up, so the first word generates one.
+    /// A new thread's words. The block counts as used up, so the first word needs a new block.
     const OF_THREAD: Words = Words {
         generator: None,
         block: [0; Words::BLOCK],

@@ -41,7 +41,8 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct ExcludedIds {
     format: Arc<Format>,
-    /// This node's worker numbers, or `None` for any. Other ids are ignored: it cannot repeat them.
+    /// The worker numbers with which this node may mint, or `None` for any. Ids with other worker
+    /// numbers are ignored, because this node cannot repeat them.
     workers: Option<Vec<u32>>,
     from: UnixNanos,
     from_tick: u128,
@@ -181,8 +182,8 @@ impl ExcludedIds {
     /// Skips a line that is not an id in any encoding.
     ///
     /// # Errors
-    /// Returns [`ExclusionError::NoId`] if no encoding can read the line, but ids can have its
-    /// letters. Skipping a damaged id could lead the service to mint a duplicate of the intact one.
+    /// Returns [`ExclusionError::NoId`] if no encoding can read the line, but ids can have all its
+    /// letters. If a damaged id were skipped, the service could mint a duplicate of the intact id.
     fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         let format = &self.format;
         let is_outside =

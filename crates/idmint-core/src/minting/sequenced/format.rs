@@ -1,4 +1,4 @@
-//! A sequenced format (time, worker number, sequence) with this node's numbers and current minter.
+//! A sequenced format on this node: its worker numbers (a part of each id) and current minter.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -12,7 +12,7 @@ use super::minter::{Beginning, SequencedMinter};
 use crate::id::Format;
 use crate::time::UnixNanos;
 
-/// A sequenced format (time, worker number, sequence), with its worker numbers on this node.
+/// A sequenced format (ids from time, worker number, sequence), with this node's worker numbers.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
@@ -32,7 +32,7 @@ pub(in crate::minting) enum Holding {
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
     /// The node has the worker numbers of its leased slot (a place among all possible nodes). When
-    /// the node loses the slot, the session ends. The next one has those of the slot leased then.
+    /// the slot is lost, the session ends. The next one has the numbers of the slot leased then.
     Leased {
         lanes: SlotLanes,
         in_session: LeasedMinter,

@@ -38,13 +38,13 @@ impl<'a> Endings<'a> {
     /// The length of an ending in letters.
     pub(in crate::id::encoding) const LEN: usize = 2;
 
-    /// Creates the two-letter endings of texts of one length. `letters` are all pairs, ascending.
+    /// Creates the endings of texts of one length, at least 2. `letters` are all pairs, ascending.
     pub(in crate::id::encoding) fn of_fixed(letters: &'a [[u8; 2]]) -> Self {
         Self { letters, from: 0 }
     }
 
-    /// Creates the two-letter endings of texts without leading zeros, from all pairs in order, such
-    /// as `00` to `99`. Texts below three digits are not copied, because they may have one letter.
+    /// Creates the endings of texts without leading zeros. `letters` are all pairs, ascending.
+    /// Texts of fewer than three digits are not copied, because they may have only one letter.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
         Self {
             letters,
@@ -159,7 +159,7 @@ fn write_progression(
 }
 
 /// Copies `sample` (text and separator) with each pair in `endings` as last two letters. Stops if a
-/// chunk (possibly longer than the text) exceeds `out`. Copies nothing above [`CHUNK_MAX`].
+/// chunk, which can exceed the text, does not fit `out`. Copies no `sample` above [`CHUNK_MAX`].
 ///
 /// Returns the number of texts written.
 fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {
