@@ -21,8 +21,7 @@ pub struct LaneRule {
 /// The requested number of lanes (worker numbers) of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// At most this number of lanes (worker numbers). A node has fewer if the format has too few
-    /// worker numbers.
+    /// At most this number of lanes (worker numbers), or fewer if the format has too few of them.
     UpTo(u32),
     /// Exactly this number of lanes. If the format has too few worker numbers, the process does not
     /// start.
@@ -145,9 +144,8 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several worker numbers. This requires that the node
-    /// has several. Each id must also contain time, worker number and sequence in this order,
-    /// because the ids of the batch would not ascend otherwise.
+    /// `true` if the node has several worker numbers and one batch may contain ids of several. Such
+    /// ids must contain time, worker number and sequence in this order, or they would not ascend.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }
@@ -159,15 +157,12 @@ impl Lanes {
     }
 }
 
-/// The worker numbers of a format for each slot (a place among all possible nodes). A node leases
-/// one slot at a time.
+/// The worker numbers of a format in each slot (a node's place). A node leases one slot at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotLanes {
-    /// The settings from which the worker numbers of slot 0 are computed. The settings of other
-    /// slots differ only in the field `slot`.
+    /// The rule for the worker numbers of slot 0. The rules of other slots differ only in `slot`.
     rule: LaneRule,
-    /// The worker numbers of slot 0, the first place among all possible nodes. No other slot has
-    /// more worker numbers.
+    /// The worker numbers of slot 0 (the first place for a node). No other slot has more of them.
     most: Lanes,
 }
 

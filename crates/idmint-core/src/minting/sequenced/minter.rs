@@ -16,9 +16,8 @@ use crate::time::{Tick, UnixNanos};
 /// clock. A lead is at least one tick, and users would notice ids that far in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
-/// Mints one sequenced format (ids from time, worker number and sequence) with all worker numbers
-/// of this node. A minter lasts for one session, the period in which the node has these worker
-/// numbers.
+/// Mints one sequenced format (ids from time, worker number and sequence) during one session, the
+/// period in which this node has these worker numbers.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
     /// The amounts that one unit of each field adds to an id, for each variant (one of the layouts)
@@ -34,21 +33,18 @@ pub(in crate::minting) struct SequencedMinter {
     wait_max: Duration,
     /// `true` if one batch may contain ids of several lanes (worker numbers).
     spreads: bool,
-    /// The instant at which the first ids may be sent, if the format begins later than the session
-    /// (period of minting). Otherwise `None`.
+    /// The instant at which the first ids may be sent, if that is after the start of the session.
     opens_at: Option<UnixNanos>,
     catch_up: CatchUp,
 }
 
-/// The start of a session (the period in which a process has its worker numbers), and the settings
-/// that the session needs.
+/// The start and settings of a session, the period in which a process has its worker numbers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::minting) struct Beginning {
     /// The instant from which ids are minted: the end of the time that was reserved on disk before,
     /// or the clock, whichever is later.
     pub(in crate::minting) start: SessionStart,
-    /// The slot (the place among all possible nodes) whose worker numbers are used, or `None` if
-    /// the node keeps its worker numbers until the process exits.
+    /// The node's slot (place in a fleet), or `None` if its worker numbers last until it exits.
     pub(in crate::minting) slot: Option<u32>,
     /// The time that the clock shows when the session begins.
     pub(in crate::minting) now: UnixNanos,
@@ -71,8 +67,7 @@ impl Beginning {
     }
 }
 
-/// One worker number of this node (a lane), with the sequencers that number its ids. There is one
-/// sequencer for each variant (layout) of the format.
+/// One worker number (lane), and for each layout of the format the sequencer that numbers its ids.
 #[derive(Debug)]
 struct Lane {
     /// The amount that the worker number and all fields with a fixed value add to every id with
@@ -121,12 +116,10 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter for one session (period of minting). It mints no ids until its horizon (the
-    /// time up to which it may mint) is raised.
+    /// Creates a minter, which mints no ids until its horizon (the time limit of ids) is raised.
     ///
     /// # Panics
-    /// Panics if the session starts before the instant from which the list of excluded ticks is
-    /// complete.
+    /// Panics if the session starts before the instant from which `excluded` is complete.
     pub(in crate::minting) fn new(
         format: &Format,
         lanes: Lanes,
@@ -177,9 +170,8 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks (time units) must be skipped, the next free ids of two worker numbers may be in
-        // different ticks. `spread`, which divides a batch among several worker numbers, cannot
-        // skip ticks. So each batch then uses only one worker number.
+        // If ticks (time units) are skipped, two worker numbers may next be free in different
+        // ticks. `spread` cannot divide a batch between them then, so each batch uses one.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -212,8 +204,7 @@ impl SequencedMinter {
     }
 
     /// Returns the [`Moment`] of a request: the clock time `now` and, if minting began ahead of the
-    /// clock, the time that new ids follow until the clock has caught up. That time advances at
-    /// half speed.
+    /// clock, the time of new ids, which advances at half speed until the clock has caught up.
     #[inline]
     pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -287,9 +278,8 @@ impl SequencedMinter {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
 
-    /// Returns the error for a request that is refused because its ids could not be sent before
-    /// `due`. If the format has begun, also counts the request as one for which no worker number
-    /// had enough ids.
+    /// Returns the error for a request whose ids could not be sent before `due`. If ids may already
+    /// be sent, also counts the request as one for which no worker number had enough ids.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -367,8 +357,7 @@ impl SequencedMinter {
             .collect();
         let (mut shares, mut missing) = (Vec::with_capacity(sequencers.len()), request.count());
         let (mut due, mut refill) = (moment.now, false);
-        // The loop runs once, unless other threads reserve some of the ids that were free at its
-        // start.
+        // The loop runs once, unless other threads reserve some of the ids that it found free.
         while missing > 0 {
             let free: Vec<_> = sequencers
                 .iter()
@@ -481,9 +470,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // A binary search finds the last row (group of ids that become free together) that the request
-    // needs. It is before row `beyond`, because the lane (worker number) with the lowest free id
-    // alone has at least `count` free ids before row `beyond`.
+    // Find the last row (ids that become free together) that the request needs. Even alone, the
+    // lane (worker number) with the lowest free id has `count` free ids before row `beyond`.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

@@ -28,15 +28,12 @@ pub(crate) struct Sequencer {
     /// The first stamp (tick and sequence in one integer) that is too late for the format. It is
     /// never handed out.
     end: u64,
-    /// The number of ticks (time units) by which ids may be ahead of the clock without a wait (the
-    /// lead).
+    /// The number of ticks (time units) by which ids may be ahead of the clock without a wait.
     lead_ticks: u64,
-    /// The rule for the sequence number at which the first ids of each tick begin. Without it,
-    /// every id that is minted alone would have sequence 0.
+    /// The rule for each tick's first sequence number. Without it, ids minted alone would have 0.
     spread: Spread,
-    /// The ticks that must be skipped, or `None` if there are none. They are checked only when a
-    /// reservation reaches the ceiling (the first stamp that must not be handed out), so that the
-    /// check costs nothing if no tick is excluded.
+    /// The ticks to skip, checked only when a reservation reaches the ceiling (the first stamp that
+    /// must not be handed out), so that the check costs nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -87,8 +84,7 @@ pub(crate) struct Grant {
 /// The reason why no run of stamps (tick and sequence in one integer) was reserved for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// Too few ids are free before `due`, because the sequences (counters) of the earlier ticks are
-    /// used up. The wait until `due` would be too long.
+    /// Too few sequence numbers are free before `due`, and the wait until then would be too long.
     Sequence {
         /// The clock time from which the requested ids could be sent.
         due: UnixNanos,
@@ -113,11 +109,9 @@ pub(crate) enum Shortage {
 }
 
 impl Sequencer {
-    /// Creates a sequencer, which hands out no ids until [`raise`](Self::raise) sets the time up to
-    /// which ids may be minted.
+    /// Creates a sequencer, which hands out no ids until [`raise`](Self::raise) permits them.
     ///
-    /// `end_tick` is the first tick (time unit, counted since the epoch) that is too late for the
-    /// format.
+    /// `end_tick`, counted since the epoch, is the first tick (time unit) too late for the format.
     pub(crate) fn new(
         line: StampLine,
         start: SessionStart,
@@ -158,8 +152,7 @@ impl Sequencer {
         Sequencer { spread, ..self }
     }
 
-    /// Makes the sequencer hand out ids only in ticks (time units) after `tick`, which is counted
-    /// since the epoch.
+    /// Limits the sequencer to ticks (time units) after `tick`, which is counted since the epoch.
     #[must_use]
     pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
         let first = self
@@ -170,8 +163,7 @@ impl Sequencer {
         Sequencer { first, ..self }
     }
 
-    /// Makes the sequencer skip these ticks (time units). `ticks` are ascending ranges of tick
-    /// numbers since the epoch.
+    /// Makes the sequencer skip `ticks` (time units), ascending ranges of ticks since the epoch.
     #[must_use]
     pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
         let exclusion = Exclusion::new(ticks, &self.line, self.first);
@@ -186,8 +178,7 @@ impl Sequencer {
         self.exclusion.is_some()
     }
 
-    /// Returns the object that converts between stamps (tick and sequence in one integer) and
-    /// instants.
+    /// Returns the converter between stamps (tick and sequence in one integer) and instants.
     pub(crate) fn line(&self) -> &StampLine {
         &self.line
     }
@@ -219,9 +210,8 @@ impl Sequencer {
             let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
             let mut due = moment.now;
             if next < floor {
-                // The first request of a tick may leave a few sequence numbers unused, so that ids
-                // minted alone do not all have sequence 0 (see [`Spread`]). Use all numbers if the
-                // request would otherwise have to wait.
+                // The first request of a tick may skip a few sequence numbers, so that ids minted
+                // alone do not all have sequence 0. Skip none if the request would otherwise wait.
                 let spread = end.checked_add(self.spread.of_tick(tick));
                 end = spread
                     .filter(|spread| *spread <= free_until.min(self.end))
@@ -234,8 +224,7 @@ impl Sequencer {
                 }
             }
             // Acquire: pairs with the Release in raise_ceiling(). If a thread reads a ceiling (the
-            // first stamp that must not be handed out), the time below the ceiling is reserved on
-            // disk.
+            // first stamp not to hand out), the time below it is reserved on disk.
             if end > self.state.ceiling.load(Ordering::Acquire) {
                 return match &self.exclusion {
                     None => Err(Shortage::Horizon {
@@ -362,8 +351,7 @@ impl Sequencer {
             .max(self.floor(moment))
     }
 
-    /// Returns the first stamp (tick and sequence in one integer) of the current tick, which
-    /// contains the clock time `moment.now`.
+    /// Returns the first stamp (tick and sequence in one integer) of the tick of `moment.now`.
     fn floor(&self, moment: &Moment) -> u64 {
         let tick = self.line.tick_at(moment.now);
         tick.saturating_mul(self.line.per_tick())
@@ -406,9 +394,8 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Reserves all free stamps (tick and sequence in one integer) below `until`, but none before
-    /// the tick of `moment`, and returns them. Returns `None` if there are none. The caller must
-    /// have checked `until` with [`check`](Self::check).
+    /// Reserves and returns all free stamps (tick and sequence in one integer) below `until` from
+    /// the tick of `moment` on, if any. Call [`check`](Self::check) with `until` first.
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
         assert_eq!(
             self.check(until),
@@ -481,9 +468,8 @@ impl Sequencer {
     /// `true` if minting has reached the point from which more time should be reserved.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
-        // If `next` still has its initial value, no id has been handed out. The sequencer is then
-        // not running low, even if its first id is later than `refill`, the point from which more
-        // time should be reserved.
+        // While `next` is still `first`, no id has been handed out and the sequencer is not running
+        // low, even if `first` is after `refill`, the point from which to reserve more time.
         next != self.first && self.needs_refill(next)
     }
 
@@ -491,9 +477,8 @@ impl Sequencer {
     /// of the session (period of minting) if no id was handed out.
     pub(crate) fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
-            // Do not return the time of the first possible id, which is years ahead if the epoch is
-            // in the future. More time is reserved from the returned instant on, so the reservation
-            // on disk would then be years ahead as well.
+            // Do not return the time of the first possible id. If the epoch is in the future, that
+            // time is years ahead, and so would be the time reserved on disk from there on.
             next if next == self.first => self.start.at,
             next => self.line.instant_covering(next),
         }
@@ -520,8 +505,7 @@ impl Sequencer {
         }
     }
 
-    /// Returns the clock time from which the ids of all stamps (tick and sequence in one integer)
-    /// below `end` may be sent.
+    /// Returns the clock time from which ids with a stamp (tick, sequence) below `end` may be sent.
     pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self
@@ -552,9 +536,8 @@ pub(crate) struct CatchUp {
     caught_up_at: UnixNanos,
 }
 
-/// The clock time of one request, and the session's own time if that is ahead of the clock. The
-/// session's own time starts at the start of the session (period of minting). The clock is read
-/// only once for each request.
+/// The clock time of one request, which is read once, and the session's own time if that is ahead.
+/// The session's own time begins at the start of the session (period of minting).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
@@ -566,8 +549,7 @@ pub(crate) struct Moment {
 }
 
 impl CatchUp {
-    /// Creates the limit of the speed at which the time in ids advances, for a session (period of
-    /// minting) that starts at `start` while the clock shows `now`.
+    /// Creates a speed limit for the time in ids from `start` on, beginning at clock time `now`.
     pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
         CatchUp {
             start,
@@ -576,9 +558,8 @@ impl CatchUp {
         }
     }
 
-    /// Returns the times of a request: the clock time `now` and, while the session (period of
-    /// minting) is ahead of the clock, also the session's own time. That time advances at half
-    /// speed, so that the clock catches up.
+    /// Returns the clock time `now` and, while the session (period of minting) is ahead of the
+    /// clock, the session's own time, which advances at half speed so that the clock catches up.
     #[inline]
     pub(crate) fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
@@ -626,8 +607,7 @@ impl Moment {
 /// volume 3, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// The number by which a tick is multiplied to find its first sequence number, or zero if every
-    /// tick begins at sequence 0.
+    /// The factor of a tick in computing its first sequence number, or 0 if each tick begins at 0.
     factor: u64,
     /// The number of bits by which `tick * factor` is shifted right to get the first sequence
     /// number of the tick. For example, a shift of 54 leaves 10 bits, a number below 1024.
@@ -644,8 +624,7 @@ impl Spread {
     /// 2^64 divided by the golden ratio, rounded to an odd number.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-    /// Creates the rule that computes the first sequence number of a tick, which is below
-    /// `sequences`, from the number of the tick.
+    /// Creates the rule that computes a tick's first sequence number, which is below `sequences`.
     ///
     /// # Panics
     /// Panics if `sequences` is not a power of two.

@@ -15,8 +15,7 @@ use crate::time::models::explore;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const TICK: Duration = Duration::from_millis(1);
 
-/// Returns a sequencer with only two ids in each tick (time unit), so that a few ids suffice to
-/// reach the end of a tick.
+/// Returns a sequencer with two ids in each tick (time unit), so that few ids fill a tick.
 fn sequencer() -> Sequencer {
     let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
     Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
@@ -128,9 +127,8 @@ fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
         "a stamp below a horizon raised by the other thread",
         |tally| {
             let sequencer = Arc::new(sequencer());
-            // Stands for the horizon on disk, the time up to which ids may be minted. The writing
-            // thread stores the horizon here before it raises the horizon of the sequencer, so a
-            // thread that gets ids must see the stored value.
+            // Stands for the horizon (time limit of ids) on disk. The writer stores it here before
+            // it raises the sequencer's horizon, so a thread that gets ids must see it.
             let durable = Arc::new(AtomicU64::new(START.get()));
             let writer = {
                 let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
@@ -223,9 +221,8 @@ fn loom_no_run_touches_an_excluded_tick() {
     explore(
         "both threads got stamps, one of them behind the excluded tick",
         |tally| {
-            // Each tick (time unit) has two ids, numbered from 0 on. The second tick, with ids 2
-            // and 3, must be skipped. Requests that may wait for one tick can get ids 0, 1, 4 and
-            // 5.
+            // Each tick (time unit) has two ids. The second tick, with ids 2 and 3, is skipped.
+            // Requests that may wait for one tick can get ids 0, 1, 4 and 5.
             let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
             sequencer.raise(START.after(TICK * 10), START);
             let moment = CatchUp::new(START, START).at(START);
@@ -233,9 +230,8 @@ fn loom_no_run_touches_an_excluded_tick() {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
-            // The other thread reserves two ids, and this thread reserves one and then two. If only
-            // id 1 is left before the tick to skip, a request for two ids must get ids after that
-            // tick.
+            // This thread reserves one id and then two, the other thread two. If only id 1 is left
+            // before the tick to skip, two ids must come from after that tick.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),

@@ -22,8 +22,7 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
-    /// The instant at which counting starts, which is never before the format's epoch. The tick
-    /// (time unit) that contains this instant has the relative number 0.
+    /// The instant whose tick (time unit) has the relative number 0, never before the epoch.
     base: UnixNanos,
     /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
     /// `1 / parts` nanoseconds (see [`Tick::parts`]).
@@ -37,8 +36,7 @@ pub(crate) struct StampLine {
 
 impl StampLine {
     /// Creates a converter between instants and stamps (tick and sequence in one integer). Stamp 0
-    /// is the first one of the tick that contains `start`, or that begins at the epoch if `start`
-    /// is earlier.
+    /// is the first one of the tick of `start`, or of the tick at the epoch if that is later.
     ///
     /// `per_tick` is the number of values that the sequence has in a tick, 1 to 2^32.
     ///
@@ -77,8 +75,7 @@ impl StampLine {
         self.base
     }
 
-    /// Returns the tick and the sequence of a stamp (both in one integer). `stamp` is relative to
-    /// the converter's first tick, and the returned tick is counted since the epoch.
+    /// Splits a stamp, counted from the first tick, into tick (since the epoch) and sequence.
     pub(crate) fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
@@ -88,9 +85,8 @@ impl StampLine {
         )
     }
 
-    /// Returns the first stamp (tick and sequence in one integer) of `tick`, which is counted since
-    /// the epoch. The stamp is relative to the converter's first tick. Returns zero if `tick` is
-    /// earlier than that.
+    /// Returns the first stamp (tick and sequence in one integer) of `tick`, counted since the
+    /// epoch. The stamp is relative to the converter's first tick, or zero if `tick` is earlier.
     pub(crate) fn stamp_of_tick(&self, tick: u128) -> u64 {
         bounded(
             tick.saturating_sub(self.base_tick)
@@ -99,8 +95,7 @@ impl StampLine {
     }
 
     /// Returns the first stamp (tick and sequence in one integer) of the first tick that begins at
-    /// or after `instant`. Stamp 0 begins the converter's first tick. Returns 0 if the found tick
-    /// is earlier.
+    /// or after `instant`, or 0 if that tick is before the converter's first tick.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -134,17 +129,15 @@ impl StampLine {
         )
     }
 
-    /// Returns the first whole nanosecond at or after the beginning of `tick`, which is counted
-    /// from the first tick of this converter. Returns `base` for tick 0, which contains `base` and
-    /// may begin earlier.
+    /// Returns the first whole nanosecond of `tick`, counted from this converter's first tick.
+    /// Returns `base` for tick 0, which contains `base` and may begin earlier.
     pub(crate) fn tick_start(&self, tick: u64) -> UnixNanos {
         let scaled = u128::from(tick).saturating_mul(u128::from(self.tick.nanos()));
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
-    /// Returns the earliest instant that is later than the times of all stamps (tick and sequence
-    /// in one integer) below `end`. This is the smallest `h` with `first_stamp_at(h) >= end`. If
-    /// time is reserved up to this instant, these stamps may be handed out.
+    /// Returns the earliest instant `h` with `first_stamp_at(h) >= end`. If time is reserved up to
+    /// `h`, the stamps (tick and sequence in one integer) below `end` may be handed out.
     pub(crate) fn instant_covering(&self, end: u64) -> UnixNanos {
         let Some(last) = end.checked_sub(1) else {
             return self.base;
@@ -255,8 +248,7 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(in crate::minting) steps: Steps,
-    /// The amount that the worker number, the object (such as the hash of a domain name) and all
-    /// fields with a fixed value together add to each id.
+    /// The amount that all fields except time and sequence together add to each id.
     pub(in crate::minting) base: u128,
     pub(in crate::minting) tick: u64,
     pub(in crate::minting) sequence: u64,
@@ -326,8 +318,7 @@ impl LaneRuns {
         LaneRuns { runs }
     }
 
-    /// Returns the ids that have not been read yet, as runs of consecutive ids of one worker
-    /// number.
+    /// Returns the ids not read yet, as runs of consecutive ids of one worker number.
     pub(in crate::minting) fn left(&self) -> impl Iterator<Item = Run> {
         self.runs.iter().copied()
     }
@@ -360,8 +351,7 @@ mod tests {
     }
 
     /// Converts a stamp (tick and sequence in one integer) that counts from the first tick of
-    /// `line` to one that counts from the epoch. Such results can be compared even if the lines
-    /// begin at different ticks.
+    /// `line` to one that counts from the epoch, so that stamps of different lines can be compared.
     fn absolute(line: &StampLine, stamp: u64) -> u128 {
         let (tick, sequence) = line.tick_and_sequence(stamp);
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)
@@ -444,9 +434,8 @@ mod tests {
             let line = StampLine::new(tick, epoch, per_tick, start);
             let instant = UnixNanos::new(start.get() + later_ns);
             let stamp = absolute(&line, line.first_stamp_at(instant));
-            // The time of a stamp (tick and sequence in one integer) since the epoch is stamp x
-            // (length of a tick) / (stamps in a tick). Check that this time is at or after
-            // `instant`, and that the time of the previous stamp is before `instant`.
+            // A stamp's time since the epoch is stamp x (length of a tick) / (stamps in a tick).
+            // Check that this time is at or after `instant`, and the previous stamp's before.
             let since_epoch = u128::from(instant.get()) - 1_420_070_400_000_000_000;
             let right = since_epoch * u128::from(tick.parts()) * u128::from(per_tick);
             prop_assert!(stamp * u128::from(tick.nanos()) >= right);
