@@ -29,9 +29,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session, the period in which a process has its worker numbers. It mints no ids
-    /// until [`raise`](Self::raise) sets a horizon (the time up to which it may mint) after its
-    /// start.
+    /// Creates a session, in which no ids are minted until [`raise`](Self::raise) sets a horizon
+    /// (the time up to which ids may be minted) after the session's start.
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
         let minter = |format: &Arc<SequencedFormat>| {
             (Arc::clone(format), Arc::new(format.minter(beginning)))
@@ -53,9 +52,8 @@ impl Session {
             .for_each(|(format, minter)| format.begin(Arc::clone(minter)));
     }
 
-    /// Removes the minters of this session, so that new requests do not reach them. A request in
-    /// progress can still get ids with times below the horizon, because the time up to the horizon
-    /// stays reserved on disk.
+    /// Withdraws this session's minters from new requests. A request in progress can still get ids
+    /// below the horizon, because the time up to the horizon stays reserved on disk.
     pub(super) fn take_back(&self) {
         self.minters.iter().for_each(|(format, _)| format.end());
     }
@@ -66,9 +64,8 @@ impl Session {
         self.at(now).catching_up.is_some()
     }
 
-    /// Returns the times of a request: the clock time `now` and, while the session (period of
-    /// minting) is ahead of the clock, also the session's own time. That time advances at half
-    /// speed, so that the clock catches up.
+    /// Returns the clock time `now` and, while the session (period of minting) is ahead of the
+    /// clock, the session's own time, which advances at half speed so that the clock catches up.
     #[inline]
     fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
@@ -79,8 +76,7 @@ impl Session {
         self.start
     }
 
-    /// `true` if ids can be minted, because the horizon (the time up to which ids may be minted) is
-    /// after the start of the session.
+    /// `true` if the horizon, the time up to which ids may be minted, is after the session's start.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }
@@ -90,9 +86,8 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon (the time up to which the session may mint). The horizon is one
-    /// reservation (at first at most 100 ms) after the latest id, or after `now` if `now` is later.
-    /// The horizon is at least `needed`, and never below the current horizon.
+    /// Plans the next horizon (end of usable time): one reservation (at first at most 100 ms) after
+    /// the later of `now` and the latest id, at least `needed`, and never below the current one.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {

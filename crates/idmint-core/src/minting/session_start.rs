@@ -21,9 +21,8 @@ pub struct SessionStart {
 }
 
 impl SessionStart {
-    /// Creates the start of minting at `instant`, for a node without a floor (a time below which no
-    /// node mints). The caller must know that no stamp (tick and sequence in one integer) at or
-    /// after `instant` was used before.
+    /// Creates a start of minting at `instant`, without a floor (a time below which no node mints).
+    /// The caller must know that no stamp (tick and sequence) from `instant` on was used before.
     pub fn at(instant: UnixNanos) -> SessionStart {
         SessionStart {
             at: instant,
