@@ -89,8 +89,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Reads both clocks. If too much time passes between the two readings, reads both again, at
-    /// most eight times in total.
+    /// Reads both clocks, up to eight times if too much time passes between the two readings.
     fn read(source: &Source) -> Watched {
         const TRIES: usize = 8;
         for _ in 1..TRIES {

@@ -85,9 +85,8 @@ impl ClockLine {
         boot_now: impl FnOnce() -> u64,
     ) {
         self.redraw(|| {
-            // Read the boot time only now that the version is odd. A reader that combines the old
-            // values with a later boot time then sees that the version has changed, and reads
-            // again.
+            // Read the boot time only now that the version is odd. A reader that combines old
+            // values with a later boot time then sees the changed version, and reads again.
             let boot_nanos = boot_now();
             let base_nanos = self.estimate_at(boot_nanos);
             (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))
@@ -107,8 +106,7 @@ impl ClockLine {
         });
     }
 
-    /// Returns the estimated time when `boot_nanos` have passed since boot, computed from the
-    /// stored values.
+    /// Computes the estimated time, `boot_nanos` after the boot, from the stored values.
     fn estimate_at(&self, boot_nanos: u64) -> u64 {
         let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
         let base = self.base_nanos.load(Ordering::Relaxed);

@@ -21,8 +21,7 @@ const FIRST_LOOK: u64 = 1000;
 /// if a thread had been suspended after the first read.
 const SLEEP: u64 = 100_000;
 
-/// An estimate of the time that is 0 at boot, and a simulated time since boot that advances with
-/// each read.
+/// A time estimate that is 0 at boot, and a simulated time since boot that advances on each read.
 struct Watch {
     line: ClockLine,
     looks: AtomicU64,

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts how often the situation that a loom model tests occurred, over all iterations of the
-/// model.
+/// Counts how often the tested situation occurred, over all iterations of a loom model.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     iterations: Arc<AtomicUsize>,

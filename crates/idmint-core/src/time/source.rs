@@ -71,8 +71,7 @@ pub(super) struct ManualTime {
     /// The time since boot. Written and read by any thread. Ordering: `SeqCst`, which is the
     /// easiest to reason about. Its cost does not matter in tests.
     boot_nanos: AtomicU64,
-    /// The wall clock in nanoseconds since 1970. The memory ordering is `SeqCst`, as for
-    /// `boot_nanos`.
+    /// The wall clock in nanoseconds since 1970. Its ordering is `SeqCst`, as for `boot_nanos`.
     wall_nanos: AtomicU64,
 }
 
