@@ -56,8 +56,7 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns the record store of one node. Its coordinator (the store that the nodes of a fleet
-/// share) is in memory and empty.
+/// Returns one node's record store, whose coordinator (shared store) is in memory and empty.
 pub(crate) fn memory_fleet_records() -> FleetRecords {
     fleet_records(Arc::new(MemoryCoordinator::default()))
 }

@@ -89,8 +89,7 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node that has renewed its slot (its place in the fleet) and written a ledger (a chain of
-/// events), together with its knowledge of the fleet.
+/// A node with a renewed slot (its place), a ledger (event chain) and knowledge of the fleet.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,
@@ -190,9 +189,8 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
         "a read tells no old head"
     );
     assert_eq!((bench.known.meta(), bench.known.doubts()), (None, 1));
-    // Writes by other processes raise the revision of the restored store above the highest revision
-    // that the node knows, so the revision no longer shows the restore. The node still refuses all
-    // work, because it noticed the restore before.
+    // Writes by others raise the restored store's revision above the highest known one, which hides
+    // the restore. The node still refuses all work, because it noticed the restore before.
     bench.store.write_nine_times();
     assert!(bench.head().is_err());
     assert_refused(&bench.write(&bench.next(3)));
@@ -278,8 +276,7 @@ fn answers_that_overtake_each_other_are_no_loss() {
 #[test]
 fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
     let mut bench = Bench::new();
-    // This node has sent a renewal of its slot (its place in the fleet), which the store commits
-    // below. The value is still in `sent`, because no response has arrived.
+    // The slot renewal, which the store commits below, is in `sent` because no response has come.
     let own = OwnKey {
         key: HORIZON.to_owned(),
         revision: Revision(1),
@@ -317,9 +314,8 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node takes this node's slot (place in the fleet) and overwrites the slot's key, so
-    // this node's next write is refused. The refusal counts as a doubt, which makes the thread that
-    // renews the slot check whether the store has lost data.
+    // Another node takes this node's slot (place in the fleet), so the next write is refused. The
+    // refusal is a doubt: the thread that renews the slot must check whether the store lost data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);
