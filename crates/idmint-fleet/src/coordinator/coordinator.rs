@@ -51,9 +51,8 @@ pub trait Coordinator: Debug + Send + Sync {
         since_boot()
     }
 
-    /// Returns the state of each member (server) of the coordinator's cluster, or an empty list if
-    /// the coordinator has no members. The call may take one second for each member that does not
-    /// respond.
+    /// Returns the state of each member (server) of the coordinator, or an empty list if it has
+    /// none. The call may take one second for each member that does not respond.
     fn members(&self) -> Vec<Member> {
         Vec::new()
     }

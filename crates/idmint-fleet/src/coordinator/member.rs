@@ -14,8 +14,7 @@ pub struct Member {
 /// The state that a member reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {
-    /// The id of the cluster that the member (a server of the coordinator) belongs to, or 0 if the
-    /// member reports none.
+    /// The id of the cluster that the member (a server) belongs to, or 0 if it reports none.
     pub cluster: u64,
     /// The version of the software that the member runs.
     pub version: String,
@@ -26,8 +25,7 @@ pub struct MemberState {
     pub size: u64,
     /// The bytes of the database that are in use, if reported.
     pub size_in_use: Option<u64>,
-    /// The size of the database in bytes at which the server stops accepting writes, if the server
-    /// reports it.
+    /// The database size in bytes at which the server stops accepting writes, if reported.
     pub quota: Option<u64>,
     /// The problems that the member reports.
     pub problems: Vec<String>,

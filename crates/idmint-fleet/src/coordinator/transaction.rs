@@ -140,8 +140,7 @@ impl Range {
     }
 }
 
-/// One transaction: its conditions, writes and reads. If no response arrives, a retry sends exactly
-/// the same bytes.
+/// One transaction: conditions, writes and reads. If no response arrives, it is resent unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// The conditions. The transaction writes only if all of them hold.
