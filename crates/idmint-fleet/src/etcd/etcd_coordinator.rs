@@ -20,8 +20,7 @@ use idmint_storage::{FailureKind, StoreError};
 /// transaction and to each of its two lists of operations.
 const OPERATIONS_MAX: usize = 128;
 
-/// The maximum size of a response, in bytes. It is large because one read may return many rows of
-/// half a megabyte each.
+/// The maximum size of a response, in bytes. One read may return many rows of half a megabyte each.
 const ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
 
 /// A blocking client for etcd with its own runtime, so that callers may block on any thread,

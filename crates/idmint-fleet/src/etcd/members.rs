@@ -18,8 +18,7 @@ use idmint_storage::{FailureKind, StoreError};
 /// The timeout of a request, including attempts at several members.
 const REQUEST_MAX: Duration = Duration::from_secs(1);
 
-/// The timeout of one attempt, if the request may safely be repeated at another server of the etcd
-/// cluster. It is half of [`REQUEST_MAX`], so that there is time for a second attempt.
+/// The timeout of an attempt that may safely be repeated at another server within [`REQUEST_MAX`].
 const REPEATABLE_MAX: Duration = Duration::from_millis(500);
 
 /// The timeout for opening a connection.
@@ -177,9 +176,8 @@ impl Members {
         }
     }
 
-    /// Returns the connection to a server of the etcd cluster, and opens it on first use. A new
-    /// connection reads the password and the certificates again, because they may have been
-    /// renewed.
+    /// Returns the connection to a server of etcd, and opens it on first use. A new connection
+    /// reads the password and the certificates again, because they may have been renewed.
     async fn client(&self, place: usize) -> Result<Client, CoordinatorError> {
         let member = &self.members[place];
         if let Some(client) = member
