@@ -20,8 +20,7 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HighWater(Option<Known>);
 
-/// The highest values that the coordinator (etcd) has acknowledged or returned for one fleet, such
-/// as its revision and the end of the reserved time of each slot that this node has held.
+/// The highest values, such as revisions, that etcd has acknowledged or returned for one fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -32,9 +31,8 @@ struct Known {
     )]
     version: (),
     fleet: Nonce,
-    /// The fleet's first name. Each fence, an operator's command after a restore, gives the fleet a
-    /// new name. `None` if the fleet still has its first name, or if an earlier version of this
-    /// program wrote the file with these values.
+    /// The fleet's first name, which a fence (command after a restore) replaced. `None` if the
+    /// fleet still has that name, or if an earlier version of this program wrote these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
     /// The number of times that an operator has fenced the fleet with the command `fence-restore`,
@@ -199,10 +197,9 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // The fleet is new to this node, or has a new name since an operator fenced it after a
-            // restore. Forget acknowledged horizons below the floor, because no slot is used below
-            // the floor. Keep the others with the revision 0, because the store may have them at
-            // other revisions now.
+            // The fleet is new to this node, or was fenced (renamed after a restore). Forget
+            // acknowledged horizons below the floor, because no slot is used there. Keep the others
+            // with revision 0, because the store may have them at other revisions now.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let least = known.as_ref().and_then(|known| known.least);
@@ -248,9 +245,8 @@ impl HighWater {
         }
     }
 
-    /// Records the key that this node rewrites while it has no slot, and the revision of the last
-    /// write to that key. If the store later lacks the key, or has an older revision of it, the
-    /// store has lost data. `None` means that the node no longer needs the key.
+    /// Records the key that this node rewrites while it has no slot, and the key's last revision,
+    /// to notice if the store loses data. `None` means that the node no longer needs the key.
     pub(crate) fn wait_by(&mut self, written: Option<(Key, Revision)>) {
         if let Some(known) = &mut self.0 {
             known.revision = written
@@ -262,8 +258,7 @@ impl HighWater {
     }
 
     /// Returns the key that this node rewrites while it has no slot, to notice a loss of data, and
-    /// the revision of the last write to it. Returns `None` while the node has a slot, or if the
-    /// key was not written yet.
+    /// the key's last revision, or `None` if the node has a slot or has not written the key yet.
     pub(crate) fn waiting(&self) -> Option<&(Key, Revision)> {
         self.0.as_ref().and_then(|known| known.waiting.as_ref())
     }
@@ -439,9 +434,8 @@ impl Known {
 }
 
 impl Acknowledged {
-    /// `true` if the time reserved for the slot in the store reaches at least as far as the
-    /// reservation that the coordinator acknowledged to this node. Any process may have written the
-    /// stored value.
+    /// `true` if the slot's reserved time in the store, written by any process, reaches at least as
+    /// far as the reservation that the coordinator acknowledged to this node.
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -451,8 +445,7 @@ impl Acknowledged {
     }
 
     /// `true` if the store still has the end of the slot's reserved time that it acknowledged, or a
-    /// later one. An unreadable value counts as kept, because no node uses a slot with such a
-    /// value.
+    /// later one. An unreadable value counts as kept, because no node uses such a slot.
     fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
@@ -480,8 +473,7 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// A snapshot at `revision` of a fleet in which no id is minted before `floor`, and slot 7 may
-    /// be used up to `horizon` (both in seconds), or was never used if `horizon` is `None`.
+    /// A snapshot of a fleet with ids from `floor` on and slot 7 reserved to `horizon` (seconds).
     fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
@@ -532,9 +524,8 @@ mod tests {
         for fine in [
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
-            // An operator's fence after a restore gives the fleet another name and a floor, below
-            // which no id is minted. All earlier ids are below this floor, so the rest of the store
-            // does not matter.
+            // A fence after a restore gives the fleet another name and a floor (lowest time of new
+            // ids) above all earlier ids, so the rest of the store does not matter.
             fenced(3, Nonce::new(5), 201, None),
             // In the new fleet, no id is minted before 101 s. In slot 7, this node had reserved
             // time up to 200 s, which is later, but the store still has this reservation.
@@ -579,9 +570,8 @@ mod tests {
                 },
                 fenced(99, other, 200, Some(199)),
             ),
-            // The store was wiped, and a node that did not know the old fleet founded a new one.
-            // Ids of the new fleet begin at 300 s, after all earlier ids. This is still a loss,
-            // because the records of the old fleet are gone.
+            // A node that did not know the old fleet founded a new one in the wiped store. Its ids
+            // begin at 300 s, after all earlier ids, but the old records are lost.
             (
                 Regression::OtherFleet {
                     found: other,

@@ -47,8 +47,7 @@ impl KeptHighWater {
         }
     }
 
-    /// Sets the lock of the data folder, which is held while the high-water file in that folder may
-    /// be written.
+    /// Sets the lock of the data folder, held while the high-water file there may be written.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
         KeptHighWater {
@@ -57,8 +56,7 @@ impl KeptHighWater {
         }
     }
 
-    /// Returns the path of the file, or `None` if the highest values seen from the coordinator are
-    /// not stored in a file.
+    /// Returns the path of the file, or `None` if the highest values are not stored in a file.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(CheckedFile::path)
     }
@@ -67,9 +65,8 @@ impl KeptHighWater {
     /// high water if no file exists.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file cannot be read. If a later version of this program has
-    /// written the file, the error's kind is [`FailureKind::Disagrees`]: the data does not fit this
-    /// version.
+    /// Returns [`StoreError`] if the file cannot be read, with [`FailureKind::Disagrees`] (the data
+    /// does not fit) if a later version of this program has written the file.
     pub fn read(&self) -> Result<HighWater, StoreError> {
         let Some(file) = &self.file else {
             return Ok(HighWater::default());
@@ -98,9 +95,8 @@ impl KeptHighWater {
         }
     }
 
-    /// Reads the highest values seen from the coordinator when a node starts, like
-    /// [`KeptHighWater::read`]. If the file is unreadable, logs a warning and returns an empty high
-    /// water.
+    /// When a node starts, reads the highest values seen from the coordinator. If the file is
+    /// unreadable, logs a warning and returns no values, unlike [`KeptHighWater::read`].
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {
             warn!(
