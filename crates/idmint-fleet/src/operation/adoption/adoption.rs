@@ -24,13 +24,11 @@ use idmint_storage::{
     Namespace, NumberStore, SeriesSummary, remembered_among,
 };
 
-/// The maximum number of attempts to raise the fleet's floor (the time below which no id is
-/// minted), or the horizon of a slot (the end of its reserved time). An attempt fails if a node of
-/// the fleet writes the same row first.
+/// The maximum number of attempts to raise the fleet's floor (lowest time of ids) or a slot's
+/// horizon (end of reserved time). An attempt fails if a node writes the same row first.
 const TRIES_MAX: usize = 20;
 
-/// The number of ledgers, series or pairs of objects that are read from the single node's data
-/// folder at once.
+/// The number of ledgers, series or pairs of objects that are read from the data folder at once.
 const PAGE_LEN: usize = 100;
 
 /// The parameters of an adoption.
@@ -63,9 +61,8 @@ pub enum AdoptionStep {
     Resumed,
     /// The data folder of the single node is marked, so that no node can start with it any more.
     Marked,
-    /// The fleet's floor is high enough to keep new ids apart from the ids of the single node, and
-    /// was raised if necessary. The value is the floor: no id is minted in the fleet for a time
-    /// before this instant.
+    /// The fleet's floor (the value) was raised if necessary. No id is minted in the fleet for a
+    /// time before the floor, which keeps new ids apart from the ids of the single node.
     FloorRaised(UnixNanos),
     /// The slot (place in the fleet) with this number is not used before this instant. It has the
     /// worker numbers of the single node, which had reserved time up to this instant, far ahead of
@@ -80,8 +77,7 @@ pub enum AdoptionStep {
 pub enum Adopted {
     /// The whole folder has been adopted.
     Done {
-        /// The fleet's floor: no id is minted in any slot (place of a node in the fleet) for a time
-        /// before this instant.
+        /// The fleet's floor: no id is minted in the fleet for a time before this instant.
         floor: UnixNanos,
         /// The adopted records.
         records: AdoptedRecords,
@@ -100,14 +96,12 @@ pub struct AdoptedRecords {
     pub ledgers: AdoptedCount,
     /// The counts of pairs of objects, and of the conjunctions (close approaches) of these pairs.
     pub pairs: AdoptedCount,
-    /// The counts of series (named sequences of numbers), of their numbers, and of the request keys
-    /// of these numbers.
+    /// The counts of series (number sequences), of their numbers, and of the numbers' request keys.
     pub series: AdoptedCount,
 }
 
 impl Adoption {
-    /// Lets the fleet take over the data folder of a single node: marks the folder, raises the
-    /// fleet's floor, and copies the records. Calls `tell` after each step that is completed.
+    /// Lets the fleet take over a single node's data folder. Calls `tell` after each step.
     ///
     /// # Errors
     /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
@@ -162,9 +156,8 @@ impl Adoption {
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        // If a restore of the store has lost records (`lacks_records`), nodes neither read nor
-        // write any. This run reads and writes them anyway, because the folder may have the missing
-        // records.
+        // If the store has lost records (`lacks_records`), nodes neither read nor write any. This
+        // run does both anyway, because the folder may have the missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -244,9 +237,8 @@ impl Adoption {
             })
         };
         match progress {
-            // The note has a former name of the fleet, so an operator has fenced the fleet since,
-            // as after a restore or a wipe of its store. The store may now lack some or all of the
-            // folder's records, so begin the adoption again.
+            // The note has a former name of the fleet, which was fenced since, as after a restore.
+            // The store may now lack some or all of the folder's records, so begin again.
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
                 if is_here && was_before(fleet) =>
             {
@@ -400,10 +392,8 @@ impl Adoption {
                 false => own.max(above_adoptions(found.as_ref())?),
             };
             match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
-                // The fleet's floor (the time below which no id is minted) is at or above `own`,
-                // the lowest floor that keeps new ids apart from the folder's ids. A
-                // `fence-restore` may have lowered the floor since an adoption raised it, but not
-                // below `own`.
+                // The fleet's floor (lowest time of ids) is at least `own`, to keep new ids apart
+                // from the folder's. A `fence-restore` may have lowered it, but not below `own`.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         agreed.floor >= own,
@@ -491,9 +481,8 @@ fn own_bound(folder: &AdoptedFolder, far: Option<(u32, UnixNanos)>) -> UnixNanos
     far.map_or(folder.horizon(), |_| UnixNanos::default())
 }
 
-/// Returns the instant 1 ms after `least`, the lower bound of the floor that the fleet's settings
-/// contain. Each adoption raises this bound, so that the loss of an adoption can be detected. A
-/// missing `least` counts as the start of 1970.
+/// Returns the instant 1 ms after `least` (1970 if missing), the lower bound of the floor in the
+/// fleet's settings. Each adoption raises this bound, so that the adoption's loss can be detected.
 fn above_adoptions(found: Option<&KeyValue>) -> Result<UnixNanos, FormatsError> {
     let least = found
         .map(agreement::read)
@@ -508,10 +497,9 @@ fn value_of(entry: &KeyValue) -> Vec<u8> {
     entry.value.clone()
 }
 
-/// Returns the time before which the folder's request keys (idempotency keys) count as expired, so
-/// that they are not copied. The time is computed from the last append of each ledger alone. With
-/// the other appends it could only be later, and then fewer keys would be copied. So every key that
-/// is still needed is copied.
+/// Returns the time before which the folder's request keys (idempotency keys) have expired and are
+/// not copied. It is computed from the last append of each ledger alone. Other appends could only
+/// make it later, so every key that is still needed is copied.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

@@ -31,9 +31,8 @@ pub enum AdoptionError {
         /// the data folder that is adopted.
         differences: Vec<Difference>,
     },
-    /// The single node had reserved time for minting up to an instant far ahead of the clock. If
-    /// the fleet took over the node's data folder now, several slots (places for nodes), or the
-    /// only slot, could not be used until that instant.
+    /// The single node had reserved time far ahead of the clock. If the fleet took over its folder,
+    /// the only slot (place for a node) or several could not be used until the end of that time.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
@@ -44,8 +43,7 @@ pub enum AdoptionError {
         horizon: UnixNanos,
         /// The clock reading of this machine.
         now: UnixNanos,
-        /// The reason why the fleet cannot leave one slot unused until `horizon` and mint in its
-        /// other slots.
+        /// The reason why the fleet cannot leave one slot unused until `horizon` and use others.
         why: String,
     },
     /// The fleet's agreement contradicts the configuration, or cannot be read.
@@ -61,9 +59,8 @@ pub enum AdoptionError {
     /// The coordinator does not respond, or refuses the request.
     #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
-    /// Every attempt to raise the fleet's floor (the time below which no id is minted), or the
-    /// horizon of a slot (the end of its reserved time), failed, because other processes changed
-    /// the same row first.
+    /// Every attempt to raise the fleet's floor (lowest time of ids) or a slot's horizon (end of
+    /// reserved time) failed, because other processes changed the same row first.
     #[error(
         "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
          command again"
