@@ -1,5 +1,4 @@
-//! Detects problems of a fleet from its slots (places for running nodes) and its nodes' clocks, and
-//! gives advice.
+//! Detects problems of a fleet from its slots (places for nodes) and clocks, and gives advice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -53,10 +52,9 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     })
 }
 
-/// Returns a problem if two regions with separate etcd clusters may mint the same ids. Worker
-/// numbers in ids follow from a node's slot and from `worker.slots`. So this setting must be the
-/// same in both regions, and no slot may belong to both. The regions must also not be one fleet.
-/// `peer` names the other region.
+/// Returns a problem if two regions with separate etcd clusters may mint the same ids. They must be
+/// different fleets with the same `worker.slots` and no slot in common, because the slot and
+/// `worker.slots` determine a node's worker numbers. `peer` names the other region.
 pub fn problem_of_shares(
     here: &AgreedFleet,
     peer: &str,
@@ -199,9 +197,8 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. It is also possible that the
-/// clock is right, and that the renewal with the clock reading arrived late. The node's next
-/// renewal shows which of the two is true.
+/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. Or the clock is right and
+/// the renewal with its reading arrived late, which the node's next renewal shows.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

@@ -10,8 +10,7 @@ use idmint_storage::SlotShare;
 pub struct AgreedFleet {
     /// The name of the fleet.
     pub fleet: Nonce,
-    /// The floor: no id is minted in any slot (place of a node in the fleet) for a time before this
-    /// instant.
+    /// The floor: no id is minted in the fleet for a time before this instant.
     pub floor: UnixNanos,
     /// The slots that the fleet's nodes may take.
     pub share: SlotShare,

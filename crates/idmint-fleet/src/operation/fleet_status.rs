@@ -34,19 +34,16 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes have not renewed their slots since this observation began, so their clocks cannot
-    /// be judged yet.
+    /// Some nodes have not renewed their slots during this observation. Their clocks are unknown.
     Renewals,
-    /// All nodes have renewed their slots, but the clock reading in at least one renewal was old
-    /// when the renewal was read. Either that node's clock is behind, or the renewal was delayed.
-    /// Only the node's next renewal can show which.
+    /// All nodes have renewed their slots, but at least one renewal's clock reading was old when
+    /// read. Only the node's next renewal can show if its clock is behind or the renewal was late.
     NextRenewals,
 }
 
 impl FleetWatch {
-    /// Records the result of reading the fleet's settings and slots. `snapshot` is the content of
-    /// the key ranges [`FleetKeys::all_slots`], and `times` are the instants of the request and the
-    /// response.
+    /// Records a read of the fleet's settings and slots. `snapshot` is the content of the key
+    /// ranges [`FleetKeys::all_slots`], and `times` are the instants of request and response.
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
             HorizonRecord::from_bytes(&entry.value)
@@ -57,8 +54,7 @@ impl FleetWatch {
         self.last = Some(snapshot);
     }
 
-    /// Returns which renewals (nodes' writes to reserve more time) must still be observed before
-    /// the clocks of all nodes can be judged, or `None` if enough were observed.
+    /// Returns the slot renewals that must still be observed to judge all nodes' clocks, if any.
     pub fn unseen(&self, keys: &FleetKeys) -> Option<Unseen> {
         let Some(snapshot) = &self.last else {
             return Some(Unseen::Renewals);
@@ -242,8 +238,7 @@ fn holders(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(2).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the entries with the horizon (end of the reserved time) or the holder of a slot, each
-/// with the slot number from its key.
+/// Returns the entries with a slot's horizon (time limit) or holder, each with the slot's number.
 fn numbered<'a>(
     entries: &'a [KeyValue],
     keys: &'a FleetKeys,
@@ -382,13 +377,11 @@ mod tests {
     #[test]
     fn a_renewal_that_comes_late_is_no_clock_that_is_behind() {
         // In each case, a node writes its clock reading to etcd three times. The numbers are the
-        // ages of these readings in seconds when they arrive in etcd. The text is the expected
-        // problem.
+        // ages of the readings on arrival in seconds, and the text is the expected problem.
         for (late, said) in [
             ([0, 0, 0], None),
-            // The first two readings are 4 s old on arrival, more than the tolerated clock error of
-            // 0.5 s. The third one is right on arrival, so the clock is right and only the first
-            // two writes were slow.
+            // The first two readings are 4 s old on arrival, more than the tolerated 0.5 s. The
+            // third one is right, so the clock is right and only the first two writes were slow.
             ([4, 4, 0], None),
             // All three renewals are equally late, for an unknown reason.
             (
@@ -397,9 +390,8 @@ mod tests {
                     "renewals of node at 127.0.0.1:1 reach etcd 4.0 s late, or its clock is behind",
                 ),
             ),
-            // A node reads its clock only after its previous write was stored. The writes arrive
-            // every 5 s, so a right clock's reading could not be 20 s old on arrival. The clock is
-            // behind.
+            // A node reads its clock after its previous write was stored. Writes arrive every 5 s,
+            // so the reading of a right clock could not be 20 s old on arrival.
             (
                 [20, 20, 20],
                 Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),

@@ -29,9 +29,8 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound on how far the node's clock is ahead of this machine's clock. `None` while
-    /// only one renewal was observed, because the bound depends on when the previous renewal was
-    /// stored.
+    /// The upper bound on how far the node's clock is ahead of this machine's. `None` for only one
+    /// observed renewal, because the bound depends on when the previous renewal was stored.
     pub most_nanos: Option<i64>,
 }
 
@@ -56,9 +55,8 @@ struct Seen {
 }
 
 impl Renewals {
-    /// Records a read of all slots that was sent at `asked_at` and answered at `now`. Each item of
-    /// `records` is a slot number with the revision and the content of the record that a node
-    /// rewrites with each renewal of the slot. The record contains the node's clock reading.
+    /// Records a read of all slots, sent at `asked_at` and answered at `now`. `records` are slot
+    /// numbers, revisions and the records with clock readings that nodes rewrite with each renewal.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -172,8 +170,7 @@ mod tests {
     fn a_slow_look_at_a_right_clock_leaves_open_that_it_is_right() {
         let mut renewals = Renewals::default();
         look(&mut renewals, (0, 0), (1, 1, 0));
-        // This read takes from 1.5 s to 3.4 s. It returns a record of revision 2 that process 1
-        // wrote when its clock showed 2.0 s.
+        // The read from 1.5 s to 3.4 s returns revision 2, written at 2.0 s of process 1's clock.
         look(&mut renewals, (1_500, 3_400), (2, 1, 2_000));
         assert_eq!(
             renewals.clock_of(7),
@@ -205,8 +202,7 @@ mod tests {
                     (revision, 1, second(made + off)),
                 );
             }
-            // The read at 4 s did not return revision 2, so revision 2 was stored after 4 s.
-            // Revision 3 was written later still, so its clock reading was taken after 4 s.
+            // The read at 4 s lacked revision 2, so revision 3 has a clock reading from after 4 s.
             assert_eq!(
                 renewals.clock_of(7),
                 bounds(off * SECOND, Some(most * SECOND)),
@@ -229,8 +225,7 @@ mod tests {
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // A read that returns an older record than an earlier read does not change the bounds on
-        // the node's clock.
+        // An older record than that of an earlier read does not change the bounds on the clock.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

@@ -52,16 +52,14 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits on how far ahead of this machine's clock a node can have reserved time for
-    /// minting, in case the store has lost the node's reservation.
+    /// The limits on how far ahead of this clock nodes can have reserved time that the store lost.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if the store may have lost issued numbers. The command then stops all series (named
-    /// sequences of numbers) until an operator resumes them. If `false`, the command ends an
-    /// earlier stop, unless [`RestoreFence::lacks_records`] is `true`.
+    /// `true` if the store may have lost issued numbers. All series of numbers then stop until
+    /// resumed. `false` ends an earlier stop, unless [`RestoreFence::lacks_records`] is `true`.
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right. The command then
     /// runs even if the store or a node's file has a later clock reading.
@@ -71,15 +69,13 @@ pub struct FenceRule {
 /// The result of a fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreFence {
-    /// The fleet's name before this `fence-restore` command, or `None` if the store no longer had a
-    /// fleet.
+    /// The fleet's name before `fence-restore`, or `None` if the store no longer had a fleet.
     pub former: Option<Nonce>,
     /// The new name of the fleet.
     pub fleet: Nonce,
     /// The new floor. Ids are minted from this instant on.
     pub floor: UnixNanos,
-    /// The number of slots (places for nodes) for which the store had a horizon, the end of the
-    /// reserved time.
+    /// The number of slots (places for nodes) with a horizon (end of reserved time) in the store.
     pub horizons: usize,
     /// The latest time up to which, according to the store, any slot was reserved. `None` if no
     /// slot was.
@@ -87,8 +83,7 @@ pub struct RestoreFence {
     /// A slot that was used by a node whose clock was far ahead, and the instant from which the
     /// slot can be used again. `None` if no such slot exists.
     pub far: Option<(u32, UnixNanos)>,
-    /// `true` if records are missing. Nodes then refuse to read or write records until an operator
-    /// runs the next `fence-restore`.
+    /// `true` if records are missing. Nodes then use no records until the next `fence-restore`.
     pub lacks_records: bool,
 }
 
@@ -154,8 +149,7 @@ pub enum FenceError {
         /// The names and addresses of the nodes.
         nodes: Vec<String>,
     },
-    /// Each attempt to write the fleet's new settings failed, because another process changed the
-    /// settings first.
+    /// Each attempt to write the new settings failed, because another process changed them first.
     #[error(
         "the fleet was not fenced, because other processes keep changing its settings in etcd; stop the nodes that are \
          starting, and try again"
@@ -172,9 +166,8 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
         })
 }
 
-/// Returns all names that the fleet in a restored store has had, the oldest first. Each
-/// `fence-restore` gives the fleet a new name. Returns an empty list if the store no longer has a
-/// fleet.
+/// Returns all names that the fleet in a restored store has had (each `fence-restore` gives one),
+/// the oldest first. Returns an empty list if the store no longer has a fleet.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the store cannot be read.
@@ -285,26 +278,21 @@ struct Found {
     modified: Revision,
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
-    /// The lowest floor (time below which no id is minted) that the command may set. This floor is
-    /// above all ids that nodes can have minted, except in a slot whose node had a clock far ahead.
-    /// A whole number of milliseconds.
+    /// The least floor (lowest time for ids) that the command may set, in whole milliseconds. It is
+    /// above all ids that nodes can have minted, except in a slot of a node with a clock far ahead.
     floor: UnixNanos,
-    /// Only a node with a wrong clock can have reserved time for minting up to this instant or
-    /// later. A floor (the lowest time for ids) at or above this instant was set with a wrong
-    /// clock.
+    /// Only a node with a wrong clock can have reserved time up to this instant or later. A floor
+    /// (the lowest time for ids) at or above this instant was set with a wrong clock.
     far_from: UnixNanos,
     /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
     /// most one slot, because the command fails if it finds several.
     far: BTreeMap<u32, Far>,
-    /// The names of the fleet that nodes have stored in their high-water files. Each
-    /// `fence-restore` gives a new name.
+    /// The fleet's names in the high-water files of nodes. Each `fence-restore` gives a new name.
     known_as: Vec<Nonce>,
-    /// The highest number of earlier `fence-restore` commands, according to the store, a node's
-    /// journal or a high-water file.
+    /// The highest count of `fence-restore` commands in the store, a journal or a high-water file.
     fences: u32,
-    /// `true` if a node's high-water file shows that the store lacks the records of a data folder
-    /// that the fleet took over, or if the store lacks records that must precede those in the
-    /// journals. `false` if the operator gives these records up.
+    /// `true` if the store lacks records of an adopted data folder (shown by a node's high-water
+    /// file) or records that precede those in the journals. `false` if the operator gives these up.
     lacks_records: bool,
 }
 
@@ -368,9 +356,8 @@ impl Found {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
                     // The node may have renewed its slot after it last wrote its high-water file,
-                    // so the horizon in the file may be too low. If its clock was far ahead, the
-                    // file has a horizon far ahead, and only that one is raised. For other clocks,
-                    // the floor covers such renewals.
+                    // so the horizon there may be too low. Raise it only if it is far ahead, which
+                    // shows a clock far ahead. For other clocks, the floor covers such renewals.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -455,9 +442,8 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest clock reading from which the fleet's floor (the lowest time for ids) can
-/// have been computed: the floor less the greatest margin that `fence-restore` or the fleet's first
-/// node adds. Returns `None` if the floor may come from an adopted data folder instead of a clock.
+/// Returns the earliest clock reading that can have led to the fleet's floor (lowest time for ids),
+/// the floor less the greatest added margin, or `None` if an adopted folder may have set the floor.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -478,9 +464,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor (the lowest time for ids) must be strictly above the former one, unless the
-    // former one was set with a wrong clock. The higher floor shows nodes that this `fence-restore`
-    // is later than the one they know.
+    // The new floor (lowest time for ids) must be strictly above the former one, which shows nodes
+    // that this `fence-restore` is a later one, unless the former one was set with a wrong clock.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))
@@ -1225,8 +1210,7 @@ mod tests {
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
         assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
-        // Second case: before `fence-restore` is run, a new node, which did not know the lost
-        // fleet, has created another fleet in the wiped store.
+        // Second case: before `fence-restore`, a new node founded another fleet in the wiped store.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {
