@@ -100,8 +100,7 @@ impl<'a> AdoptedBatch<'a> {
     }
 
     /// Adds the row of a completed append request to the batch. `revision` is the revision of the
-    /// row that the store already has under the request's key, or [`Revision::ABSENT`] if it has
-    /// none.
+    /// row that the store has under the request's key, or [`Revision::ABSENT`] if it has none.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].
@@ -165,9 +164,8 @@ impl<'a> AdoptedBatch<'a> {
         self.transaction.write.push(Write::put(key, value));
     }
 
-    /// Makes room for another row of `len` bytes. The transaction also needs room for the lists
-    /// that [`write_lists`] adds. If the row and these lists do not fit into the current
-    /// transaction, writes the rows that the batch has so far.
+    /// Writes the rows that the batch has so far, if another row of `len` bytes and the lists that
+    /// [`write_lists`] adds do not fit into the current transaction.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         let days: usize = days_of(&self.requests).len() + 1;
         let is_crowded = self.transaction.write.len() + days >= OPERATIONS_MAX;
@@ -201,9 +199,8 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     })
 }
 
-/// Groups request keys by the day on which they were recorded. Each group also has the id of the
-/// last event of its first request, which makes the store key `request-day/DAY/EVENT` of the
-/// group's list unique.
+/// Groups request keys by the day on which they were recorded, with the id of the last event of
+/// each group's first request, which makes the group's store key `request-day/DAY/EVENT` unique.
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {

@@ -94,9 +94,8 @@ impl RecordAdopter {
             };
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
-            // The fleet and the folder may divide the same numbers into rows differently. So
-            // compare the numbers and not the rows. `old` are the folder's numbers up to the
-            // fleet's last one. The fleet must have the same.
+            // Compare numbers and not rows, which may divide the same numbers differently. The
+            // fleet must have `old`, the folder's numbers up to the fleet's last one.
             let (old, new) =
                 given.split_at(given.partition_point(|given| Some(given.last) <= known));
             let is_alike = self.store.given_from(series, from, old.len())? == old;
@@ -134,9 +133,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns a text that lists the templates (settings for how numbers are written) that the folder
-/// has and the fleet lacks, or the other way round. `folder` is `None` if the folder's node stored
-/// no templates when it last started. The text then says so.
+/// Returns a text with the templates (rules for writing numbers) that the folder or the fleet
+/// lacks, or with the fact that the folder's node stored none at its last start (`None`).
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();

@@ -58,8 +58,7 @@ pub struct AdoptedCount {
     /// The number of ledgers, of series, or of pairs of space objects, that the fleet lacked
     /// completely or in part, and that have been written.
     pub written: u64,
-    /// The number of ledgers, of series, or of pairs of space objects, that the fleet already had
-    /// completely.
+    /// The number of ledgers, series or pairs of objects that the fleet already had completely.
     pub found: u64,
     /// The number of items in these ledgers, series or pairs: appends, numbers, or first reports of
     /// close approaches (anchors).
@@ -86,8 +85,7 @@ impl std::ops::AddAssign for AdoptedCount {
 /// The reason why a record cannot be adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// The fleet has a different record under the same key as the single node's data folder. The
-    /// fleet's record was not overwritten.
+    /// The fleet's record under the same key differs from the folder's, and was not overwritten.
     #[error("{what} differs between the adopted folder and the fleet (etcd key {key})")]
     Differs {
         /// A description of the record.
@@ -211,10 +209,9 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds each of `requests` to the batch, unless the fleet already has that request, or a
-    /// request with the same key that was recorded more than 24 hours later. Fails if the fleet has
-    /// a different request with the same key that was recorded at most 24 hours earlier or later.
-    /// Returns the number of all `requests`.
+    /// Adds those of `requests` that the fleet lacks to the batch. Under the same key, a request
+    /// that the fleet recorded over 24 hours later stays, and a different one within 24 hours is an
+    /// error. Returns the number of all `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
@@ -332,9 +329,8 @@ impl RecordAdopter {
     }
 }
 
-/// Returns the request that sent an append. Returns `None` if the append has no request key or was
-/// recorded before `since`. A key from before `since` has expired, so a caller may use it for
-/// another request.
+/// Returns the request that sent an append, or `None` if the append has no request key or was
+/// recorded before `since`, so that its key has expired and a caller may use it again.
 fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     let mark = append.mark.filter(|_| append.recorded >= since)?;
     Some(DoneRequest {
