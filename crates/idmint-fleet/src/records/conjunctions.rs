@@ -299,9 +299,8 @@ impl FleetRecords {
         for ((anchor, externals), (found, beside)) in
             by_anchor.into_iter().zip(anchors.iter().zip(beside))
         {
-            // Compare the revision at which the anchor (the first report) was created and not its
-            // last revision, so that the write succeeds even if other nodes count reports in the
-            // meantime.
+            // Compare the revision that created the anchor (first report), not its last revision,
+            // so that the write succeeds even if other nodes count reports meanwhile.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
             let new = externals
@@ -359,9 +358,8 @@ impl FleetRecords {
     }
 }
 
-/// The external ids of an anchor: the ids that other organizations gave to the conjunction of which
-/// the anchor is the first report. `row` is the key and the revision of the row with these ids, or
-/// `None` if the store has no such row.
+/// The ids that other organizations gave to the conjunction whose first report is the anchor. `row`
+/// is the key and the revision of the row with these ids, or `None` if the store has none.
 #[derive(Debug, Default)]
 struct Beside {
     externals: Vec<ExternalId>,
