@@ -23,9 +23,8 @@ pub(super) struct OwnLayout {
 /// The parts of the fleet's agreement that this node relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The store revision that last wrote the fleet's agreement (its stored settings). Every
-    /// transaction that writes a slot (the place of a node in the fleet) compares this revision, so
-    /// it fails if the agreement has changed.
+    /// The store revision that last wrote the fleet's agreement (its stored settings). Every write
+    /// of a node's slot compares this revision, and fails if the agreement has changed.
     pub(super) revision: Revision,
     /// The fleet's current name, a random number. The fleet gets a new name whenever an operator
     /// fences it, which is necessary after a restore of the store.
@@ -40,9 +39,8 @@ pub(super) struct Agreed {
     /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
     /// above this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the operator's last command after a restore (a fence) found that records are
-    /// missing. Until the next fence, nodes neither read nor write records, because new records
-    /// could take the positions of the missing ones.
+    /// `true` if the last fence (command after a restore) found records missing. Until the next
+    /// fence, nodes use no records, because new records could take the positions of missing ones.
     pub(super) lacks_records: bool,
 }
 
@@ -66,8 +64,7 @@ impl Agreed {
     }
 }
 
-/// The result of comparing this node's slots and formats with the fleet's agreement (its stored
-/// settings).
+/// The result of comparing this node's slots and formats with the fleet's stored settings.
 #[derive(Debug)]
 pub(super) enum Agreement {
     /// The fleet's agreement includes everything that this node mints.
@@ -212,8 +209,7 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// Compares the layout with the fleet's stored settings, and commits the transaction if one is
-    /// needed.
+    /// Compares the layout with the fleet's stored settings, and commits a transaction if needed.
     fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
         let found = store
             .read(&[Range::one(keys().meta())])

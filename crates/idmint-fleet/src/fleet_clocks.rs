@@ -71,17 +71,15 @@ impl Skew {
     }
 }
 
-/// The estimated clocks of all other nodes. They are computed from the records that these nodes
-/// write, and from the time on this node's clock at each read of the records.
+/// The other nodes' clocks, estimated from their records and this node's clock at each read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FleetClocks {
     seen: BTreeMap<Key, Seen>,
     last_look: Option<UnixNanos>,
 }
 
-/// The latest known horizon record of one slot, which the slot's holder rewrites with each renewal:
-/// the clock reading in that record, and the times of this node's reads before and after the record
-/// appeared.
+/// The clock reading in the latest known horizon record of one slot, which its holder rewrites with
+/// each renewal, and the times of this node's reads before and after the record appeared.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
@@ -94,16 +92,14 @@ struct Seen {
     missing_at: Option<UnixNanos>,
     /// A time before the record was written, or `None` if no such time is known.
     made_after: Option<UnixNanos>,
-    /// `true` if this record counts as the clock of the process that wrote it. That process must
-    /// still hold the record's slot, and must have written no later record for another slot that it
-    /// holds. A process has one clock, so only its latest record counts.
+    /// `true` if the record's writer still holds the record's slot, and has written no later record
+    /// for another slot that it holds. A process has one clock, so only its latest record counts.
     is_current: bool,
 }
 
 impl FleetClocks {
-    /// Updates the estimates of other nodes' clocks from a read of all slots (places in the fleet).
-    /// `horizons` are the records with the clock readings, and `holders` names the nodes that hold
-    /// the slots. The read was sent at `asked_at`, and its response arrived at `now`.
+    /// Updates the estimates of other nodes' clocks from `horizons` (records with clock readings)
+    /// and `holders` of slots. The read was sent at `asked_at`, and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -180,10 +176,8 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns the earliest and the latest time that the writer's clock can show now, computed from
-    /// its reading in this record. Returns `None` if the reading no longer counts, because the
-    /// writer may have ended, has lost the slot, or has written a later record for another slot
-    /// that it holds.
+    /// Returns the earliest and latest time that the writer's clock can show. Returns `None` if the
+    /// writer may have ended, lost the slot, or written a later record for another of its slots.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {
@@ -255,8 +249,7 @@ mod tests {
         }
     }
 
-    /// A horizon record of the slot with the number `process`, written by that process at
-    /// `revision`, with `clock` as its clock reading.
+    /// A horizon record of slot `process`, by that process at `revision`, with the reading `clock`.
     fn horizon(process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
         horizon_of_slot(process, process, revision, clock)
     }
@@ -280,8 +273,7 @@ mod tests {
         entry(format!("slot/{slot}"), 1, record.to_bytes())
     }
 
-    /// Lets the node under test read `horizons`, the records with clock readings. Each of the
-    /// processes 0 to 7 holds the slot (place in the fleet) with its own number.
+    /// Lets the node read `horizons` (clock records), while processes 0 to 7 hold slots 0 to 7.
     fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
         let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
         clocks.look((now, now), horizons, &holders, &node());
@@ -446,9 +438,8 @@ mod tests {
                 ],
             );
         }
-        // For each slot, the read at 15 s returned a new record. It was written after the record
-        // that the read at 10 s returned, and the read at 5 s did not return that one yet. So the
-        // new record was at most 10 s old at 15 s.
+        // In each slot, the record read at 15 s was written after the one read at 10 s, which the
+        // read at 5 s did not return yet. So the newer record was at most 10 s old at 15 s.
         assert_eq!(
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))
@@ -461,8 +452,7 @@ mod tests {
             &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
         );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
-        // A read that returns older records than an earlier read does not change the observed
-        // clocks.
+        // Older records than those of an earlier read do not change the observed clocks.
         show(
             &mut clocks,
             at(46),

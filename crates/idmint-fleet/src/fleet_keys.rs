@@ -83,15 +83,13 @@ impl FleetKeys {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
 
-    /// Returns the slot number in the key of a slot's horizon (the time up to which the slot may be
-    /// used), or `None` for any other key.
+    /// Returns the slot number in the key of a horizon (a slot's time limit), or `None` otherwise.
     pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the key ranges that a node reads before it takes a slot (a place in the fleet): the
-    /// fleet's settings, the times up to which all slots may be used, the nodes that hold the
-    /// slots, and the keys of nodes without a slot.
+    /// Returns the key ranges to read before a node takes a slot (place in the fleet): the fleet's
+    /// settings, the time limits and holders of all slots, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -108,16 +106,14 @@ impl FleetKeys {
         format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
     }
 
-    /// Returns the key ranges that contain the clock readings of all nodes. The first range has the
-    /// horizon records of all slots. A node writes its clock reading into the record of its slot.
-    /// The second range names the node that holds each slot.
+    /// Returns the key ranges for the clock readings of all nodes: the horizon records of all
+    /// slots, with the readings of the nodes that wrote them, and the nodes that hold the slots.
     pub(super) fn clocks(&self) -> Vec<Range> {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
-    /// Returns the key ranges that show why the coordinator refused the renewal of a slot: the
-    /// fleet's settings, the slot's horizon (the time up to which it may be used) and the slot's
-    /// holder.
+    /// Returns the key ranges that show why the coordinator refused a slot's renewal: the fleet's
+    /// settings, the slot's horizon (the time up to which it may be used) and its holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![
             Range::one(self.meta()),

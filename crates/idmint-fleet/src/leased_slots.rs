@@ -36,24 +36,21 @@ pub(super) struct LeasedSlots {
     /// `true` once this process has taken a slot. From then on the clock must not move back,
     /// because the process may have minted ids.
     pub(super) has_minted: bool,
-    /// The facts that this node has read about the fleet, such as the agreed settings. Shared with
-    /// the record store.
+    /// The facts read about the fleet, such as its settings. Shared with the record store.
     pub(super) known: Arc<KnownFleet>,
     /// The number of responses that contradicted earlier responses, counted from the start of the
     /// process until the last request was sent. See [`KnownFleet::doubts`].
     pub(super) doubts: u64,
 }
 
-/// A slot (place in the fleet) that this node holds, and the session that mints ids with the slot's
-/// worker numbers.
+/// A slot (place in the fleet) of this node, and the session that mints with its worker numbers.
 #[derive(Debug)]
 pub(super) struct HeldSlot {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// `false` while no id may be minted, because the request for more time is overdue, the clock
-    /// is wrong, or the slot's time is already reserved so far ahead that this node cannot reserve
-    /// more yet.
+    /// `false` while no id may be minted: the request for more time is overdue, the clock is wrong,
+    /// or the slot was reserved so far ahead that this node cannot reserve more time yet.
     pub(super) is_minting: bool,
 }
 
@@ -101,9 +98,8 @@ impl LeasedSlots {
     }
 
     /// Returns the next step of the thread that renews this node's slot: send a request, wait or
-    /// end. `now` is the current time. `needed` is the time up to which callers need to mint. It
-    /// has no effect if this node has no slot, if its slot is already reserved up to that time, or
-    /// if that time is more than [`DEADLINE`] ahead.
+    /// end. `needed`, the time up to which callers need to mint, has no effect without a slot, if
+    /// the slot is already reserved up to it, or if it is more than [`DEADLINE`] ahead.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -132,10 +128,9 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // The request in `step` may rewrite this node's own key, whose revision each write of
-        // records compares. So a concurrent write of records may fail, and that failure may arrive
-        // before the reply to this request. Tell the record store in advance which value this node
-        // writes to the key, so that the record store can recognize the write.
+        // Tell the record store which value the request in `step` may write to this node's own key.
+        // A concurrent write of records compares that key's revision, so it may fail before the
+        // reply to this request arrives, and the record store must know why.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -160,9 +155,8 @@ impl LeasedSlots {
         event
     }
 
-    /// Reports the result of a response to the record store: the key that this node rewrites
-    /// regularly, and whether acknowledged data is lost. If this node agrees with the fleet's
-    /// settings and no data is lost, also reports the settings.
+    /// Reports to the record store the key that this node rewrites regularly, and a loss of
+    /// acknowledged data or, if none is lost and this node agrees with them, the fleet's settings.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -215,8 +209,7 @@ impl LeasedSlots {
         &self.lease.high_water
     }
 
-    /// Returns the number of the slot (place in the fleet) that this node holds, or `None` if it
-    /// holds none.
+    /// Returns the number of this node's slot (place in the fleet), or `None` if it has none.
     pub(super) fn slot(&self) -> Option<u32> {
         self.held.as_ref().map(|held| held.slot)
     }
@@ -358,8 +351,7 @@ impl LeasedSlots {
 }
 
 impl HeldSlot {
-    /// `true` if this node has used up the time reserved for its slot, and has not reserved more in
-    /// time.
+    /// `true` if this node has used up its reserved time, and has not reserved more in time.
     fn is_overdue(&self, now: UnixNanos) -> bool {
         now >= self.overdue_at()
     }
