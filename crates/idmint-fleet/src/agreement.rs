@@ -39,8 +39,9 @@ pub(super) struct Agreed {
     /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
     /// above this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the last fence (command after a restore) found records missing. Until the next
-    /// fence, nodes use no records, because new records could take the positions of missing ones.
+    /// `true` if the last fence (command after a restore) found records missing. Nodes neither read
+    /// nor write records until the next fence, because new ones could take the missing ones'
+    /// positions.
     pub(super) lacks_records: bool,
 }
 

@@ -99,7 +99,7 @@ struct Seen {
 
 impl FleetClocks {
     /// Updates the estimates of other nodes' clocks from `horizons` (records with clock readings)
-    /// and `holders` of slots. The read was sent at `asked_at`, and answered at `now`.
+    /// and the `holders` of slots. The read of both was sent at `asked_at` and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -176,8 +176,9 @@ impl FleetClocks {
 }
 
 impl Seen {
-    /// Returns the earliest and latest time that the writer's clock can show. Returns `None` if the
-    /// writer may have ended, lost the slot, or written a later record for another of its slots.
+    /// Returns the earliest and latest time that the writer's clock can show now. Returns `None` if
+    /// the writer may have ended, has lost the slot, or has written a later record for another of
+    /// its slots.
     fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
         let since_shown = now.since(self.at);
         let age_max = match self.made_after {

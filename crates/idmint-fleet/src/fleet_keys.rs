@@ -83,7 +83,7 @@ impl FleetKeys {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
 
-    /// Returns the slot number in the key of a horizon (a slot's time limit), or `None` otherwise.
+    /// Returns the slot number in the key of a slot's horizon (time limit), `None` for other keys.
     pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }

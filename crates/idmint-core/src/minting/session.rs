@@ -76,7 +76,7 @@ impl Session {
         self.start
     }
 
-    /// `true` if the horizon, the time up to which ids may be minted, is after the session's start.
+    /// `true` if ids can be minted: the horizon (time limit of ids) is after the session's start.
     pub fn is_open(&self) -> bool {
         self.horizon() > self.start
     }

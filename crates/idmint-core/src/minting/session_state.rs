@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::refusal::Refusal;
 use super::session::Session;
 
-/// The active session, or why ids with time, worker number and sequence cannot be minted now.
+/// The active session, or the reason why ids with time, worker number and sequence cannot be minted
+/// now.
 #[derive(Debug)]
 pub(super) struct SessionState {
     state: Mutex<CurrentSession>,

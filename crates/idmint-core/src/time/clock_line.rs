@@ -106,7 +106,7 @@ impl ClockLine {
         });
     }
 
-    /// Computes the estimated time, `boot_nanos` after the boot, from the stored values.
+    /// Returns the estimated time at `boot_nanos` after boot, computed from the stored values.
     fn estimate_at(&self, boot_nanos: u64) -> u64 {
         let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
         let base = self.base_nanos.load(Ordering::Relaxed);

@@ -89,7 +89,7 @@ impl Coordinator for Interrupted {
     }
 }
 
-/// A node with a renewed slot (its place), a ledger (event chain) and knowledge of the fleet.
+/// A node that has renewed its slot and written a ledger (event chain), and knows the fleet.
 struct Bench {
     store: Arc<Interrupted>,
     known: Arc<KnownFleet>,
@@ -314,8 +314,9 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         (bench.known.doubts(), bench.known.meta()),
         (0, Some(Revision::ABSENT))
     );
-    // Another node takes this node's slot (place in the fleet), so the next write is refused. The
-    // refusal is a doubt: the thread that renews the slot must check whether the store lost data.
+    // Another node takes this node's slot (place in the fleet), so this node's next write is
+    // refused. The refusal is a doubt: the thread that renews the slot must check whether the store
+    // lost data.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
     assert_eq!(bench.known.doubts(), 1);

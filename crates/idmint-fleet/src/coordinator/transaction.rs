@@ -140,7 +140,7 @@ impl Range {
     }
 }
 
-/// One transaction: conditions, writes and reads. If no response arrives, it is resent unchanged.
+/// One transaction: conditions, writes and reads. A retry after no response sends the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// The conditions. The transaction writes only if all of them hold.

@@ -18,7 +18,8 @@ use idmint_storage::{FailureKind, StoreError};
 /// The timeout of a request, including attempts at several members.
 const REQUEST_MAX: Duration = Duration::from_secs(1);
 
-/// The timeout of an attempt that may safely be repeated at another server within [`REQUEST_MAX`].
+/// The timeout of one attempt that may safely be repeated at another server. It is half of
+/// [`REQUEST_MAX`], so that there is time for a second attempt.
 const REPEATABLE_MAX: Duration = Duration::from_millis(500);
 
 /// The timeout for opening a connection.

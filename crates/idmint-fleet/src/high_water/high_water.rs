@@ -473,7 +473,8 @@ mod tests {
         FleetKeys::below("/idmint/v1/test/")
     }
 
-    /// A snapshot of a fleet with ids from `floor` on and slot 7 reserved to `horizon` (seconds).
+    /// A snapshot at `revision` of a fleet with ids from `floor` on. Slot 7 is reserved up to
+    /// `horizon` (both in seconds), or was never used if `horizon` is `None`.
     fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }

@@ -95,7 +95,7 @@ impl KeptHighWater {
         }
     }
 
-    /// When a node starts, reads the highest values seen from the coordinator. If the file is
+    /// Reads, when a node starts, the highest values seen from the coordinator. If the file is
     /// unreadable, logs a warning and returns no values, unlike [`KeptHighWater::read`].
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {

@@ -197,8 +197,8 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
     }
 }
 
-/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. Or the clock is right and
-/// the renewal with its reading arrived late, which the node's next renewal shows.
+/// `true` if the node's clock may be behind by more than [`SKEW_MAX`]. The clock may also be right,
+/// and the renewal with its reading late. The node's next renewal shows which is true.
 pub(super) fn may_be_behind(clock: ClockBounds) -> bool {
     clock.least_nanos < -nanos(SKEW_MAX)
 }

@@ -36,8 +36,9 @@ pub struct FleetWatch {
 pub enum Unseen {
     /// Some nodes have not renewed their slots during this observation. Their clocks are unknown.
     Renewals,
-    /// All nodes have renewed their slots, but at least one renewal's clock reading was old when
-    /// read. Only the node's next renewal can show if its clock is behind or the renewal was late.
+    /// All nodes have renewed their slots, but the clock reading in at least one renewal was old
+    /// when the renewal was read. Only that node's next renewal can show whether its clock is
+    /// behind or the renewal was late.
     NextRenewals,
 }
 
@@ -390,8 +391,8 @@ mod tests {
                     "renewals of node at 127.0.0.1:1 reach etcd 4.0 s late, or its clock is behind",
                 ),
             ),
-            // A node reads its clock after its previous write was stored. Writes arrive every 5 s,
-            // so the reading of a right clock could not be 20 s old on arrival.
+            // A node reads its clock only after its previous write was stored. Writes arrive every
+            // 5 s, so the reading of a right clock could not be 20 s old on arrival.
             (
                 [20, 20, 20],
                 Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),

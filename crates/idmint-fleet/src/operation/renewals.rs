@@ -29,8 +29,8 @@ use idmint_core::time::UnixNanos;
 pub struct ClockBounds {
     /// The lower bound.
     pub least_nanos: i64,
-    /// The upper bound on how far the node's clock is ahead of this machine's. `None` for only one
-    /// observed renewal, because the bound depends on when the previous renewal was stored.
+    /// The upper bound on how far the node's clock is ahead of this machine's. `None` after only
+    /// one observed renewal, because the bound depends on when the previous renewal was stored.
     pub most_nanos: Option<i64>,
 }
 
@@ -55,8 +55,9 @@ struct Seen {
 }
 
 impl Renewals {
-    /// Records a read of all slots, sent at `asked_at` and answered at `now`. `records` are slot
-    /// numbers, revisions and the records with clock readings that nodes rewrite with each renewal.
+    /// Records a read of all slots, sent at `asked_at` and answered at `now`. Each item of
+    /// `records` is a slot number, and the revision and content of the slot's record. A node
+    /// rewrites this record with its clock reading at each renewal.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
@@ -202,7 +203,8 @@ mod tests {
                     (revision, 1, second(made + off)),
                 );
             }
-            // The read at 4 s lacked revision 2, so revision 3 has a clock reading from after 4 s.
+            // The read at 4 s did not return revision 2, which was therefore stored later. Revision
+            // 3 was written later still, so its clock reading was taken after 4 s.
             assert_eq!(
                 renewals.clock_of(7),
                 bounds(off * SECOND, Some(most * SECOND)),

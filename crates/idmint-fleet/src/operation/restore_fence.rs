@@ -52,14 +52,16 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// The limits on how far ahead of this clock nodes can have reserved time that the store lost.
+    /// The limits on how far ahead of this machine's clock nodes can have reserved time that the
+    /// store has lost.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,
     /// The formats that the fleet mints, used if the store no longer has them.
     pub formats: Vec<KeptFormat>,
-    /// `true` if the store may have lost issued numbers. All series of numbers then stop until
-    /// resumed. `false` ends an earlier stop, unless [`RestoreFence::lacks_records`] is `true`.
+    /// `true` if the store may have lost issued numbers. All series of numbers then stop until an
+    /// operator resumes them. `false` ends an earlier stop, unless [`RestoreFence::lacks_records`]
+    /// is `true`.
     pub holds_numbers: bool,
     /// `true` if the operator has confirmed that this machine's clock is right. The command then
     /// runs even if the store or a node's file has a later clock reading.
@@ -83,7 +85,7 @@ pub struct RestoreFence {
     /// A slot that was used by a node whose clock was far ahead, and the instant from which the
     /// slot can be used again. `None` if no such slot exists.
     pub far: Option<(u32, UnixNanos)>,
-    /// `true` if records are missing. Nodes then use no records until the next `fence-restore`.
+    /// `true` if records are missing. Nodes then read and write none until the next fence.
     pub lacks_records: bool,
 }
 
@@ -166,8 +168,8 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
         })
 }
 
-/// Returns all names that the fleet in a restored store has had (each `fence-restore` gives one),
-/// the oldest first. Returns an empty list if the store no longer has a fleet.
+/// Returns all names that the fleet in a restored store has had, the oldest first. Each
+/// `fence-restore` gives a new one. Returns an empty list if the store no longer has a fleet.
 ///
 /// # Errors
 /// Returns [`FenceError`] if the store cannot be read.
@@ -442,8 +444,9 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
         .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
 }
 
-/// Returns the earliest clock reading that can have led to the fleet's floor (lowest time for ids),
-/// the floor less the greatest added margin, or `None` if an adopted folder may have set the floor.
+/// Returns the earliest clock reading that can have led to the fleet's floor (lowest time for ids):
+/// the floor less the greatest margin that a fence or the first node adds. Returns `None` if the
+/// floor may come from an adopted data folder.
 fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
     let UnseenNodes { window, ahead_max } = rule.unseen;
     let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
@@ -464,8 +467,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
-    // The new floor (lowest time for ids) must be strictly above the former one, which shows nodes
-    // that this `fence-restore` is a later one, unless the former one was set with a wrong clock.
+    // Unless the former floor (lowest time for ids) was set with a wrong clock, the new one must be
+    // strictly above it, to show nodes that this `fence-restore` is later than the one they know.
     let former_floor = meta
         .as_ref()
         .map(|meta| above(meta.floor))

@@ -21,7 +21,7 @@ pub struct LaneRule {
 /// The requested number of lanes (worker numbers) of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// At most this number of lanes (worker numbers), or fewer if the format has too few of them.
+    /// This number of lanes (worker numbers), or fewer if the format has too few worker numbers.
     UpTo(u32),
     /// Exactly this number of lanes. If the format has too few worker numbers, the process does not
     /// start.

@@ -16,8 +16,8 @@ use crate::time::{Tick, UnixNanos};
 /// clock. A lead is at least one tick, and users would notice ids that far in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
-/// Mints one sequenced format (ids from time, worker number and sequence) during one session, the
-/// period in which this node has these worker numbers.
+/// Mints one sequenced format (ids from time, worker number and sequence) with all worker numbers
+/// of this node, during one session (the period in which the node has these worker numbers).
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedMinter {
     /// The amounts that one unit of each field adds to an id, for each variant (one of the layouts)
@@ -44,7 +44,7 @@ pub(in crate::minting) struct Beginning {
     /// The instant from which ids are minted: the end of the time that was reserved on disk before,
     /// or the clock, whichever is later.
     pub(in crate::minting) start: SessionStart,
-    /// The node's slot (place in a fleet), or `None` if its worker numbers last until it exits.
+    /// The node's slot (place in a fleet), or `None` if it keeps its worker numbers until it exits.
     pub(in crate::minting) slot: Option<u32>,
     /// The time that the clock shows when the session begins.
     pub(in crate::minting) now: UnixNanos,
@@ -116,7 +116,7 @@ impl Placement {
 }
 
 impl SequencedMinter {
-    /// Creates a minter, which mints no ids until its horizon (the time limit of ids) is raised.
+    /// Creates a minter. It mints no ids until its horizon (the time limit of ids) is raised.
     ///
     /// # Panics
     /// Panics if the session starts before the instant from which `excluded` is complete.
@@ -170,8 +170,9 @@ impl SequencedMinter {
         };
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
-        // If ticks (time units) are skipped, two worker numbers may next be free in different
-        // ticks. `spread` cannot divide a batch between them then, so each batch uses one.
+        // If ticks (time units) must be skipped, the next free ids of two worker numbers may be in
+        // different ticks. `spread` cannot skip ticks, so each batch then uses only one worker
+        // number.
         let has_exclusions = lanes
             .iter()
             .flat_map(|lane| &lane.sequencers)
@@ -278,8 +279,8 @@ impl SequencedMinter {
         (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
     }
 
-    /// Returns the error for a request whose ids could not be sent before `due`. If ids may already
-    /// be sent, also counts the request as one for which no worker number had enough ids.
+    /// Returns the error for a request whose ids could not be sent before `due`. If the format has
+    /// begun, also counts the request as one for which no worker number had enough ids.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
@@ -470,8 +471,9 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // Find the last row (ids that become free together) that the request needs. Even alone, the
-    // lane (worker number) with the lowest free id has `count` free ids before row `beyond`.
+    // Find the last row (ids that become free together) that the request needs. It is before row
+    // `beyond`, because the lane (worker number) with the lowest free id alone has `count` free ids
+    // before that row.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

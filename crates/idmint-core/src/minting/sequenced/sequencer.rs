@@ -28,12 +28,13 @@ pub(crate) struct Sequencer {
     /// The first stamp (tick and sequence in one integer) that is too late for the format. It is
     /// never handed out.
     end: u64,
-    /// The number of ticks (time units) by which ids may be ahead of the clock without a wait.
+    /// The lead: the number of ticks by which ids may be ahead of the clock without a wait.
     lead_ticks: u64,
-    /// The rule for each tick's first sequence number. Without it, ids minted alone would have 0.
+    /// The rule for each tick's first sequence number. Without it, every id that is minted alone
+    /// would have sequence 0.
     spread: Spread,
-    /// The ticks to skip, checked only when a reservation reaches the ceiling (the first stamp that
-    /// must not be handed out), so that the check costs nothing if no tick is excluded.
+    /// The ticks to skip, if any. Checked only when a reservation reaches the ceiling (the first
+    /// stamp that must not be handed out), so that the check costs nothing if no tick is excluded.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -163,7 +164,7 @@ impl Sequencer {
         Sequencer { first, ..self }
     }
 
-    /// Makes the sequencer skip `ticks` (time units), ascending ranges of ticks since the epoch.
+    /// Makes the sequencer skip `ticks`, ascending ranges of ticks (time units) since the epoch.
     #[must_use]
     pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
         let exclusion = Exclusion::new(ticks, &self.line, self.first);
@@ -477,8 +478,9 @@ impl Sequencer {
     /// of the session (period of minting) if no id was handed out.
     pub(crate) fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
-            // Do not return the time of the first possible id. If the epoch is in the future, that
-            // time is years ahead, and so would be the time reserved on disk from there on.
+            // Do not return the time of the first possible id, which is years ahead if the epoch is
+            // in the future. More time is reserved from the returned instant on, so the reservation
+            // on disk would then be years ahead as well.
             next if next == self.first => self.start.at,
             next => self.line.instant_covering(next),
         }
@@ -505,7 +507,8 @@ impl Sequencer {
         }
     }
 
-    /// Returns the clock time from which ids with a stamp (tick, sequence) below `end` may be sent.
+    /// Returns the clock time from which all ids with stamps (tick, sequence) below `end` may be
+    /// sent.
     pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self
@@ -549,7 +552,8 @@ pub(crate) struct Moment {
 }
 
 impl CatchUp {
-    /// Creates a speed limit for the time in ids from `start` on, beginning at clock time `now`.
+    /// Creates the speed limit of a session (period of minting) whose ids begin at time `start`
+    /// while the clock shows `now`.
     pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
         CatchUp {
             start,
@@ -607,7 +611,8 @@ impl Moment {
 /// volume 3, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// The factor of a tick in computing its first sequence number, or 0 if each tick begins at 0.
+    /// The number that a tick is multiplied by to find its first sequence number, or 0 if every
+    /// tick begins at sequence 0.
     factor: u64,
     /// The number of bits by which `tick * factor` is shifted right to get the first sequence
     /// number of the tick. For example, a shift of 54 leaves 10 bits, a number below 1024.

@@ -231,7 +231,7 @@ fn loom_no_run_touches_an_excluded_tick() {
                 thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
             };
             // This thread reserves one id and then two, the other thread two. If only id 1 is left
-            // before the tick to skip, two ids must come from after that tick.
+            // before the tick to skip, a request for two ids must get ids after that tick.
             let mine = [
                 stamps(sequencer.reserve(1, &moment, TICK), 1),
                 stamps(sequencer.reserve(2, &moment, TICK), 2),

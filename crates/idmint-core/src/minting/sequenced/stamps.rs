@@ -75,7 +75,7 @@ impl StampLine {
         self.base
     }
 
-    /// Splits a stamp, counted from the first tick, into tick (since the epoch) and sequence.
+    /// Splits a relative stamp into its tick (counted since the epoch) and its sequence.
     pub(crate) fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
@@ -435,7 +435,8 @@ mod tests {
             let instant = UnixNanos::new(start.get() + later_ns);
             let stamp = absolute(&line, line.first_stamp_at(instant));
             // A stamp's time since the epoch is stamp x (length of a tick) / (stamps in a tick).
-            // Check that this time is at or after `instant`, and the previous stamp's before.
+            // Check that this time is at or after `instant`, and that the previous stamp's time is
+            // before it.
             let since_epoch = u128::from(instant.get()) - 1_420_070_400_000_000_000;
             let right = since_epoch * u128::from(tick.parts()) * u128::from(per_tick);
             prop_assert!(stamp * u128::from(tick.nanos()) >= right);

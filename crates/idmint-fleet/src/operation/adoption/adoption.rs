@@ -101,7 +101,8 @@ pub struct AdoptedRecords {
 }
 
 impl Adoption {
-    /// Lets the fleet take over a single node's data folder. Calls `tell` after each step.
+    /// Lets the fleet take over a single node's data folder: marks it, raises the fleet's floor,
+    /// and copies the records. Calls `tell` after each completed step.
     ///
     /// # Errors
     /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.

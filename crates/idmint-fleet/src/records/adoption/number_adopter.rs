@@ -133,8 +133,9 @@ impl RecordAdopter {
     }
 }
 
-/// Returns a text with the templates (rules for writing numbers) that the folder or the fleet
-/// lacks, or with the fact that the folder's node stored none at its last start (`None`).
+/// Returns a text that lists the templates (rules for writing numbers) that only the folder or only
+/// the fleet has. `folder` is `None` if the folder's node stored none at its last start. The text
+/// then says so.
 fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) -> String {
     let Some(folder) = folder else {
         return "the folder has none of the last start".to_owned();

@@ -209,9 +209,10 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds those of `requests` that the fleet lacks to the batch. Under the same key, a request
-    /// that the fleet recorded over 24 hours later stays, and a different one within 24 hours is an
-    /// error. Returns the number of all `requests`.
+    /// Adds each of `requests` to the batch, unless the fleet has that request, or one with the
+    /// same key that was recorded over 24 hours later. Fails if the fleet has a different one with
+    /// the same key that was recorded at most 24 hours earlier or later. Returns the number of all
+    /// `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
