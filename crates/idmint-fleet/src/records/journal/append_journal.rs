@@ -121,9 +121,8 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends the given rows to the journal in one write, except rows that the journal certainly
-    /// has. `era` is the fleet's era in which the rows were committed: the time from one
-    /// `fence-restore` command to the next.
+    /// Appends rows to the journal in one write, except rows that the journal certainly has. The
+    /// rows were committed in `era`, the time between two `fence-restore` commands.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let known = state.known.of_era(era);

@@ -38,9 +38,8 @@ pub struct JournalCopies {
     /// the first report of a close approach of the pair.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
-    /// Journal files whose end is unreadable, each with the length of that end in bytes. Usually
-    /// the last record is incomplete, because the process was killed or the file was copied during
-    /// a write.
+    /// Journal files with an unreadable end, and its length in bytes. Usually the last record is
+    /// incomplete, because the process was killed or the file copied during a write.
     torn: Vec<(PathBuf, u64)>,
     /// The unreadable parts of files that are followed by readable records.
     pub(super) damaged: Vec<DamagedPart>,
@@ -65,15 +64,13 @@ pub struct DamagedPart {
 /// The facts about a fleet that its nodes' journals (local copies of the fleet's rows) contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalledFleet {
-    /// The first name of the fleet. Each `fence-restore` command gives the fleet a new name. `None`
-    /// if the journals are empty and no name is known.
+    /// The fleet's name before any `fence-restore` changed it, or `None` if no name is known.
     pub origin: Option<Nonce>,
     /// The highest number of earlier `fence-restore` commands that any of the journals contains.
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
-    /// `true` if the import skipped records because the records before them are missing, for
-    /// example event 7 of a ledger without event 6.
+    /// `true` if the import skipped records whose predecessor is missing (event 7 without event 6).
     pub has_gap: bool,
 }
 
@@ -150,8 +147,7 @@ impl JournalCopies {
     /// folder of a journal, or a single journal file.
     ///
     /// # Errors
-    /// Returns [`JournalError`] if a journal cannot be read, or if its rows belong to another etcd
-    /// namespace.
+    /// Returns [`JournalError`] if a journal cannot be read or has rows of another etcd namespace.
     pub fn read(paths: &[PathBuf], namespace: &Namespace) -> Result<JournalCopies, JournalError> {
         let mut copies = JournalCopies {
             keys: Keys::of(namespace),
@@ -321,9 +317,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // Records with rows are longer than `ERA_LEN`. So a damaged part of at most this length
-            // may be a record that begins a new era (the time after a `fence-restore` command). The
-            // era of the next rows is then unknown.
+            // A damaged part too short for a row may be a record that begins a new era (the time
+            // after a `fence-restore` command). The era of the next rows is then unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }
@@ -351,9 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // The row is not used, because its era (the time between two `fence-restore`
-                // commands) is unknown. So it is also unknown whether the row replaces other rows,
-                // or was itself replaced in a later era.
+                // The row is unusable, because its era (time between two `fence-restore` commands)
+                // is unknown, and so is whether the row replaces others or was replaced.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {

@@ -38,9 +38,8 @@ const ROWS_READ_MAX: usize = 100;
 /// close approaches (anchors) are read from the coordinator together and then written.
 const PAIRS_MAX: usize = 20;
 
-/// The transaction number in the rows that an import builds itself, instead of copying them from a
-/// journal: anchors of pairs, issued numbers, void numbers and closed series. It is constant, so
-/// that a repeated import writes the same bytes.
+/// The transaction number in rows that an import builds itself: anchors, issued and void numbers,
+/// and closed series. It is constant, so that a repeated import writes the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
@@ -196,10 +195,9 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests that made the appends in one row, in several transactions if necessary.
-    /// Some rows have too many requests for one transaction, for example rows that the adoption of
-    /// a data folder has written. The requests are written before the row, because a repeated
-    /// import writes requests only for rows that are still missing.
+    /// Writes the requests that made the appends in one row, in several transactions if there are
+    /// too many for one, as after the adoption of a data folder. The requests are written before
+    /// the row, because a repeated import writes requests only for rows that are still missing.
     fn write_requests(
         &self,
         requests: &[DoneRequest],
@@ -223,9 +221,8 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    /// Adds the given requests to the transaction. Leaves out a request if the coordinator already
-    /// has a request with the same key that had not expired when the given one was recorded.
-    /// Returns the number of requests that were added.
+    /// Adds each request to the transaction, unless the coordinator has one with the same key that
+    /// had not expired when this one was recorded. Returns the number of added requests.
     fn put_requests(
         &self,
         requests: &[DoneRequest],
@@ -261,9 +258,8 @@ impl<'a> JournalImport<'a> {
         Ok(count(put_now))
     }
 
-    /// Looks up the commits `others` in the coordinator, and adds the commits that are missing
-    /// there to the lost appends in `done`. `head` is the summary of the ledger, with its last
-    /// event.
+    /// Looks up the commits `others` in the coordinator, and adds missing ones to the lost appends
+    /// in `done`. `head` is the summary of the ledger, with its last event.
     fn report_lost(
         &self,
         others: &[JournalledCommit],

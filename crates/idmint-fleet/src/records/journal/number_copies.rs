@@ -19,12 +19,10 @@ pub(super) struct NumberCopies {
     pub(super) series: BTreeMap<SeriesName, Vec<JournalledNumbers>>,
     /// The void numbers.
     pub(super) voids: Vec<JournalledVoid>,
-    /// For each series, the changes of the form in which its numbers are written, such as
-    /// `INV-00042`. Each change has the era in which its row was committed. An era is the time from
-    /// one `fence-restore` command to the next.
+    /// For each series, the changes of its numbers' form, such as `INV-00042`, each with the era
+    /// (time between two `fence-restore` commands) in which its row was committed.
     pub(super) forms: BTreeMap<SeriesName, Vec<(FormChange, FleetEra)>>,
-    /// The closed series, each with the era in which its row was committed: the time from one
-    /// `fence-restore` command to the next.
+    /// The closed series, each with the era (time between two `fence-restore` commands) of its row.
     pub(super) closed: Vec<(ClosedSeries, FleetEra)>,
 }
 
@@ -109,9 +107,8 @@ impl NumberCopies {
         numbers.iter().map(form_of).collect()
     }
 
-    /// `true` if one of `numbers` was issued in a later era (time between two `fence-restore`
-    /// commands) than the one in which the series was closed. A restore had then undone the
-    /// closing.
+    /// `true` if one of `numbers` is from a later era (time between two `fence-restore` commands)
+    /// than the closing of the series. A restore had then undone the closing.
     pub(super) fn is_reopened_by(
         &self,
         series: &SeriesName,
@@ -122,9 +119,8 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if all numbers of the series above `closed.last`, up to its last number `last`, are
-    /// from earlier eras (times between two `fence-restore` commands) than `era`, in which the
-    /// series was closed. In that case, a restore had lost these numbers before the closing.
+    /// `true` if a restore had lost the series' numbers above `closed.last` before the closing:
+    /// all, up to `last`, are from eras (times between `fence-restore` commands) before `era`.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,
@@ -137,8 +133,7 @@ impl NumberCopies {
                 Some(given.last) > closed.last && Some(given.last) <= last
             })
             .collect();
-        // If no journal has the number `last`, it may have been issued after the closing. The
-        // result is then `false`.
+        // If no journal has `last`, it may have been issued after the closing, so return `false`.
         above.iter().any(|above| Some(above.given.last) == last)
             && above.iter().all(|above| above.era < era)
     }
@@ -198,8 +193,7 @@ impl NumberCopies {
             .dedup_by(|later, earlier| later.0.series == earlier.0.series);
     }
 
-    /// Removes the issued numbers, void numbers, forms (such as `INV-00042`) and closed series of
-    /// the eras (times between two `fence-restore` commands) for which `is_kept` returns `false`.
+    /// Removes the rows of all eras (times between two `fence-restore` commands) that are not kept.
     pub(super) fn retain(&mut self, is_kept: impl Fn(FleetEra) -> bool) {
         self.series
             .values_mut()

@@ -26,15 +26,13 @@ struct Next<'a> {
     given: &'a [GivenNumbers],
     /// The form of each entry of `given`, or `None` if the entry is written like the one before it.
     forms: &'a [Option<NumberForm>],
-    /// For each request key of the series, the last number that was issued to its request. If two
-    /// requests have the same key, the request of the later era (time between two `fence-restore`
-    /// commands) counts.
+    /// For each request key, the last number issued to its request. If two requests share a key,
+    /// the one of the later era (time between two `fence-restore` commands) counts.
     owners: &'a BTreeMap<KeyHash, u64>,
     /// `true` if the series is opened again if it is closed.
     is_reopened: bool,
-    /// The stored number with which the series began by mistake, if the restore has lost the right
-    /// number that replaced it. The imported numbers, which begin with the right one, replace the
-    /// wrong one.
+    /// The stored first number, if it is a mistake and the restore has lost the number that
+    /// corrected it. The imported numbers replace the wrong one.
     replaces: Option<GivenNumbers>,
 }
 
@@ -119,9 +117,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// Returns the stored first number of a series if it was issued by mistake, and the restore has
-    /// lost the right number that replaced it. The wrong number is then the only stored one, and
-    /// the journals have the right one.
+    /// Returns a series' stored first number if it is wrong and the restore lost its correction.
+    /// The wrong number is then the only stored one, and the journals have the right one.
     fn wrong_first(
         &self,
         there: Option<&SeriesSummary>,
@@ -209,9 +206,8 @@ impl JournalImport<'_> {
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // An imported number may have the same request key as the wrong first number that it
-            // replaces, so do not require that the key is unused. If another node changed the key's
-            // row, the compared revision of the series has changed too.
+            // An imported number may reuse the wrong one's request key, so do not require an unused
+            // key. A change of the key's row also changes the series' revision, which is compared.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);
@@ -256,9 +252,8 @@ impl JournalImport<'_> {
         Ok(())
     }
 
-    /// `true` if the coordinator has the numbers `given` from a journal, issued to the same request
-    /// as in the journal. `of_key` has the numbers that the coordinator stores for that request's
-    /// key.
+    /// `true` if the coordinator has the journalled numbers `given`, issued to the same request.
+    /// `of_key` contains the stored numbers for the key of that request.
     fn is_there(
         &self,
         given: &GivenNumbers,
@@ -319,9 +314,8 @@ fn owners_of_keys(next: &[JournalledNumbers]) -> BTreeMap<KeyHash, u64> {
         .collect()
 }
 
-/// Returns how many requests, counted from the first one, fit into one row of numbers. The count
-/// stops before a repeated request key, because a node that looks for a request in a row compares
-/// only the keys.
+/// Returns how many requests, from the first one on, fit into one row of numbers. The count stops
+/// before a repeated request key, because nodes find a request in a row by its key alone.
 fn count_without_repeated_key(given: &[GivenNumbers]) -> usize {
     let mut keys = BTreeSet::new();
     let fits = given.iter().take(GIVEN_MAX);
@@ -352,9 +346,8 @@ fn changes(
     changes
 }
 
-/// Splits the numbers of a series that were found in journals into those that continue the series
-/// after the number `last`, in order, and all others. Leaves out a first number that was issued by
-/// mistake and later replaced.
+/// Splits the journalled numbers of a series into those that continue the series after `last`, in
+/// order, and all others. Leaves out a wrong first number that was later replaced.
 fn choose(
     last: Option<u64>,
     journalled: &[JournalledNumbers],
@@ -401,8 +394,7 @@ mod tests {
     use idmint_storage::RecordPlan;
     use idmint_storage::samples::{form, given_plan, series};
 
-    /// Returns `count` numbers, from `first` on, that were issued to the request key `key`. A
-    /// higher `era` means that they were issued after a later restore.
+    /// Returns `count` numbers from `first` on, issued to `key`. A higher `era` is a later one.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) =
             given_plan(&series("acme"), 1, key, None)

@@ -1,5 +1,4 @@
-//! The result of an import from the journals of nodes: how many rows were recovered into the
-//! coordinator, and which rows are lost.
+//! The result of an import from nodes' journals: how many rows were recovered, and which are lost.
 
 use super::journal_copies::DamagedPart;
 use idmint_records::conjunction::{Anchor, Pair};
@@ -12,8 +11,7 @@ pub struct Reimported {
     pub ledgers: u64,
     /// The number of events that were added to these ledgers.
     pub events: u64,
-    /// The number of request keys (idempotency keys) that were recovered from the journals together
-    /// with the events.
+    /// The number of request keys (idempotency keys) that were recovered with the events.
     pub requests: u64,
     /// The number of conjunctions that were recovered.
     pub conjunctions: u64,
@@ -73,8 +71,7 @@ pub struct LostConjunction {
 pub struct LostNumbers {
     /// The lost numbers, with the request to which they were issued.
     pub given: GivenNumbers,
-    /// `true` if the series has issued the first of the lost numbers again, to another request.
-    /// `false` if the series ends earlier, and the number just before the lost ones is missing,
-    /// too.
+    /// `true` if the series has issued the first lost number again, to another request. `false` if
+    /// the series ends before the lost numbers, and the number just before them is missing, too.
     pub is_replaced: bool,
 }

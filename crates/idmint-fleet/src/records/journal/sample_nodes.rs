@@ -17,8 +17,7 @@ use idmint_records::ledger::{AppendPlan, EventId};
 use idmint_storage::Namespace;
 use idmint_storage::{RecordPlan, RecordStore};
 
-/// The era (time between two `fence-restore` commands) in which most tests begin. No such command
-/// has run yet.
+/// The fleet's first era, in which most tests begin. A `fence-restore` command begins the next.
 pub(super) const FIRST: FleetEra = FleetEra {
     fences: 0,
     floor: UnixNanos::from_seconds(1),

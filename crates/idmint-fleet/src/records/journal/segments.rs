@@ -103,8 +103,7 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
             .mode(FILE_MODE)
             .open(path)
         {
-            // Another process that uses this folder has just created the segment with this number,
-            // so try the next number.
+            // Another process has just created the segment with this number, so try the next one.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             begun => return begun,
         }
