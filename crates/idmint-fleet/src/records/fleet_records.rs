@@ -67,9 +67,8 @@ impl FleetRecords {
         Attempt(u128::from(self.process) << 64 | u128::from(number))
     }
 
-    /// Writes committed rows to this node's journal (its local copy of such rows), before the
-    /// response that relies on these rows is sent. `era` is the fleet's era: the time from one
-    /// `fence-restore` command to the next.
+    /// Copies committed rows to this node's journal before the response that relies on the rows is
+    /// sent. `era` is the time between two `fence-restore` commands.
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
@@ -95,9 +94,8 @@ impl FleetRecords {
             .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 
-    /// Writes rows that were read from the coordinator to this node's journal. Fails if the read
-    /// was sent too long ago, because an operator who restores the coordinator may have collected
-    /// the journal without these rows.
+    /// Writes rows read from the coordinator to this node's journal. Fails if the read was sent too
+    /// long ago, because a restore may have used the journal without these rows.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].

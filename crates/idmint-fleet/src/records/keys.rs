@@ -32,8 +32,7 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The key prefixes for a slot's horizon (the end of its reserved time) and for its holder. They
-/// come after the fleet's own prefix.
+/// Key prefixes, after the fleet's own, for a slot's horizon (end of reserved time) and its holder.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -237,16 +236,14 @@ impl Keys {
         self.numbered("void/", series, number)
     }
 
-    /// Returns the key of the hold on numbers, a stop of all series. The operator's command
-    /// `fence-restore` writes this key if a restore may have lost numbers. No series then issues
-    /// numbers until an operator ends the hold.
+    /// Returns the key of the hold on numbers. `fence-restore` writes this key if a restore may
+    /// have lost numbers. No series then issues numbers until an operator ends the hold.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
 
     /// Returns the key that stores which hold on numbers (a stop of all series after a restore) an
-    /// operator ended last. A hold can be ended for one series, or for all series at once. In the
-    /// second case, `series` is `None`.
+    /// operator ended last: for one series, or for all series if `series` is `None`.
     pub(super) fn ended_hold(&self, series: Option<&SeriesName>) -> Key {
         let series = series.map_or("*", SeriesName::as_str);
         format!("{}number-hold/{series}", self.prefix)
@@ -401,9 +398,8 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns the two key ranges from which the clocks of slot holders are read: the horizons of
-    /// all slots, and the holders of all slots. A horizon (the end of a slot's reserved time) is
-    /// stored with the clock reading of the node that wrote it.
+    /// Returns the key ranges of all slots' horizons and holders, to read the clocks of the
+    /// holders. A horizon (end of reserved time) is stored with the clock reading of its writer.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }

@@ -57,8 +57,7 @@ impl FleetEra {
 /// this node last read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct AgreedMeta {
-    /// The revision of the key `meta`, which stores these settings. [`Revision::ABSENT`] means that
-    /// the key does not exist.
+    /// The revision of the settings' key `meta`, or [`Revision::ABSENT`] if the key is missing.
     pub(crate) revision: Revision,
     /// The fleet's current name.
     pub(crate) fleet: u128,
@@ -78,8 +77,7 @@ pub(crate) struct OwnKey {
     pub(crate) key: Key,
     /// The revision of the last acknowledged write.
     pub(crate) revision: Revision,
-    /// The value that this node last sent for `key`. For a slot's key, only a value whose write
-    /// still has no response, and otherwise `None`.
+    /// The value last sent for `key`. For a slot's key, `None` once the write has a response.
     pub(crate) sent: Option<Vec<u8>>,
     /// `true` if the key is the horizon of a slot.
     pub(crate) is_slot: bool,
@@ -220,9 +218,8 @@ impl KnownFleet {
     pub(super) fn see_term(&self, asked: Term, found: Term) -> Result<(), StoreError> {
         let mut known = self.lock();
         if !known.term.follows(asked) {
-            // After this request was sent, an operator ran `fence-restore`, and this node forgot
-            // the former election terms of etcd. The response may come from etcd before its
-            // restore, so it is not used.
+            // An operator ran `fence-restore` after this request was sent, and the node forgot
+            // etcd's former election terms. So the response may be from etcd before its restore.
             return Err(lost());
         }
         if !found.follows(asked)
@@ -309,9 +306,8 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // The refused write compared a key that this node no longer rewrites. For example, the
-            // node has taken a slot (place in the fleet) since then, and now rewrites the slot's
-            // key.
+            // The refused write compared a key that this node no longer rewrites, for example
+            // because the node now has a slot (place in the fleet) and rewrites the slot's key.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();
@@ -347,9 +343,8 @@ impl KnownFleet {
         if known.agreed.fleet != agreed.fleet {
             known.term = Term::default();
         }
-        // The fleet gets a new name when an operator runs `fence-restore`, as after a restore of
-        // etcd from a backup. Revisions of the restored etcd may be lower, so forget the highest
-        // one seen before.
+        // After a restore of etcd from a backup, `fence-restore` gives the fleet a new name. The
+        // restored etcd may have lower revisions, so forget the highest one seen before.
         known.highest = if known.agreed.fleet == agreed.fleet {
             known.highest.max(revision)
         } else {
@@ -359,9 +354,8 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the key that this node rewrites regularly, and by which it detects lost data. No
-    /// other node writes the key unless it takes this node's slot. `None` means that this node has
-    /// not written the key yet.
+    /// Records the key that this node rewrites to detect lost data, or `None` before the first
+    /// write. No other node writes the key unless it takes this node's slot.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);

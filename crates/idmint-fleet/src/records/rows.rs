@@ -99,9 +99,8 @@ pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> 
         .then_some(LedgerSummary { genesis, head })
 }
 
-/// Returns the value to store for the events that one transaction appended to a ledger (an event
-/// chain). The checksum in the value covers its content and the id of the last event, but not the
-/// rest of the key.
+/// Returns the stored value for the events that one transaction appended to a ledger (event chain).
+/// Its checksum covers the content and the last event's id, but not the rest of the key.
 pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     let mut bytes = commit.attempt.0.to_be_bytes().to_vec();
     bytes.extend(commit.previous.value().to_be_bytes());
@@ -291,9 +290,8 @@ pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
 /// `true` if the checksum of the row that is stored under `key` is right. If such a row cannot be
 /// decoded, a later version of this program has written it.
 pub(super) fn is_whole(key: &str, bytes: &[u8]) -> bool {
-    // For the events of a ledger, a checksum covers the content and the last part of the key, the
-    // id of the last event. For all other rows, it covers the content and the whole key. The kind
-    // of this row is not known here, so accept both.
+    // The checksum covers the content and the key, but for events of a ledger only the key's last
+    // part, the last event's id. The row's kind is unknown here, so accept both.
     let names = [Some(key), key.rsplit('/').next()];
     let Some((content, crc)) = bytes.split_last_chunk::<CRC_LEN>() else {
         return false;

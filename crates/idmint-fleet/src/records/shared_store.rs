@@ -43,9 +43,8 @@ pub(super) const NO_ROOM: Obstacle = Obstacle::new(
     "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
 );
 
-// `DENIED` and `REFUSED` (reasons why etcd refuses a request) have the kind `Unreachable`, so that
-// the node keeps running. A restart does not help if permissions are missing or a request is too
-// large.
+// etcd's refusals `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps
+// running. A restart does not help if permissions are missing or a request is too large.
 const DENIED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",
@@ -77,10 +76,9 @@ pub(super) struct SharedStore {
     /// this reason, callers are refused at once instead of waiting for a coordinator that does not
     /// respond.
     failure: Mutex<Option<Obstacle>>,
-    /// `false` if the last read found no hold on numbers (a stop of all series).
-    /// `FleetRecords::reads_hold` writes this flag, and a transaction draft that finds a hold sets
-    /// it. All accesses are relaxed, because the flag only saves a read. Each transaction that
-    /// issues numbers compares the row of the hold anyway.
+    /// `false` if the last read found no hold on numbers (a stop of all series). Written by
+    /// `FleetRecords::reads_hold`, and set by a draft that finds a hold. Relaxed, because the flag
+    /// only saves a read. Each transaction that issues numbers compares the hold anyway.
     pub(super) may_hold: AtomicBool,
     /// The result of the last read of the hold on numbers (a stop of all series after a restore),
     /// or `None` before the first read. This node's readiness response reports the hold.
@@ -94,8 +92,7 @@ pub(super) struct HoldSeen {
     /// The fleet's era (the time since the last `fence-restore` command) at this read. Only that
     /// command sets a hold, and it begins a new era. So in a later era, `is_held` is outdated.
     pub(super) era: FleetEra,
-    /// `true` if all series were stopped after a restore. Remains `true` while an operator has
-    /// resumed only single series, and not all series at once.
+    /// `true` if all series were stopped after a restore, and not resumed all at once.
     pub(super) is_held: bool,
     /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
@@ -343,9 +340,8 @@ impl SharedStore {
     }
 
     /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
-    /// Returns an error if the fleet's shared settings (`meta`) have changed. Also returns an error
-    /// if the key that this node regularly rewrites shows that another node has its slot, or that
-    /// the coordinator has lost data.
+    /// Returns an error if the fleet's shared settings (`meta`) have changed, or if the key that
+    /// this node regularly rewrites shows that its slot or the coordinator's data is lost.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot
@@ -408,8 +404,7 @@ pub(super) fn unreadable(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole(key, value), key)
 }
 
-/// Returns the error for a row of a conjunction (a close approach of two objects) that cannot be
-/// decoded.
+/// Returns the error for an undecodable row of a conjunction (a close approach of two objects).
 pub(super) fn unreadable_conjunction(key: &str, value: &[u8]) -> StoreError {
     of_checksum(is_whole_conjunction(key, value), key)
 }

@@ -25,9 +25,8 @@ use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, Writt
 /// objects. This size is enough for about a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
-/// The maximum number of request keys that a transaction records, together with a list of the keys
-/// for each day. The number is limited because, once the keys of a list have expired, one
-/// transaction deletes the list and all of its keys.
+/// The maximum number of request keys that a transaction records, with a list of them for each day.
+/// The number is limited because one transaction deletes an expired list and all of its keys.
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at
@@ -96,8 +95,7 @@ pub(super) struct TransactionDraft<'a> {
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
     numbers: NumberDraft,
-    /// The stored rows directly before the new events and numbers, and the rows with the last
-    /// numbers of the series that the transaction closes.
+    /// The last stored rows before the new events and numbers, and before the closing of series.
     predecessors: Vec<KeyValue>,
 }
 
@@ -226,8 +224,7 @@ impl<'a> TransactionDraft<'a> {
     }
 
     /// Adds a plan to this draft of a transaction. Returns `false` if the plan is based on outdated
-    /// rows, or if its series is stopped after a restore. In that case the transaction must not be
-    /// committed.
+    /// rows or its series is stopped after a restore. The draft must then not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {
@@ -341,9 +338,8 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the stored rows directly before the new events and numbers, the rows with the last
-    /// numbers of series that are closed, and the rows that store how numbers are written. Rows
-    /// that this node's journal already has may be missing, because they were not read again.
+    /// Returns the stored rows just before the new events and numbers, the last rows of closed
+    /// series, and rows with forms of numbers, except journalled rows that were not read again.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()
@@ -382,10 +378,9 @@ impl<'a> TransactionDraft<'a> {
     }
 }
 
-/// Returns the rows of a transaction that are written to this node's journal after the commit:
-/// events, anchors (first reports of close approaches), numbers, how numbers are written, void
-/// (cancelled) numbers and closed series. All other rows can be derived from these rows. Deletions
-/// are not journalled.
+/// Returns the rows of a transaction to write to this node's journal after the commit: events,
+/// anchors (first reports of close approaches), numbers and their forms, void numbers and closed
+/// series. All other rows can be derived from these. Deletions are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
@@ -414,8 +409,7 @@ fn is_closed(keys: &Keys, key: &str, value: &[u8]) -> bool {
     summary.is_some_and(|summary| summary.closed.is_some())
 }
 
-/// Returns, for each ledger (an event chain), the key of the row with its last event before the
-/// transaction.
+/// Returns, for each ledger (event chain), the key of its last event row before the transaction.
 fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
@@ -431,10 +425,9 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     plans.iter().filter_map(head_before).collect()
 }
 
-/// `true` if a transaction was committed when it was sent earlier, although it was refused when it
-/// was sent last. In that case `stored` has a row with exactly the bytes that the transaction
-/// writes. No other transaction writes the same bytes, because they contain the number that
-/// identifies this transaction ([`Attempt`]).
+/// `true` if a transaction was committed when it was sent before, although it was refused the last
+/// time. In that case `stored` has a row with exactly the bytes that the transaction writes. No
+/// other transaction writes the same bytes, because they contain its number ([`Attempt`]).
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

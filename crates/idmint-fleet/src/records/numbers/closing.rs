@@ -11,9 +11,8 @@ use crate::records::shared_store::unreadable;
 use crate::stored::{CLOSED_ROW, SlotRecord};
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// The reason why a series cannot be closed yet: a node runs an earlier version. The kind is
-/// [`FailureKind::Full`], although no space is missing, so that the process keeps running and the
-/// caller can repeat the request later.
+/// The reason why a series cannot be closed yet. Its kind is [`FailureKind::Full`], although no
+/// space is missing, so that the process keeps running and the caller can repeat the request.
 const OLDER_NODE: Obstacle = Obstacle::new(
     FailureKind::Full,
     "a node of the fleet runs an earlier version, which cannot read closed series; update all nodes, and then close the \
@@ -21,8 +20,7 @@ const OLDER_NODE: Obstacle = Obstacle::new(
 );
 
 impl FleetRecords {
-    /// Checks that every node with a slot (a place in the fleet) runs a version that can read
-    /// closed series.
+    /// Checks that every node with a slot (place in the fleet) can read closed series.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a node runs an earlier version, or if the store cannot be read.

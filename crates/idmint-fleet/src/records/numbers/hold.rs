@@ -82,9 +82,8 @@ impl Hold {
 
 impl FleetRecords {
     /// `true` if a hold (a stop after a restore) keeps this series from issuing numbers. If the
-    /// last read found no hold, this method does not read again. If a hold was set in the meantime,
-    /// the next transaction that issues numbers notices it, because it compares the row of the
-    /// hold.
+    /// last read found no hold, this method does not read again, because the next transaction that
+    /// issues numbers compares the row of the hold and so notices a new one.
     pub(super) fn reads_hold(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.store.may_hold.load(Ordering::Relaxed) {
             return Ok(false);
@@ -96,16 +95,14 @@ impl FleetRecords {
         Hold::is_in_force(hold, [for_all, for_series])
     }
 
-    /// `true` if, at the last read, all series (named sequences of numbers) were stopped after a
-    /// restore. If an operator has resumed single series, but not all at once, the result is still
-    /// `true`.
+    /// `true` if, at the last read, all series of numbers were stopped after a restore. Stays
+    /// `true` if an operator has resumed single series, but not all at once.
     pub(in crate::records) fn knows_hold(&self) -> bool {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads whether all series are stopped after a restore. Uses the last result again if no
-    /// `fence-restore` has run since. If the series were stopped, that result is used for less than
-    /// a second, because another node may resume them.
+    /// Reads whether all series are stopped, once after each `fence-restore`. While they are
+    /// stopped, a result is used for less than a second, because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

@@ -20,8 +20,7 @@ use idmint_records::ledger::{
 use idmint_storage::StoreError;
 use idmint_storage::{RecordPlan, SeriesSummary};
 
-/// An estimate of the number of rows that a transaction needs to issue numbers, void numbers and
-/// close series.
+/// An estimate of how many rows a transaction needs to issue or void numbers and close series.
 #[derive(Default)]
 pub(in crate::records) struct NumbersNeed<'a> {
     series: BTreeSet<&'a SeriesName>,
@@ -43,8 +42,7 @@ impl<'a> NumbersNeed<'a> {
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
-    /// Adds a plan to void (cancel) a number, and returns the approximate size of its rows in
-    /// bytes.
+    /// Adds a plan to void (cancel) a number. Returns the approximate size of its rows in bytes.
     pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> usize {
         self.voids += 1;
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
@@ -57,8 +55,7 @@ impl<'a> NumbersNeed<'a> {
     }
 
     /// Returns an upper bound on the number of rows that the added plans write in a transaction.
-    /// The same bound holds for the rows that the transaction compares, and for the rows that are
-    /// read for it.
+    /// The same bound holds for the rows it compares, and for the rows read for it.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         4 * self.series.len() + self.given + 2 * self.voids + 4 * self.removed + of_hold
@@ -82,13 +79,11 @@ struct OfSeries {
     revision: Revision,
     is_held: bool,
     before: Option<SeriesSummary>,
-    /// The number whose form (how it is written, such as `INV-00042`) is read: the first one that
-    /// the transaction issues. If the transaction only closes the series, the last issued one, or
-    /// `None` if the series has no number.
+    /// The number whose form, such as `INV-00042`, is read: the first one to issue. If the
+    /// transaction only closes the series, the last issued one, or `None` if there is none.
     first: Option<u64>,
-    /// The stored row with the form of the number `first`. The transaction need not check that this
-    /// row is unchanged, because any change of it also changes the row of the series, which is
-    /// checked.
+    /// The stored row with the form of the number `first`. The transaction does not compare this
+    /// row, because any change of it also changes the row of the series, which is compared.
     form_row: Option<KeyValue>,
     /// The form (how a number is written) of the last number of the series, after the plans that
     /// were added so far.
@@ -118,9 +113,8 @@ struct StoredNumber {
 }
 
 impl NumberDraft {
-    /// `true` if the store has the row that stops all series after a restore. The row stays when an
-    /// operator resumes the series. Always `false` if the transaction neither issues numbers nor
-    /// closes a series, because the row is then not read.
+    /// `true` if the store has the row that stops all series after a restore, even if they were
+    /// resumed. `false` if no number is issued and no series closed, because the row is not read.
     pub(in crate::records) fn finds_hold(&self) -> bool {
         self.hold != Revision::ABSENT
     }
@@ -406,10 +400,9 @@ impl OfSeries {
     }
 }
 
-/// Adds issued numbers, and the idempotency keys of their requests, to a transaction. `before` is
-/// the stored summary of the series, or `None` if the series begins with these numbers. `revision`
-/// is the revision of the series' row. If `closed` is given, the transaction also closes the
-/// series. Returns the summary of the series with its new last number.
+/// Adds issued numbers and their requests' idempotency keys to a transaction, and the closing of
+/// the series if `closed` is given. `before` is the stored summary of the series, or `None` if the
+/// series begins with these numbers. `revision` is that of its row. Returns the new summary.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
     (revision, before): (Revision, Option<&SeriesSummary>),
@@ -469,9 +462,8 @@ pub(in crate::records) fn put_forms(
     }
 }
 
-/// Adds the closing of a series to a transaction that issues no number of that series. The closing
-/// changes the row of the series. Every transaction that issues numbers of the series compares that
-/// row, so one that was prepared before the closing fails.
+/// Adds the closing of a series to a transaction that issues none of its numbers. Transactions that
+/// issue numbers compare the series' row, which the closing changes, so earlier drafts fail.
 fn close(
     keys: &Keys,
     attempt: Attempt,
@@ -496,9 +488,8 @@ fn close(
     transaction.write.push(Write::put(key, value));
 }
 
-/// Adds the deletion of a number with which a series began by mistake to the transaction that
-/// issues the right first number. The transaction fails if the wrong number is already void
-/// (cancelled).
+/// Adds the deletion of a series' mistaken first number to the transaction that issues the right
+/// one. The transaction fails if the wrong number is already void (cancelled).
 pub(in crate::records) fn remove_wrong(
     keys: &Keys,
     wrong: &GivenNumbers,

@@ -18,8 +18,7 @@ use idmint_records::ledger::{
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
-/// The numbers that one transaction issued in a series (a named sequence of numbers), to one or
-/// more requests.
+/// The numbers of a series (named sequence) that one transaction issued, to one or more requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct GivenCommit {
     /// The transaction that wrote the row.

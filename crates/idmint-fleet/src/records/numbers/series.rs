@@ -74,9 +74,8 @@ impl NumberStore for FleetRecords {
         self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
-    /// Besides reading the state, copies the row of a closed series to this node's journal, if it
-    /// has one. An operator can recover the row from the journal after a restore of the coordinator
-    /// from an older backup.
+    /// Besides reading the state, copies a closed series' row to this node's journal, if it has
+    /// one, so that an operator can recover the row after a restore from an older backup.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Some(row) = self.store.read_key(self.store.keys.series(series))? else {
