@@ -24,8 +24,7 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest store revision that a response has shown to the node so far. Used only with
-    /// [`Mistake::LooksAtNoRevision`], to hide lower revisions from the node.
+    /// The highest revision in a response so far. [`Mistake::LooksAtNoRevision`] hides lower ones.
     told: Mutex<Revision>,
     mistake: Mistake,
 }
@@ -75,9 +74,8 @@ impl Way {
             return snapshot;
         }
         let mut told = self.told.lock().expect("no holder of this lock panics");
-        // With this mistake, a node's record store does not notice that a restored coordinator
-        // returns lower revisions. Simulate that by raising the revision in each response above all
-        // earlier ones.
+        // With this mistake, a record store misses lower revisions of a restored coordinator.
+        // Simulate that by raising the revision in each response above all earlier ones.
         *told = snapshot.revision.max(told.next());
         Snapshot {
             revision: *told,
@@ -156,10 +154,8 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Simulates that a caller repeats a random append that was acknowledged in this run. The
-    /// request key of the append must still be known, because the run is shorter than the 24 hours
-    /// for which keys are kept. The exception is a loss of data that this node cannot detect
-    /// (`is_carried`).
+    /// Repeats a random acknowledged append. Its request key is kept for 24 hours, longer than the
+    /// run, so it must be known, unless a loss of data is undetectable here (`is_carried`).
     ///
     /// # Errors
     /// Returns an error if the key is no longer known, because the events would be appended twice.
@@ -309,15 +305,13 @@ impl Ledgers {
     }
 }
 
-/// `true` if this is the key that a node rewrites regularly while it waits for a slot (a place in
-/// the fleet).
+/// `true` if this is the key that a node without a slot (place in the fleet) rewrites regularly.
 pub(super) fn is_waiting(key: &str) -> bool {
     key.contains("/waiting/")
 }
 
-/// Removes all idempotency keys if the day on which the run began ended at least 24 hours before
-/// `now`, the reading of a clock that may be wrong. This simulates a node that uses only its own
-/// clock to find expired keys.
+/// Removes all idempotency keys if the run's first day ended at least 24 hours before `now`, like a
+/// node that finds expired keys by its own clock alone. That clock may be wrong.
 fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     let since = now.before(Duration::from_hours(24));
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {

@@ -1,5 +1,4 @@
-//! The faults of a simulation run, such as lost messages. Their kinds, rates and times are drawn
-//! from the run's random seed.
+//! Simulated faults, such as lost messages. A run's random seed determines kinds, rates and times.
 
 use std::time::Duration;
 

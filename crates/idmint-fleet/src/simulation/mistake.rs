@@ -14,8 +14,7 @@ use idmint_core::time::UnixNanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// Simulated bug: a slot renewal does not compare the revision of the stored horizon (end of
-    /// the reserved time), so it may overwrite a horizon that another node wrote.
+    /// Simulated bug: a slot renewal does not check whether another node changed the reserved time.
     RenewsWithoutComparing,
     /// Simulated bug: a node that takes a slot (place in the fleet) starts to mint at its own
     /// clock's time, even if an earlier holder of the slot may have minted beyond that time.
@@ -32,35 +31,30 @@ pub(super) enum Mistake {
     /// Simulated bug: a node forgets the highest values that the coordinator has acknowledged, such
     /// as the store revision. So it does not detect a restore from a backup.
     ForgetsHighWater,
-    /// Simulated bug: when a fleet takes over a single node, it reserves that node's time in slot 0
-    /// only. Nodes in other slots may then mint the same ids again.
+    /// Simulated bug: after a fleet takes over a node, only slot 0 avoids the ids of that node.
     FloorsSlotZeroAlone,
     /// Simulated bug: a node that reads or writes records ignores the store revision in the
     /// responses. So it misses a sign of a restore from a backup: a lower revision.
     LooksAtNoRevision,
-    /// Simulated bug: a write of records does not check that the stored end of its node's reserved
-    /// time is unchanged. So it may miss that a restore has undone the last slot renewal.
+    /// Simulated bug: a write of records does not check whether a restore undid a slot renewal.
     ComparesNoOwnKey,
     /// Simulated bug: after the store was wiped, a node founds a new fleet as if no other node were
     /// still minting.
     FoundsAsIfNobodyMinted,
-    /// Simulated bug: after the store was wiped, a node joins a newly founded fleet if the fleet's
-    /// floor (time below which no id is minted) is high enough. The node does not check that an
-    /// operator has run `fence-restore`.
+    /// Simulated bug: after the store was wiped, a node joins a new fleet if its floor (time below
+    /// which no id is minted) is high enough, without checking for a `fence-restore` command.
     TakesAFounderForAFence,
     /// Simulated bug: after the operator's command `fence-restore`, no node mints before the latest
     /// end of any slot's reserved time, even if a wrong clock has set that end far in the future.
     FencesAboveEveryHorizon,
-    /// Simulated bug: when a node compares its clock with the clock readings in the slots' records,
-    /// each record of a process that holds a slot counts as a separate clock, even if one process
-    /// wrote several records.
+    /// Simulated bug: when a node compares clocks, each slot record of a process that holds a slot
+    /// counts as a separate clock, even if one process wrote several of them.
     CountsEveryHorizonOfAProcess,
     /// Simulated bug: a node without a slot writes records without checking the key that it
     /// regularly rewrites. The check could detect that a restore has undone writes of the key.
     ComparesNoWaitingKey,
-    /// Simulated bug: of two journals (nodes' records of commits), the one with the higher floor
-    /// (time below which no id is minted) counts as the later one. But a `fence-restore` command
-    /// may lower the floor, so the number of these commands should decide.
+    /// Simulated bug: journals (records of commits) are ordered by floor (minimum time of ids), not
+    /// by the number of `fence-restore` commands. But such a command may lower the floor.
     OrdersErasByFloor,
     /// Simulated bug: a node removes all idempotency keys that are expired by its own clock,
     /// although that clock may be wrong.
@@ -75,9 +69,8 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns the transaction by which a fleet takes over a single node, which has minted up to
-    /// `horizon`. The correct transaction is `raised`, which lets no slot mint below that time.
-    /// [`Mistake::FloorsSlotZeroAlone`] replaces it with a transaction that changes slot 0 alone.
+    /// Returns `raised`, by which no slot mints below the `horizon` of a node that the fleet takes
+    /// over. [`Mistake::FloorsSlotZeroAlone`] replaces it with a transaction for slot 0 alone.
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -211,9 +204,8 @@ impl Mistake {
     }
 }
 
-/// Returns made-up slot holders: one for each horizon (a slot's record with a clock reading) whose
-/// writer still holds some slot. Each has a node name of its own, so that each horizon counts as
-/// the clock of a separate node.
+/// Returns one made-up slot holder for each horizon (a slot's record with a clock reading) whose
+/// writer still holds a slot. Each has its own node name, and so counts as a separate clock.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],

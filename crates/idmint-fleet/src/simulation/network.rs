@@ -41,8 +41,7 @@ enum Parcel {
     Reply { to: Address, reply: Reply },
 }
 
-/// A copy of the coordinator, the store that all nodes share. When the copy is restored, its leases
-/// last for their full time again.
+/// A copy of the nodes' shared store. After a restore, its leases last for their full time again.
 #[derive(Default)]
 pub(super) struct Backup {
     pub(super) store: MemoryCoordinator,
@@ -370,10 +369,9 @@ impl Network {
         }
     }
 
-    /// Lets the fleet take over (adopt) a single node that has stopped minting. That node has
-    /// minted for the duration `lasts`, starting after all times for which the fleet may have
-    /// minted. Returns the start and end of that period. Requests in transit reach the store only
-    /// after the adoption.
+    /// Lets the fleet take over a single node that has stopped minting. That node has minted for
+    /// the duration `lasts`, after all times for which the fleet may have minted. Returns the start
+    /// and end of that period. Requests in transit reach the store only after the adoption.
     pub(super) fn adopt(
         &mut self,
         share: SlotShare,
@@ -391,8 +389,7 @@ impl Network {
         let records = horizons
             .iter()
             .map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
-        // Start no earlier than the fleet's floor, the time below which it mints no id. After a
-        // `fence-restore` command, the floor is above all ids that were minted before.
+        // Start at or above the fleet's floor, which `fence-restore` sets above all earlier ids.
         let floor = meta.first().map(|entry| {
             FleetMeta::from_bytes(&entry.value)
                 .expect("it is whole")
@@ -410,9 +407,8 @@ impl Network {
         let fleet = Nonce::new(self.dice.bits());
         let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
-            // The fleet's floor (the time below which it mints no id) is already at or above
-            // `until`. That is so only if `lasts` is 0, because `until` is `from` plus `lasts`, and
-            // `from` is at or above the floor.
+            // The fleet already mints no id below `until`. That is so only if `lasts` is 0, because
+            // `until` is `from` plus `lasts`, and `from` is at or above the fleet's floor.
             Ok(Agreement::Agreed(_)) => return (from, until),
             Err(error) => panic!("all nodes are alike: {error}"),
         };

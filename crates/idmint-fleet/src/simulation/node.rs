@@ -198,15 +198,13 @@ impl Node {
         Some(copy)
     }
 
-    /// Returns the highest values, such as the store revision, that the node or an earlier process
-    /// on its machine has seen in responses of the coordinator.
+    /// Returns the highest values, such as revisions, that the node and its earlier processes saw.
     pub(super) fn high_water(&self) -> &HighWater {
         self.slots.high_water()
     }
 
-    /// `true` if a restore of the store to this revision would undo the last acknowledged write of
-    /// the node's own key. The node regularly rewrites this key, and can detect a restore by its
-    /// revision.
+    /// `true` if a restore to this revision would undo the last acknowledged write of the key that
+    /// the node regularly rewrites. The node can detect such a restore by the key's revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }
@@ -314,9 +312,8 @@ impl Node {
         (request, reply, event)
     }
 
-    /// Makes the pending request fail, if there is one. Used for a copy of a node, which has no
-    /// connections, and for a node that continues after it was suspended. `mistake` is the
-    /// simulated bug of the run.
+    /// Makes the pending request fail, if there is one, because the node is a copy without
+    /// connections or was suspended. `mistake` is the simulated bug of the run.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
             self.take_reply(

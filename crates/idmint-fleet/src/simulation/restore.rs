@@ -17,12 +17,10 @@ use crate::{Coordinator, FleetEra, JournalledFleet, MemoryCoordinator, Range, Tr
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// The longest time for which nodes with correct clocks may have to wait after an operator's
-/// `fence-restore` command before they mint again.
+/// The longest time for which a `fence-restore` may keep nodes with correct clocks from minting.
 const WAIT_MAX: Duration = Duration::from_hours(2);
 
-/// A planned restore of the coordinator, and how far it has progressed. All times are true times
-/// since the start of the simulated run.
+/// A planned restore of the coordinator and its progress. Times are true times since the run began.
 pub(super) enum Restore {
     /// No restore is planned.
     None,
@@ -43,9 +41,8 @@ pub(super) enum Restore {
     },
 }
 
-/// Copies of the whole coordinator, each made just before a restore. They stand in for the nodes'
-/// journals (local copies of commits). Lost records are recovered from the copy of the latest era.
-/// Each `fence-restore` command begins a new era.
+/// Copies of the coordinator just before each restore, which stand in for the nodes' journals. Lost
+/// records are recovered from the copy of the latest era (time since a `fence-restore` command).
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -219,8 +216,7 @@ impl Restore {
     }
 }
 
-/// Returns the era of the fleet in a store. Each `fence-restore` command, run by an operator after
-/// a restore, begins a new era.
+/// Returns the era of the fleet in a store. Each `fence-restore` command begins a new era.
 fn era_of(store: &MemoryCoordinator) -> FleetEra {
     meta_of(store).map_or(FleetEra::default(), |meta| FleetEra {
         fences: meta.fences,
@@ -236,9 +232,8 @@ fn meta_of(store: &MemoryCoordinator) -> Option<FleetMeta> {
     Some(FleetMeta::from_bytes(&entry.value).expect("it is whole"))
 }
 
-/// Sets the fleet's floor (the time below which no id is minted) 400 days ahead, as if a node with
-/// a wrong clock had founded the fleet. Each node that reads the raised floor waits until an
-/// operator runs `fence-restore`.
+/// Sets the fleet's floor (time below which no id is minted) 400 days ahead, as a founder with a
+/// wrong clock would. Nodes that read it wait until an operator runs `fence-restore`.
 fn raise_the_floor_far(network: &Network, now: UnixNanos) {
     if let Some(mut meta) = meta_of(&network.store) {
         meta.floor = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
@@ -268,8 +263,7 @@ fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
     }
 }
 
-/// Copies the ledgers, their events and the request keys from `before`, the store as it was before
-/// its restore.
+/// Copies the ledgers, events and request keys from `before`, the store before its restore.
 fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
     let all = [Range::prefix("/idmint/v1/simulation/")];
     let is_record = |key: &str| {

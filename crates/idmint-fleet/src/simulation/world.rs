@@ -60,9 +60,8 @@ pub(super) struct Tally {
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// The number of acknowledged writes by which nodes without a slot (place in the fleet) rewrote
-    /// their own keys. A node detects a restore of the store if its own key is missing or has an
-    /// older revision.
+    /// The number of acknowledged writes by which nodes without a slot rewrote their own keys. A
+    /// missing own key, or an older revision of it, shows a node that the store was restored.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
@@ -135,24 +134,19 @@ struct World {
     are_clocks_right: bool,
     /// `true` if the clock of the first node alone is wrong.
     is_one_wrong: bool,
-    /// `true` if the same backup is restored twice. The operator runs `fence-restore` after both
-    /// restores, but uses the journals (the nodes' copies of their commits) only after the second
-    /// one.
+    /// `true` if the same backup is restored twice, with a `fence-restore` after each restore. The
+    /// nodes' journals (copies of their commits) are used only after the second one.
     is_twice: bool,
-    /// The time at which the fleet adopts a single node, which has minted without a fleet until
-    /// then. `None` if no node is adopted.
+    /// The time at which the fleet takes over a node that minted alone until then, if there is one.
     adopts_at: Option<Duration>,
-    /// The period for which the adopted single node is assumed to have minted every possible id. So
-    /// an id of this period that a node of the fleet mints is a duplicate. `None` before the
-    /// adoption.
+    /// The period for which the adopted node is assumed to have minted every possible id, so that
+    /// an id of this period from the fleet is a duplicate. `None` before the adoption.
     adopted: Option<Range<UnixNanos>>,
-    /// The time at which the coordinator loses all its data, or `None` if it does not. In
-    /// simulation runs with such a wipe all clocks are right, because only the clocks keep ids
-    /// unique after it.
+    /// The time at which the coordinator loses all its data, or `None` if it does not. In runs with
+    /// such a wipe all clocks are right, because only the clocks then keep ids unique.
     wiped_at: Option<Duration>,
-    /// The nodes that had accepted the fleet's settings before the coordinator's data was wiped:
-    /// the process of each node, and the highest store revision that it had seen. When a node
-    /// restarts on the same machine, its new process gets the same entry.
+    /// Nodes that had accepted the fleet's settings before the data was wiped: their processes, and
+    /// the highest revisions seen. A restart on the same machine copies the process's entry.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -168,8 +162,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let slots =
         NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    // Use a second random generator here, so that these two draws do not change the other random
-    // values of a seed.
+    // Use a second random generator, so that these draws do not change a seed's other values.
     let mut apart = Dice::of(!seed);
     let kind = (mistake, apart.per_mille(200), apart.per_mille(300));
     compare(run_share(dice, SlotShare::all(slots), kind, &mut tally)?)?;
@@ -177,8 +170,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
 }
 
 /// Simulates two coordinators (shared stores) with one random seed, and checks that no id was
-/// minted twice. Each coordinator hands out its own part of the same eight slots, which determine
-/// the worker numbers in ids.
+/// minted twice. Each hands out its own part of eight slots, which determine ids' worker numbers.
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -194,12 +186,10 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
     Ok(tally)
 }
 
-/// Simulates one coordinator (shared store), which hands out the slots of `share`, and its nodes.
-/// Returns the ids that the nodes minted.
+/// Simulates a coordinator with the slots of `share`, and its nodes. Returns the ids they minted.
 ///
 /// # Errors
-/// Returns an error if a property is violated, for example if a node minted an id that a single
-/// node had minted before it was moved into the fleet.
+/// Returns an error if a property is violated, for example if an adopted node's id is minted again.
 fn run_share(
     mut dice: Dice,
     share: SlotShare,
@@ -286,8 +276,7 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // In one of ten cases, the network conditions last four times as long, up to 120 s.
-            // That can be longer than the 50 s for which a node may use its slot without a renewal.
+            // Network conditions may last up to 120 s. A slot is usable for 50 s without renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -353,17 +342,15 @@ impl World {
         };
         let seen = match self.tally.wipes {
             0 => node.slots.known.highest(),
-            // After the coordinator's data was wiped, nodes that did not know the old fleet use a
-            // new one. They append nothing here, because the ledgers that this simulation checks
-            // belong to the old fleet.
+            // Nodes that did not know the old fleet before the coordinator's data was wiped use a
+            // new one. They append nothing, because the checked ledgers belong to the old fleet.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,
                 None => return Ok(()),
             },
         };
-        // A node detects a loss of data if a read returns a lower store revision than the highest
-        // that it has seen. But later writes or expired leases may have raised the revision to that
-        // value again. The checks below then accept that records are missing.
+        // A lower store revision than before shows a loss of data. But later writes or expired
+        // leases may have raised it again, so the checks below then accept missing records.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -574,9 +561,8 @@ impl World {
         .expect("few")
     }
 
-    /// Lets the fleet take over (adopt) a single node that has used the worker numbers of all
-    /// slots. The simulation assumes that the node has minted every possible id of a few seconds,
-    /// so that any repeated id is found.
+    /// Lets the fleet take over a node that used the worker numbers of all slots. The node is
+    /// assumed to have minted every possible id of a few seconds, so that any repeated id is found.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);
@@ -645,9 +631,8 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // All clocks are right only in the runs that wipe the coordinator's data. In such a run,
-        // nodes may still be minting when a new fleet is founded after the wipe. In all other runs,
-        // no node has minted before the fleet is founded.
+        // Clocks are all right only in runs that wipe the coordinator, where nodes may still mint
+        // when a new fleet is founded. In other runs, no node has minted before the founding.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
                 true => Founding::Again(WINDOW),
