@@ -13,9 +13,8 @@ use crate::{KeyValue, Revision, Snapshot};
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// A slot (a place in the fleet) that can be taken, as read from the store. The stored values may
-/// have changed since then, so the transaction that takes the slot compares them with `holder` and
-/// `revision`.
+/// A slot (place in the fleet) that can be taken, as read from the store. The transaction that
+/// takes the slot compares `holder` and `revision`, because they may be outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeSlot {
     pub(super) slot: u32,

@@ -1,6 +1,5 @@
-//! The thread that leases and renews this node's slot (its place in the fleet, which determines its
-//! worker numbers). The thread reserves time in advance, so that the minting of ids does not wait
-//! for the coordinator.
+//! The thread that leases and renews this node's slot, which determines its worker numbers. The
+//! thread reserves time in advance, so that minting does not wait for the coordinator.
 
 use std::fmt;
 use std::mem::{self, Discriminant};
@@ -26,9 +25,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 /// because the minting clock may run faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// If the fleet's floor (the time from which it mints) is further ahead of the clock than this, the
-/// thread logs a warning. With a correct clock, neither the creation of a fleet nor a
-/// `fence-restore` command sets the floor so far ahead.
+/// The thread warns if the fleet's floor (the time from which it mints) is further ahead than this.
+/// With a correct clock, neither founding nor `fence-restore` sets the floor so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period
@@ -60,16 +58,14 @@ struct Shared {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
-    /// The latest time for which a caller needs ids. The thread that renews the slot must reserve
-    /// time at least up to this instant.
+    /// The latest time for which a caller needs ids, and up to which the thread must reserve time.
     needed: UnixNanos,
     /// `true` once the slot is to be released.
     is_ending: bool,
 }
 
-/// Counters of the renewals and losses of this node's slot (its place in the fleet) and of
-/// requests, and a flag for lost data. The counters only increase. All accesses are relaxed,
-/// because no other data depends on them.
+/// Counters of this node's slot renewals, slot losses and requests, and a flag for lost data. The
+/// counters only increase. All accesses are relaxed, because no other data depends on them.
 #[derive(Debug, Default)]
 struct SlotCounts {
     renewed: AtomicU64,
@@ -154,17 +150,15 @@ impl Reserver for SlotKeeper {
     fn refill(&self) {}
 
     /// Waits until ids can be minted for times up to `needed`, or until no id can be minted at the
-    /// moment, for example because this node has lost its slot (place in the fleet). Always returns
-    /// `true`, so that the caller tries to mint again. If the mint must refuse, it then gives the
-    /// reason.
+    /// moment, for example because this node has lost its slot. Always returns `true`, so that the
+    /// caller tries to mint again. If the mint must refuse, it then gives the reason.
     fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
         self.shared
             .want(|wanted| wanted.needed = wanted.needed.max(needed));
         let mut state = self.state.clone();
         Box::pin(async move {
             let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
-            // An error means that the thread that renews the slot has ended. This node then has no
-            // slot (place in the fleet), so it cannot mint.
+            // An error means that the thread for the slot has ended, so this node cannot mint.
             let _ = state.wait_for(is_decided).await;
             true
         })

@@ -72,8 +72,7 @@ impl Reply {
 pub(crate) enum Step {
     /// Send this request, and pass its reply to the lease.
     Send(Request),
-    /// Wait until this instant, or until the mint needs ids for times that are not reserved yet,
-    /// whichever is earlier.
+    /// Wait until this instant, or until the mint needs time that is not reserved yet, if earlier.
     WaitUntil(UnixNanos),
     /// The lease has ended and will not take another slot.
     Ended,
@@ -101,8 +100,7 @@ pub(crate) enum Change {
     StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
-    /// The coordinator acknowledged that this node has renewed its slot. The value is the time that
-    /// is now reserved.
+    /// The coordinator acknowledged a renewal of the slot. The value is the time now reserved.
     Extended(Reserved),
     /// The slot was lost: another node has taken the slot, or may take it.
     Fenced,
@@ -123,9 +121,8 @@ pub(crate) struct Acquired {
     /// The first instant for which this node may mint ids in the slot (its place in the fleet). No
     /// node has used the slot for this instant or a later one.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no node mints an id for a time before this instant. It is set when the
-    /// fleet is created or an operator runs `fence-restore`, and raised when the fleet takes over a
-    /// single node.
+    /// The fleet's floor: no node mints an id for an earlier time. It is set when the fleet is
+    /// created or by `fence-restore`, and raised when the fleet takes over a single node.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,

@@ -1,6 +1,5 @@
-//! A slot (a place in the fleet) that this node holds and renews regularly. If only the slot's
-//! lease has ended, this node reclaims the slot. If another node has taken the slot, this node
-//! stops using it.
+//! A slot (place in the fleet) that this node holds and renews. If only its lease has ended, this
+//! node reclaims the slot. If another node has taken the slot, this node stops using it.
 
 use std::time::Duration;
 
@@ -209,8 +208,7 @@ impl Holding {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
-                // The lease has ended, so another node may take the slot. Renew at once, because
-                // the response shows whether one has taken it.
+                // The lease has ended. Renew at once, to learn whether another node took the slot.
                 self.renew_at = now;
                 Held::Same
             }
@@ -256,9 +254,8 @@ impl Holding {
     }
 
     /// Handles a renewal that the coordinator refused because a compared value had changed. The
-    /// refused request had no effect, but the same transaction may have been committed when it was
-    /// sent before. `snapshot` has the current settings of the fleet, and the slot's horizon and
-    /// holder.
+    /// refused request had no effect, but the same transaction may have been committed earlier.
+    /// `snapshot` has the fleet's current settings, and the slot's horizon and holder.
     fn refused(
         &mut self,
         pending: &Pending,
@@ -301,9 +298,8 @@ impl Holding {
         Held::Same
     }
 
-    /// Returns `true` if this node may keep its slot although the fleet's agreement has changed. In
-    /// that case, accepts the new agreement. The agreement must include everything that this node
-    /// mints, and have the same fleet name and no higher floor (time below which no id is minted).
+    /// Returns `true` (keep the slot) and accepts the changed agreement if it covers all that this
+    /// node mints, and has the same fleet name and no higher floor (minimum time of ids).
     fn agree_again(
         &mut self,
         meta: Option<&KeyValue>,
@@ -324,9 +320,8 @@ impl Holding {
         Ok(is_same)
     }
 
-    /// `true` while a transaction is pending that takes the slot back after its lease has ended. If
-    /// the coordinator rejects that transaction, the slot is lost, because the new lease, under
-    /// which it was to be taken back, may have ended as well.
+    /// `true` while a transaction is pending that takes the slot back after its lease ended. If it
+    /// is rejected, the slot is lost, because the new lease for it may have ended as well.
     pub(super) fn cannot_reclaim(&self) -> bool {
         self.pending.is_some() && matches!(self.key, SlotKey::Gone { .. })
     }

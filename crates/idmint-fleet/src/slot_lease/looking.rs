@@ -19,10 +19,9 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides what to do after a read of all slots. A node that accepts its fleet's settings but
-    /// has to wait for a slot rewrites a key of its own (`FleetKeys::waiting`), at most once every
-    /// [`RENEW_EVERY`]. If a later read finds an older revision of that key, the store has lost
-    /// data.
+    /// Decides what to do after a read of all slots. A node that accepts the fleet's settings but
+    /// waits for a slot rewrites its key `FleetKeys::waiting` at most once every [`RENEW_EVERY`].
+    /// If a later read finds an older revision of that key, the store has lost data.
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -236,9 +235,8 @@ impl SlotLease {
                 Compare::Created(slot_key.clone(), free.holder),
                 Compare::Modified(horizon_key.clone(), free.revision),
                 Compare::Created(known_rows_key.clone(), Revision::ABSENT),
-                // Make the transaction fail if the store was restored since the last read. A
-                // restore undoes recent writes of this key, which the node rewrites while it waits
-                // for a slot.
+                // Make the transaction fail if a restore since the last read has undone a write of
+                // this key, which the node rewrites while it waits for a slot.
                 Compare::Modified(rule.keys.waiting(&rule.node), self.waiting_found),
             ],
             write: vec![

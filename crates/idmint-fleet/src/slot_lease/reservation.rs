@@ -14,8 +14,7 @@ use idmint_core::time::UnixNanos;
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
     pub(super) horizon: UnixNanos,
-    /// The time at which the request for this horizon was sent first. The node sends the same
-    /// request again if it gets no response.
+    /// The time at which the request for this horizon, which may be repeated, was first sent.
     pub(super) sent_at: UnixNanos,
 }
 
@@ -92,8 +91,7 @@ pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
     }
 }
 
-/// Checks that the transaction compares the stored revision of each key that it writes, so that it
-/// cannot undo the writes of other nodes.
+/// Checks that each written key's revision is compared, so that no other node's write is undone.
 ///
 /// # Panics
 /// Panics if the transaction writes a key that it does not compare.

@@ -1,5 +1,4 @@
-//! The settings by which a node leases a slot (its place in the fleet), and the durations of a
-//! lease.
+//! Settings for the lease of a node's slot (its place in the fleet), and the durations of a lease.
 
 use std::time::Duration;
 

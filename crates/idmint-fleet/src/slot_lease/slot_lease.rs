@@ -45,9 +45,8 @@ pub(crate) struct SlotLease {
     /// `true` if the last response confirmed the agreement in `agreed`.
     pub(super) is_confirmed: bool,
     pub(super) clock_check: ClockCheck,
-    /// The highest values, such as the highest revision, that the coordinator has reported to this
-    /// node or to earlier processes of this node. A lower value in a later response shows a loss of
-    /// data.
+    /// The highest values, such as revisions, that the coordinator has reported to this node or its
+    /// earlier processes. A lower value in a later response shows a loss of data.
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.
     pub(super) is_regressed: bool,
@@ -68,9 +67,8 @@ pub(crate) struct SlotLease {
 pub(super) enum Phase {
     /// This node reads the fleet's agreement and all slots.
     Looking,
-    /// This node found no fleet at the time `missing_at`, and wants to found one. It first stores
-    /// its clock reading for other founders. A founder whose clock is too far ahead of another's
-    /// waits.
+    /// This node found no fleet at `missing_at`, and wants to found one. It first stores its clock
+    /// reading for other founders. A founder whose clock is too far ahead of another's waits.
     Announcing {
         missing_at: UnixNanos,
         lease: Option<Lease>,
@@ -84,8 +82,7 @@ pub(super) enum Phase {
         transaction: Transaction,
         founds: Option<UnixNanos>,
     },
-    /// This node waits for a slot, and rewrites a key of its own. If a later read finds an older
-    /// revision of the key, the store has lost data.
+    /// This node rewrites its own key while it waits for a slot. An older revision shows lost data.
     Waiting { transaction: Transaction },
     /// This node has chosen a slot, and asks for a lease.
     Claiming {
@@ -166,9 +163,8 @@ impl SlotLease {
         })
     }
 
-    /// Makes the next read or renewal due at once, because the store may have lost data. A response
-    /// about records did not fit the earlier responses, for example because it had a lower
-    /// revision.
+    /// Makes the next read or renewal due at once, because a response about records did not fit
+    /// earlier ones, for example by a lower revision. The store may have lost data.
     pub(crate) fn look_anew(&mut self, now: UnixNanos) {
         self.waited_at = UnixNanos::default();
         match &mut self.phase {
@@ -316,9 +312,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::None
             }
-            // Read all slots again. The read shows whether the store has the key that a waiting
-            // node wrote. If there is still no fleet, this node gets a new lease and stores its
-            // clock reading for other founders under it.
+            // Read all slots again, to see whether a waiting node's key was written. If there is
+            // still no fleet, this node announces its clock reading under a new lease.
             Phase::Announcing { .. } | Phase::Waiting { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
@@ -379,8 +374,7 @@ impl SlotLease {
             (Phase::Waiting { .. }, Reply::Outcome(outcome)) => {
                 self.phase = Phase::Looking;
                 if let Outcome::Committed(written) = outcome {
-                    // The write compared the fleet's shared settings with those that this node
-                    // accepted, so they are still current.
+                    // The write compared the accepted fleet settings, so they are still current.
                     self.is_confirmed = true;
                     let key = self.rule.keys.waiting(&self.rule.node);
                     self.high_water.wait_by(Some((key, written.revision)));
@@ -492,9 +486,8 @@ impl SlotLease {
             start,
         } = *claim;
         let reserved = pending.reserves;
-        // Find the revision that created the key that names the slot's holder. If an earlier
-        // process of this node still held the slot, this node has only overwritten the key, which
-        // does not change that revision.
+        // Find the revision that created the slot holder's key. If an earlier process of this node
+        // still held the slot, overwriting the key has kept that revision.
         let created = if holder == Revision::ABSENT {
             revision
         } else {

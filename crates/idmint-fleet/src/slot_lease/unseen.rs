@@ -1,6 +1,5 @@
-//! Computes how far into the future nodes may have minted if the store does not have their
-//! reservations, for example because it was wiped. The bound follows from the configuration of the
-//! nodes.
+//! Computes how far into the future nodes may have minted if the store lacks their reservations,
+//! for example after a wipe. The bound follows from the nodes' configuration.
 
 use std::time::Duration;
 
@@ -26,8 +25,7 @@ impl UnseenNodes {
     }
 }
 
-/// The operator's statement, for the start of a new fleet, on whether nodes may have minted in the
-/// namespace before.
+/// The operator's statement on whether nodes may have minted in a new fleet's namespace before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.

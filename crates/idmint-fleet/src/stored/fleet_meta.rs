@@ -89,9 +89,8 @@ impl FleetMeta {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
-    /// Gives the fleet the new name `fleet`, by which nodes notice the fence, and a new floor (the
-    /// time below which no id is minted). Adds the old name to `former`, and also the names in
-    /// `known_as`, by which nodes still know the fleet, unless `former` has them.
+    /// Gives the fleet a new name, by which nodes notice the fence, and a new floor (minimum time
+    /// of ids). Adds the old name, and the names that nodes still use (`known_as`), to `former`.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {

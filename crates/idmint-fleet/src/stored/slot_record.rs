@@ -17,8 +17,7 @@ pub(crate) const CLOSED_ROW: &str = "number-closed";
 /// accept no further field in the record of a slot (a node's place in the fleet).
 pub(crate) const KNOWN_ROWS: &str = "number-hold number-closed";
 
-/// The process that holds a slot, which is a node's place in the fleet. The record is deleted when
-/// its lease ends.
+/// The process that holds a slot (place in the fleet). The record is deleted when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlotRecord {

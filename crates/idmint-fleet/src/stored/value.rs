@@ -8,9 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of all stored values, with one exception. The settings that all nodes of a fleet
-/// share have version 2 if the last fence (an operator's command after a restore) stopped all
-/// series of numbers. Programs that are too old to obey that stop refuse to read version 2.
+/// The version of stored values. But a fleet's shared settings have version 2 if the last fence
+/// (after a restore) stopped all series, because programs too old to obey that refuse version 2.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.
