@@ -30,9 +30,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns the caller of a request, which the connection layer stored in the request's
-    /// extensions. Returns `None` for a connection without TLS, if callers are neither rate limited
-    /// nor audited.
+    /// Returns the caller, which the connection layer stored in the request's extensions, or `None`
+    /// for a connection without TLS if callers are neither rate limited nor audited.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Caller> {
         extensions.get()
     }

@@ -77,9 +77,8 @@ impl ClientCertificates {
         .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
         .only_check_end_entity_revocation()
         .allow_unknown_revocation_status()
-        // Allow connections without a client certificate, because everybody may use the routes for
-        // health and documentation. For each request on another route, the `Guard` checks that the
-        // caller has presented a certificate or a token.
+        // Allow connections without a client certificate, because the routes for health and
+        // documentation are public. On other routes, the `Guard` requires a certificate or a token.
         .allow_unauthenticated()
         .build()?;
         let permit = |name: &String, scopes: &BTreeSet<Scope>| {

@@ -41,9 +41,8 @@ struct DetachedWork {
 }
 
 impl<B: Send + 'static> DurableWork<B> {
-    /// Wraps the work of a request whose head is `parts`, so that the work goes on even if the
-    /// caller disconnects. Call this only after the whole request has arrived, because the work
-    /// must not need the connection any more.
+    /// Wraps a request's work, so that it goes on if the caller disconnects. Call this only after
+    /// the whole request has arrived, because the work must not need the connection any more.
     pub(crate) fn of(
         parts: &Parts,
         requests: &Arc<WorkLimits>,
@@ -132,9 +131,8 @@ mod tests {
 
     type Outcome = Result<Response<()>, Problem>;
 
-    /// The parts of a test. `work` completes with the value that the test sends to `end`. `told`
-    /// lists the audit entries: the request id, the status, and `true` if the caller was still
-    /// connected.
+    /// The parts of a test. `work` completes with the value sent to `end`. `told` lists audit
+    /// entries: the request id, the status, and `true` if the caller was still connected.
     struct Scene {
         load: Load,
         work: DurableWork<()>,

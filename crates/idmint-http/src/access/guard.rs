@@ -122,9 +122,8 @@ impl Guard {
         Arc::new(move |route, request| self.admit(route.need, route.template, request))
     }
 
-    /// Checks that the caller may send a request on the route with the path `template`, which needs
-    /// the permission `need`. Attaches the caller's permit to the request if it is needed later: by
-    /// the handler, or while the service waits for the body.
+    /// Checks that the caller may use the route `template`, which needs the permission `need`.
+    /// Attaches the permit to the request if the handler, or the wait for the body, needs it later.
     ///
     /// # Errors
     /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not

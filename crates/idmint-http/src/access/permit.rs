@@ -94,8 +94,7 @@ impl Permit {
         self.formats.as_ref()
     }
 
-    /// `true` if the format with this name is permitted. The name may be a former name of the
-    /// format.
+    /// `true` if the format with this current or former name is permitted.
     pub(crate) fn has_format(&self, name: &str) -> bool {
         self.formats
             .as_ref()

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Minting ids: either a requested number of ids, or one id for each report of a close approach
-    /// in space.
+    /// Minting ids: a requested number, or one id for each report of a close approach in space.
     Mint,
     /// Creating, reading and appending to ledgers, and reading conjunctions.
     Ledger,
@@ -77,8 +76,7 @@ impl FromStr for Scope {
 pub(crate) enum Need {
     /// No permission.
     Nothing,
-    /// The caller needs this scope, such as `mint`. The caller may be restricted to some formats,
-    /// ledgers or series.
+    /// The caller needs this scope, but may be restricted to some formats, ledgers or series.
     Scope(Scope),
     /// The caller needs this scope, and must not be restricted to some formats, ledgers or series,
     /// because the response covers all of them.
