@@ -86,8 +86,7 @@ pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-coun
 pub(crate) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// The media types of a mint response. In the last one, each run of equally spaced ids is one row.
-/// It is offered only for sequenced formats, whose ids form such runs.
+/// The media types of a mint response. Rows (runs of equally spaced ids) need a sequenced format.
 pub(super) const MINT_MEDIA_TYPES: [MediaType; 5] = [
     MediaType::Json,
     MediaType::Text,
@@ -171,15 +170,13 @@ enum Content {
 pub(crate) struct Admitted {
     /// The memory reserved for the first chunk.
     pub(crate) reserved: MemoryReservation,
-    /// The permit for long work, which lets callers share the cores fairly. `None` if writing the
-    /// response is short work, which needs no permit.
+    /// The permit for long work, which shares the cores fairly, or `None` if the work is short.
     pub(crate) pass: Option<BulkPass>,
 }
 
 impl AnswerBody {
-    /// Returns the body of a mint response. `admitted` contains the memory reserved for the
-    /// response, and the permit if writing the response is long work. `admitted` is `None` if the
-    /// response is so short that it needs neither.
+    /// Returns the body of a mint response. `admitted` has the memory reserved for the response,
+    /// and a permit if writing it is long work. `admitted` is `None` for a short response.
     pub(crate) fn of_ids(
         encoder: IdEncoder,
         format: &Arc<Format>,
@@ -305,8 +302,7 @@ pub(crate) struct IdEncoder {
     form: Form,
     head: Head,
     tail: &'static str,
-    /// The text to write before each id, such as a type. `None` if the ids have no prefix, or are
-    /// not written as text in the canonical encoding.
+    /// The text before each id, if the ids have a prefix and are text in the canonical encoding.
     prefix: Option<Prefix>,
 }
 
@@ -395,9 +391,8 @@ impl IdEncoder {
         }
     }
 
-    /// Returns an encoder that writes `count` ids as rows, each of which stands for a run of
-    /// equally spaced ids. `lanes` is the number of worker numbers with which the node mints the
-    /// format.
+    /// Returns an encoder that writes `count` ids as rows, each for a run of equally spaced ids.
+    /// The node mints the format with `lanes` worker numbers.
     pub(crate) fn of_rows(
         format: &Format,
         lanes: usize,
@@ -642,9 +637,8 @@ impl Pieces for IdPieces {
         self.pass.as_mut()
     }
 
-    // If the node has more long requests than cores, write the chunks of this response on another
-    // thread. On the connection's thread, they would delay requests for a single id by
-    // milliseconds.
+    // If the node has more long requests than cores, write the chunks on another thread. On the
+    // connection's thread, they would delay requests for single ids by milliseconds.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
         aside.map_or(PieceThread::OfConnection, |bulk| {

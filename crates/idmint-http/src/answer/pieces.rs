@@ -31,11 +31,9 @@ pub(crate) trait Pieces: Send + Unpin + 'static {
 
 /// The thread on which a chunk is written.
 pub(crate) enum PieceThread {
-    /// The chunk is written on the thread of its connection. Other tasks on the thread wait until
-    /// the chunk is written.
+    /// The chunk is written on its connection's thread, on which other tasks wait meanwhile.
     OfConnection,
-    /// The chunk is written on the thread of its connection. The task of the connection yields to
-    /// other tasks after each chunk of the response.
+    /// The chunk is written on its connection's thread. After each chunk, other tasks may run.
     OfConnectionInTurn,
     /// The chunk is written on another thread, as soon as this peer gets a core for its long work.
     Aside(PeerBulk),

@@ -135,8 +135,7 @@ impl Problem {
         self
     }
 
-    /// Adds a further JSON member to the body, such as `head`, the id of the last event in a
-    /// ledger.
+    /// Adds a JSON member to the body, such as `head`, the id of the last event in a ledger.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.more.push((name, value.into()));
@@ -198,8 +197,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Writes the request id into the response if it is a problem, which is an error response of the
-/// API. Leaves other responses unchanged.
+/// Writes the request id into a problem response (an API error). Leaves other responses unchanged.
 ///
 /// Returns the problem, or `None` if the response is not a problem.
 pub(crate) fn name_instance(

@@ -3,8 +3,7 @@
 
 /// The texts and the status that all problems of one kind share.
 ///
-/// `GET /problems/{name}` and the table in `docs/ERRORS.md` are generated from the values of this
-/// type.
+/// `GET /problems/{name}` and the table in `docs/ERRORS.md` are generated from these values.
 #[derive(Debug)]
 pub struct Page {
     /// The last part of the problem's `type`.

@@ -1,5 +1,4 @@
-//! Writes minted ids as rows of numbers. A row stands for many equally spaced ids and takes only a
-//! few bytes.
+//! Writes minted ids as rows of numbers. A row stands for many equally spaced ids in a few bytes.
 
 use idmint_core::id::{FieldKind, Format, Progression};
 

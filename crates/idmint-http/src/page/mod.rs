@@ -89,8 +89,7 @@ const JS_PUNCTUATION: [(&str, &str); 12] = [
     (" }", "}"),
 ];
 
-/// Shortens the text, mainly by removing optional spaces. The first string of each pair in
-/// `punctuation` is replaced with the second, which is shorter.
+/// Shortens the text: replaces the first string of each pair in `punctuation` with the second one.
 fn without_spaces(text: &str, punctuation: &[(&str, &str)]) -> String {
     let mut shorter = text.to_owned();
     for (long, short) in punctuation {
