@@ -14,9 +14,8 @@ use crate::access::{Permit, permit_of};
 use crate::answer::{Problem, Slug};
 use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
 
-/// The maximum estimated length, in bytes, of a response for which no memory is reserved in
-/// advance. The connection layer, which sends the response, reserves memory only above twice this
-/// length. The margin is needed because an estimate may be too low.
+/// The maximum estimated length, in bytes, of a response without reserved memory. The connection
+/// layer reserves memory above twice this length, a margin for estimates that are too low.
 const ANSWER_LEN_SHORT: usize = 2 * 1024;
 
 /// Returns the whole body, which must be at most `len_max` bytes long and complete within
@@ -66,9 +65,8 @@ pub(crate) async fn read_reserved_body(
     read_within(body, len_max, timeout, Some((owner, parse_percent))).await
 }
 
-/// Reads a body. `paying` is the owner of the budget from which memory is reserved, and the
-/// additional memory for the parsed body, in percent of the body's length. If `paying` is `None`,
-/// no memory is reserved.
+/// Reads a body. `paying` is the owner of the memory budget and the extra memory for parsing, in
+/// percent of the body's length. If `paying` is `None`, no memory is reserved.
 async fn read_within(
     body: Body,
     len_max: usize,
@@ -187,9 +185,8 @@ pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwne
     })
 }
 
-/// Returns a handle with which a request gets permits for long work and runs the work. The work
-/// counts towards the share of its sender: the request's token, else the name in its certificate,
-/// else its address.
+/// Returns a handle that gets permits for a request's long work and runs it. The work counts
+/// towards the share of the token, else of the certificate's name, else of the address.
 pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     let sender = sender(permit_of(extensions), extensions.get());
     service.load().requests.bulk_of(sender)

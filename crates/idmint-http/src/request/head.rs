@@ -21,8 +21,7 @@ pub(crate) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Returns the decoded value of this parameter, or `None` if it is missing. The value of
-    /// `?name` without `=` is empty.
+    /// Returns this parameter's decoded value, if any. The value of `?name` without `=` is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()

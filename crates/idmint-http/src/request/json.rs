@@ -81,8 +81,7 @@ pub(crate) struct ListReader<'a> {
 }
 
 impl<'a> ListReader<'a> {
-    /// Creates a reader for the values of a JSON list. `body` is the text of the list, whose form
-    /// was checked by [`strict_json`].
+    /// Creates a reader for the values of the JSON list `body`, checked by [`strict_json`].
     pub(crate) fn new(body: &'a [u8]) -> ListReader<'a> {
         ListReader {
             body,
@@ -95,8 +94,7 @@ impl<'a> ListReader<'a> {
     /// values must be passed in the order of the list.
     ///
     /// # Errors
-    /// Returns the `detail` text of the error response that [`strict_json`] would return for the
-    /// whole list.
+    /// Returns the error `detail` that [`strict_json`] would return for the whole list.
     pub(crate) fn read<T: Deserialize<'a>>(
         &mut self,
         index: usize,
@@ -116,8 +114,7 @@ impl<'a> ListReader<'a> {
             let columns = if inner.line() == 1 { columns } else { 0 };
             let place = place(lines + inner.line(), columns + inner.column());
             let detail = format!("[{index}]{path}: {}{place}", what.unwrap_or(&text));
-            // Create a `Problem` only for its detail, because `Problem::new` shortens a detail that
-            // is too long.
+            // Create a `Problem` only for its detail, because `Problem::new` shortens long details.
             let problem = Problem::new(Slug::InvalidReport, detail);
             problem.detail().to_owned()
         })

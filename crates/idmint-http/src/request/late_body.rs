@@ -20,8 +20,7 @@ use idmint_service::{PendingBodies, PendingBody, Sender};
 pub(crate) struct LateBody<S> {
     body: Body,
     bodies: Arc<PendingBodies>,
-    /// A function that returns the sender of the request. The function is called only if the
-    /// service must wait for the body.
+    /// A function for the request's sender, called only if the service must wait for the body.
     sender: S,
     in_flight: IntGauge,
     wait: Option<Wait>,

@@ -57,8 +57,7 @@ pub(crate) fn read_reports(
     Ok(Reports::read_messages(form, body, rule)?)
 }
 
-/// Returns an upper bound for the number of reports (messages about close approaches) in a body,
-/// without parsing them.
+/// Returns an upper bound for the number of reports of close approaches in an unparsed body.
 pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     // In UTF-16, every second byte of ASCII text is 0. These bytes are removed, so that the ASCII
     // marks counted below are found in UTF-16 as well.
@@ -81,9 +80,8 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns an upper bound for the number of reports in JSON: a single report, a list of reports, or
-/// an object with such a list. For any other JSON, the number means nothing, but the parser refuses
-/// such JSON later.
+/// Returns an upper bound for the reports in JSON: one report, a list, or an object with a list.
+/// For other JSON, which the parser refuses later, the number means nothing.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {
         Some(b'{') => 2,
@@ -105,8 +103,7 @@ fn values_of_list(json: &[u8]) -> usize {
     values
 }
 
-/// A JSON form in which a report about a close approach is a single object, such as
-/// `{"tca": …, "primary": …, "secondary": …}`.
+/// A JSON object that reports a close approach, such as `{"tca": …, "primary": …, "secondary": …}`.
 trait PlainForm<'a>: Deserialize<'a> {
     fn written(&self) -> WrittenReport<'_>;
 }
