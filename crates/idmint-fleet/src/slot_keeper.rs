@@ -25,8 +25,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 /// because the minting clock may run faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The thread warns if the fleet's floor (the time from which it mints) is further ahead than this.
-/// With a correct clock, neither founding nor `fence-restore` sets the floor so far ahead.
+/// The thread warns if the fleet's floor (the time from which it mints) is further ahead of the
+/// clock than this. With a correct clock, founding and `fence-restore` do not set it so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. It begins and ends the sessions of the mint. A session is a period

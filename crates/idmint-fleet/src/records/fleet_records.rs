@@ -68,7 +68,7 @@ impl FleetRecords {
     }
 
     /// Copies committed rows to this node's journal before the response that relies on the rows is
-    /// sent. `era` is the time between two `fence-restore` commands.
+    /// sent. `era` is the fleet's era (time between two `fence-restore` commands).
     fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
         if let Some(journal) = &self.journal {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());

@@ -354,8 +354,8 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the key that this node rewrites to detect lost data, or `None` before the first
-    /// write. No other node writes the key unless it takes this node's slot.
+    /// Records the key that this node rewrites regularly, and by which it detects lost data. `None`
+    /// before its first write. No other node writes the key unless it takes this node's slot.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);

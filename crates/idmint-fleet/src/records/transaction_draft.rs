@@ -338,8 +338,8 @@ impl<'a> TransactionDraft<'a> {
         transaction
     }
 
-    /// Returns the stored rows just before the new events and numbers, the last rows of closed
-    /// series, and rows with forms of numbers, except journalled rows that were not read again.
+    /// Returns the stored rows just before the new events and numbers, the last rows of series to
+    /// close, and rows with forms of numbers, except journalled rows that were not read again.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors
             .iter()

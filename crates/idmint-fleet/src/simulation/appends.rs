@@ -24,7 +24,8 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest revision in a response so far. [`Mistake::LooksAtNoRevision`] hides lower ones.
+    /// The highest revision shown to the node so far, to hide lower ones. Used only with
+    /// [`Mistake::LooksAtNoRevision`].
     told: Mutex<Revision>,
     mistake: Mistake,
 }
@@ -154,8 +155,9 @@ pub(super) struct Ledgers {
 }
 
 impl Ledgers {
-    /// Repeats a random acknowledged append. Its request key is kept for 24 hours, longer than the
-    /// run, so it must be known, unless a loss of data is undetectable here (`is_carried`).
+    /// Simulates that a caller repeats a random acknowledged append. The run is shorter than the 24
+    /// hours for which request keys are kept, so the append's key must still be known, except after
+    /// a loss of data that this node cannot detect (`is_carried`).
     ///
     /// # Errors
     /// Returns an error if the key is no longer known, because the events would be appended twice.

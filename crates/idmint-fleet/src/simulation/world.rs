@@ -145,8 +145,8 @@ struct World {
     /// The time at which the coordinator loses all its data, or `None` if it does not. In runs with
     /// such a wipe all clocks are right, because only the clocks then keep ids unique.
     wiped_at: Option<Duration>,
-    /// Nodes that had accepted the fleet's settings before the data was wiped: their processes, and
-    /// the highest revisions seen. A restart on the same machine copies the process's entry.
+    /// For each process that had accepted the fleet's settings before the data was wiped, the
+    /// highest revision it had seen. A new process on the same machine gets a copy of this entry.
     knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
@@ -170,7 +170,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
 }
 
 /// Simulates two coordinators (shared stores) with one random seed, and checks that no id was
-/// minted twice. Each hands out its own part of eight slots, which determine ids' worker numbers.
+/// minted twice. Each hands out its own part of the same eight slots (sources of worker numbers).
 ///
 /// # Errors
 /// Returns an error if a property is violated.
@@ -276,7 +276,7 @@ impl World {
         if self.at >= self.weather_until {
             self.network.weather = Weather::draw(&mut self.dice);
             let lasts = self.dice.millis(2_000, 30_000);
-            // Network conditions may last up to 120 s. A slot is usable for 50 s without renewal.
+            // Let some conditions outlast the 50 s for which a slot is usable without a renewal.
             let factor = if self.dice.per_mille(100) { 4 } else { 1 };
             self.weather_until = self.at + lasts * factor;
         }
@@ -631,7 +631,7 @@ impl World {
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
-        // Clocks are all right only in runs that wipe the coordinator, where nodes may still mint
+        // All clocks are right only in runs that wipe the coordinator, where nodes may still mint
         // when a new fleet is founded. In other runs, no node has minted before the founding.
         let founding =
             match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {

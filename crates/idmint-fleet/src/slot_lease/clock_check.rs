@@ -29,8 +29,8 @@ impl ClockCheck {
         }
     }
 
-    /// Updates the observed clocks from a read of all slot holders and all horizons, which contain
-    /// nodes' clock readings. The read was sent at `asked_at` and answered at `now`.
+    /// Updates the observed clocks from a read of all slot holders, and of all horizons with their
+    /// writers' clock readings. The read was sent at `asked_at` and answered at `now`.
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),

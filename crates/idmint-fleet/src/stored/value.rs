@@ -9,7 +9,7 @@ use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
 /// The version of stored values. But a fleet's shared settings have version 2 if the last fence
-/// (after a restore) stopped all series, because programs too old to obey that refuse version 2.
+/// (after a restore) stopped all series, so that programs too old for such a stop refuse them.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.

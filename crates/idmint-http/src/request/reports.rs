@@ -80,7 +80,7 @@ pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
     u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
 }
 
-/// Returns an upper bound for the reports in JSON: one report, a list, or an object with a list.
+/// Returns an upper bound for the number of reports in JSON: one, a list, or an object with a list.
 /// For other JSON, which the parser refuses later, the number means nothing.
 fn values_of_list(json: &[u8]) -> usize {
     let list_depth = match json.trim_ascii_start().first() {

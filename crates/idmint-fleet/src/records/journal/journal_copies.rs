@@ -346,8 +346,8 @@ impl JournalCopies {
                     }
                     (true, is_used)
                 }
-                // The row is unusable, because its era (time between two `fence-restore` commands)
-                // is unknown, and so is whether the row replaces others or was replaced.
+                // The row is not used, because its era (time between two `fence-restore` commands)
+                // is unknown. It may replace other rows, or may itself have been replaced later.
                 (JournalRecord::Row { .. }, None) => (true, false),
             };
             if !is_used {

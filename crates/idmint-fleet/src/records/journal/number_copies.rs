@@ -119,8 +119,8 @@ impl NumberCopies {
         closed.is_some_and(|(_, era)| numbers.iter().any(|journalled| journalled.era > *era))
     }
 
-    /// `true` if a restore had lost the series' numbers above `closed.last` before the closing:
-    /// all, up to `last`, are from eras (times between `fence-restore` commands) before `era`.
+    /// `true` if all numbers of the series above `closed.last`, up to `last`, are from earlier eras
+    /// (times between `fence-restore` commands) than `era`: a restore lost them before the closing.
     pub(super) fn are_before_closing(
         &self,
         closed: &ClosedSeries,

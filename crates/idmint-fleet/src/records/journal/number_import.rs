@@ -206,8 +206,8 @@ impl JournalImport<'_> {
             .iter()
             .filter(|given| owners[&given.mark.key] != given.last);
         if let Some(wrong) = &replaces {
-            // An imported number may reuse the wrong one's request key, so do not require an unused
-            // key. A change of the key's row also changes the series' revision, which is compared.
+            // An imported number may have the request key of the wrong number, so the key need not
+            // be unused. A change of the key's row changes the compared series' revision, too.
             let key = keys.number_key(series, wrong.mark.key);
             transaction.compare.retain(|compare| *compare.key() != key);
             in_use.remove(&key);

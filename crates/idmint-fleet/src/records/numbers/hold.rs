@@ -101,8 +101,8 @@ impl FleetRecords {
         self.hold_seen().is_some_and(|seen| seen.is_held)
     }
 
-    /// Reads whether all series are stopped, once after each `fence-restore`. While they are
-    /// stopped, a result is used for less than a second, because another node may resume them.
+    /// Reads whether all series are stopped. Reuses the last result until the next `fence-restore`,
+    /// but for less than a second if they are stopped, because another node may resume them.
     pub(in crate::records) fn looks_at_hold(&self) -> Result<(), StoreError> {
         let (era, at) = (self.store.era(), self.store.asking());
         let is_known =

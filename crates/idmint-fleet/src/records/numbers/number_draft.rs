@@ -55,7 +55,7 @@ impl<'a> NumbersNeed<'a> {
     }
 
     /// Returns an upper bound on the number of rows that the added plans write in a transaction.
-    /// The same bound holds for the rows it compares, and for the rows read for it.
+    /// The same bound holds for the rows that the transaction compares, and for those read for it.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         4 * self.series.len() + self.given + 2 * self.voids + 4 * self.removed + of_hold
@@ -401,8 +401,8 @@ impl OfSeries {
 }
 
 /// Adds issued numbers and their requests' idempotency keys to a transaction, and the closing of
-/// the series if `closed` is given. `before` is the stored summary of the series, or `None` if the
-/// series begins with these numbers. `revision` is that of its row. Returns the new summary.
+/// the series if `closed` is given. `before` is the series' stored summary, or `None` if the series
+/// begins with these numbers. `revision` is that of the series' row. Returns the new summary.
 pub(in crate::records) fn put_commit(
     keys: &Keys,
     (revision, before): (Revision, Option<&SeriesSummary>),
