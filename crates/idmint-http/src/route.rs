@@ -1,5 +1,4 @@
-//! The route of a request. The edge, the layer around all handlers, looks up the route once per
-//! request.
+//! The route of a request, which the edge (the layer around all handlers) looks up once.
 //!
 //! Admission, counters, audit and dispatch all use this route.
 
@@ -106,8 +105,7 @@ impl Route {
 #[derive(Clone)]
 pub struct RouteTable {
     by_path: matchit::Router<usize>,
-    /// The operations of each path. `by_path` contains indices into this list. The operations at
-    /// index 0 are for paths that are not in the table.
+    /// The operations of each path. `by_path` has their indices. Index 0 is for unknown paths.
     paths: Vec<Operations>,
 }
 

@@ -193,9 +193,8 @@ fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
     json_bytes(&answer)
 }
 
-/// Returns an example request that works for a caller with this permit. The request appends one
-/// event to a ledger, even if it is repeated. If no ledger is found that the caller may append to,
-/// the request lists ledgers or creates one instead.
+/// Returns an example request that works for a caller with this permit and appends one event, even
+/// if repeated. If no permitted ledger is found, the request lists ledgers or creates one instead.
 pub(crate) fn example(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let among = permit.and_then(Permit::ledgers);
     let Some(ledger) = service.any_ledger(among) else {

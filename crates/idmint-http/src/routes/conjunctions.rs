@@ -38,8 +38,7 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// The number of decimals in the seconds of a time.
 const TIME_DIGITS: u8 = 6;
 
-/// Mints one id for each report in the body, like `POST /ids/{format}`. A report is a message about
-/// a conjunction, which is a close approach of two objects.
+/// Mints one id for each report (message about a close approach), like `POST /ids/{format}`.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
@@ -128,8 +127,7 @@ pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -
     Ok(json(&info(&format, &found)))
 }
 
-/// Returns an example request that lists conjunctions (close approaches of two objects) of this
-/// format. The request works for a caller who may read them.
+/// Returns an example request to list this format's conjunctions, if the caller may read them.
 fn list_example(format: &Format) -> String {
     match format.name.as_str() {
         FORMAT => format!("GET /conjunctions?limit={LIMIT}"),
@@ -137,8 +135,7 @@ fn list_example(format: &Format) -> String {
     }
 }
 
-/// Returns the requested format and the minter of its ids. The caller must be permitted to use the
-/// format, and the format's ids must identify conjunctions (close approaches of two objects).
+/// Returns the requested format of conjunction ids, if the caller may use it, and its minter.
 fn grouped_format(
     service: &Service,
     query: &Query<'_>,
@@ -170,9 +167,8 @@ fn grouped(
     }
 }
 
-/// Returns the list position of the conjunction with this id, which the caller gave as the cursor
-/// `after`. The page begins after this position. `text` is the id as the caller wrote it, for error
-/// messages.
+/// Returns the list position of the conjunction whose id the caller gave as the cursor `after`. The
+/// page begins after this position. `text` is the id as the caller wrote it, for error messages.
 fn known_place(
     service: &Service,
     minter: &GroupedMinter,

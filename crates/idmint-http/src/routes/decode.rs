@@ -31,8 +31,7 @@ const READING_LEN: usize = 12 * 1024;
 /// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
 /// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    // The example request in an error response lists the formats, because the caller's text might
-    // be an id of no format at all.
+    // Errors suggest listing the formats, because the caller's text might be an id of no format.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
@@ -192,8 +191,7 @@ impl From<FieldsError> for Problem {
     }
 }
 
-/// Returns an example request that encodes an id of this format and works. If the format's ids
-/// contain a time, the request has the time of the format's example id in its parameter `time`.
+/// Returns a working request to encode an id, with the time (if any) of the format's example id.
 fn encoding_that_works(format: &Format) -> String {
     let time = format
         .split(format.example())

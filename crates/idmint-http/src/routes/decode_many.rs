@@ -24,9 +24,8 @@ use idmint_wire::{Style, ruler};
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum length, in bytes, of a body that may count as short work. A body with a greater
-/// declared length is long work whatever its content. The request needs a permit for long work
-/// before such a body is read, so that callers share the cores fairly.
+/// The maximum length, in bytes, of a body that may count as short work. A body that declares more
+/// needs a permit for long work before it is read, so that callers share the cores fairly.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =
@@ -47,8 +46,7 @@ const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
 /// The estimated maximum length of a brief result without its text, in bytes.
 const BRIEF_LEN: usize = 1024;
-/// The estimated maximum length, in bytes, of the part that a result with `detail=full` has for
-/// each format. Copies of the decoded text are not counted.
+/// The estimated maximum length of a `detail=full` result per format, in bytes, without its text.
 const FULL_LEN_BY_FORMAT: usize = 1024;
 /// The estimated maximum number of bytes that a result takes for each byte of its text. One
 /// character can take six bytes when escaped, and a full result repeats the text several times.
@@ -243,8 +241,7 @@ impl Form {
         }
     }
 
-    /// Returns the closing bytes of the response. `written` is the number of results. `is_column`
-    /// is `true` if the response also has a verdict on all texts.
+    /// Returns the end of a response with `written` results, and with a verdict if `is_column`.
     fn tail(self, written: u64, is_column: bool) -> &'static str {
         match (self.media, written, is_column) {
             (MediaType::Json, 0, false) => "[]\n",
@@ -316,8 +313,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Returns an owned copy of `filter`. Instead of the list of permitted formats, the copy has
-    /// the caller's permit, which contains that list and comes from the request's `extensions`.
+    /// Returns an owned copy of `filter`. The permit in `extensions` replaces its list of formats.
     pub(super) fn of(filter: DecodeFilter<'_>, extensions: &Extensions) -> Tried {
         Tried {
             format: filter.format.map(str::to_owned),
@@ -412,9 +408,8 @@ impl Draft {
         })
     }
 
-    /// Returns the next chunk of the response, and `true` if it is the last one. The chunk ends
-    /// when `is_late` returns `true`, or when the chunk is full. `is_late` is called after each
-    /// text, with the number of texts in the chunk.
+    /// Returns the next chunk, and `true` if it is the last one. The chunk ends when it is full or
+    /// `is_late` returns `true`. Calls `is_late` after each text, with the chunk's number of texts.
     fn piece_until(&mut self, mut is_late: impl FnMut(usize) -> bool) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
@@ -438,8 +433,7 @@ impl Draft {
                 .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
             let is_full = is_late(number) || out.len() >= PIECE_LEN;
-            // Do not end the chunk after the last text. Otherwise the next chunk would contain only
-            // the closing bytes of the response.
+            // Do not split off a chunk that would have only the closing bytes of the response.
             if is_full && self.input.clone().next().is_some() {
                 break;
             }
@@ -449,9 +443,8 @@ impl Draft {
 }
 
 impl Answers {
-    /// Returns the body of the response. If the work was estimated as short, the first chunk is
-    /// written now. If the first texts then show that all texts take too long, the rest is long
-    /// work and needs a permit.
+    /// Returns the body of the response. If the work was estimated as short, writes the first chunk
+    /// now. If the first texts show that the work is long, the rest needs a permit for long work.
     ///
     /// # Errors
     /// Returns 503 `overloaded` if the service has too much long work.

@@ -19,8 +19,7 @@ const EXAMPLE: &str = r#"POST /inspect ["175928847299117063","175928847299117064
 
 /// The estimated time to read one line in all formats, in nanoseconds.
 const NANOS_FOR_A_LINE: u64 = 4_000;
-/// The estimated time, in nanoseconds, to judge one line. A sample of the lines is judged to
-/// determine the format of all lines.
+/// The estimated time, in nanoseconds, to judge one line of the sample that determines the format.
 const NANOS_TO_JUDGE_A_LINE: u64 = 20_000;
 
 /// Returns the estimated time to determine the format of up to `lines_max` lines.

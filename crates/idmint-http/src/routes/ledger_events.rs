@@ -17,8 +17,7 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}/events";
 /// The default format for event ids.
 const FORMAT: &str = "evently";
 
-/// Appends the events in the body to the ledger in the path. It works like `POST /ids/evently`,
-/// where `evently` is the default format for event ids.
+/// Appends events to the ledger in the path, like `POST /ids/evently` (the default event format).
 ///
 /// # Errors
 /// Returns a [`Problem`] if the append fails. Unless the problem is 504 `outcome-unknown`, no event

@@ -27,8 +27,7 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}";
 pub(crate) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
 pub(crate) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
 
-/// An example request that error responses suggest. It works for every caller who may use ledgers,
-/// which are chains of events.
+/// An example request that error responses suggest. It works for every caller who may use ledgers.
 pub(crate) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// The estimated time to read a page of ledgers.

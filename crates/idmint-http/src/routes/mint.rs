@@ -223,9 +223,8 @@ fn mint_many(
             Ok(reserved) => reserved,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
-        // Let the requests that have already arrived begin before this one mints. Short requests
-        // among them are then served, and long requests among them are refused if the service has
-        // too much work.
+        // Let requests that have already arrived begin before this one mints. Short ones are then
+        // served, and long ones are refused if the service has too much work.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {
@@ -454,8 +453,7 @@ fn example(
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
 }
 
-/// Returns the request to the minter, and the label of the response: `development` if the domain of
-/// the ids is 0, which stands for no real domain, and `None` otherwise.
+/// Returns the request to the minter, and the label `development` if the domain of the ids is 0.
 fn batch_request(
     service: &Service,
     minter: &Minter,

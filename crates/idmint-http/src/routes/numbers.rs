@@ -495,8 +495,7 @@ fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }
 
-/// Returns the last number of a record. A record has a block of consecutive numbers or a single
-/// number.
+/// Returns the last number of a record, which has a block of consecutive numbers or a single one.
 fn last_of(rules: &NumberRules, listed: &NumberRecord) -> u64 {
     match is_range(rules, listed) {
         true => listed.given.last,

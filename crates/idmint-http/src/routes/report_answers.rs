@@ -1,7 +1,5 @@
-//! Responses to conjunction reports (messages about close approaches of two objects in orbit). The
-//! JSON details of a report contain a warning if the report was read differently from how it was
-//! written. A request whose response is estimated to be too long is refused before anything is
-//! minted.
+//! Responses to reports of close approaches. A warning says if a report was not read as written. If
+//! the response is estimated to be too long, the request is refused before anything is minted.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +14,7 @@ use idmint_records::conjunction::{Grouped, ReportsError};
 use idmint_service::{GroupedReports, NEAR_MAX};
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
-/// The estimated length of the JSON details that a response has for an accepted report, without
-/// ids, in bytes.
+/// The estimated length, in bytes, of the JSON details of an accepted report, without ids.
 const DETAIL_LEN: usize = 128;
 /// The estimated length of the details of a refused report, without the reason, in bytes.
 const REFUSED_LEN: usize = 400;
@@ -56,8 +53,7 @@ pub(super) fn refused_len(error: &ReportsError) -> usize {
     REFUSED_LEN + 2 * error.to_string().len()
 }
 
-/// Returns the total length of the warnings about reports that were read differently from how they
-/// were written, such as a message of an unknown version.
+/// Returns the total length of the warnings, such as one about a message of an unknown version.
 pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
     warnings
         .values()
@@ -65,8 +61,7 @@ pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
         .sum()
 }
 
-/// Adds the first warning about a report as a header, for a response whose body contains no details
-/// of reports.
+/// Adds the first warning about a report as a header, for a response without details of reports.
 pub(super) fn warned(
     mut answer: Response<AnswerBody>,
     warnings: &BTreeMap<usize, String>,
@@ -84,8 +79,7 @@ pub(super) fn warned(
     answer
 }
 
-/// Adds each warning to the details of its report. A warning and its report have the same position
-/// in the request.
+/// Adds each warning to the details of its report. Both have the same position in the request.
 pub(super) fn with_warnings(
     details: impl Iterator<Item = (usize, ReportDetail)>,
     mut warnings: BTreeMap<usize, String>,

@@ -1,6 +1,5 @@
-//! A request with conjunction reports (messages about close approaches of two objects in orbit):
-//! its query, its headers and its body. The service limits how much long work it accepts, so a
-//! request that counts as long work, for example because of a long body, needs a permit.
+//! A request with conjunction reports (messages about close approaches): query, headers and body.
+//! The service limits long work, so a request with a long body, for example, needs a permit.
 
 use std::time::Duration;
 
@@ -68,9 +67,8 @@ impl ReportOrder {
             Some(_) => Wanted::Messages,
         };
         let encoding = encoding(&query, format)?;
-        // With the parameter `return`, the response contains the messages of the request, each with
-        // the id of its conjunction. If a message already contains an id, that id and the id that
-        // the message gets must agree.
+        // With the parameter `return`, the response contains the messages with their conjunctions'
+        // ids. An id that a message already contains must agree with the id that the message gets.
         let noted_rule = NotedRule {
             keep: query.is_set_to("noted", "keep")?,
             must_agree: wanted == Wanted::Messages,
@@ -99,8 +97,7 @@ impl ReportOrder {
     }
 }
 
-/// Checks that the parameter `return`, which asks for messages with their ids, fits the media type
-/// of the body.
+/// Checks that `return`, which asks for messages with their ids, fits the media type of the body.
 fn check_return(query: &Query<'_>, body: MediaType) -> Result<(), Problem> {
     let only = match body {
         MediaType::Csv => "csv",
@@ -166,8 +163,7 @@ pub(super) struct ReportBody {
     pub(super) permits: Permits,
 }
 
-/// The permits for work on a body of reports: a turn for a large body, and a permit for long work.
-/// They are held until the work is done.
+/// A turn for a large body and a permit for long work, which are held until the work is done.
 pub(super) struct Permits {
     _turn: Option<Place>,
     bulk: Option<BulkPass>,
@@ -223,8 +219,7 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the handle with which the body is processed on another thread, or `None` if the work
-    /// on the body is so short that it needs no other thread.
+    /// Returns the handle to process the body on another thread, or `None` if the work is short.
     pub(super) fn aside(&self) -> Option<PeerBulk> {
         self.bulk.as_ref().map(|pass| pass.peer().clone())
     }

@@ -36,8 +36,7 @@ use idmint_wire::ReportRequest;
 /// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
-/// The query parameters of a request that mints ids for reports and names the format in its query,
-/// as in `POST /conjunctions?format=…`.
+/// The query parameters of a request that names the format in the query, as in `?format=…`.
 pub(crate) const ALL_PARAMETERS: [&str; 8] = [
     "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
 ];
@@ -130,9 +129,8 @@ pub(crate) async fn mint_reports(
     DurableWork::of(&parts, requests, group).await
 }
 
-/// Returns an example request that works for this format. The usual example may be before the
-/// format's epoch, or its object numbers may need too many bits. In that case, uses the objects 1
-/// and 2, one second after the epoch.
+/// Returns an example request that works. If the usual one is before the format's epoch, or its
+/// objects need too many bits, the example has the objects 1 and 2, one second after the epoch.
 pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
@@ -156,8 +154,7 @@ pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
 /// the request.
 type Warnings = BTreeMap<usize, String>;
 
-/// The data needed to assign the reports of a request to conjunctions (close approaches of two
-/// objects).
+/// The data needed to assign the reports of a request to conjunctions (close approaches).
 struct Grouping {
     service: Arc<Service>,
     served: Arc<ServedFormat>,
@@ -265,8 +262,7 @@ impl Grouping {
         work_on(self.aside.as_ref(), look).await
     }
 
-    /// Groups all reports into conjunctions (close approaches), and writes the response. If
-    /// grouping fails, no report gets an id.
+    /// Groups all reports into conjunctions and responds. If grouping fails, no report gets an id.
     ///
     /// # Errors
     /// Returns a [`Problem`] if grouping fails. After 503 or 504, some conjunctions may have been
