@@ -151,9 +151,8 @@ impl Peer {
         }
     }
 
-    /// `true` if a task of this peer may be polled in this scheduling round. Uses up one of the
-    /// turns that the peer has in the round, unless the peer needs no turns. A peer needs none if
-    /// it is the only peer or has at most `TURNS` tasks.
+    /// `true` if a task of this peer may be polled in this round. Uses up one of the peer's turns
+    /// in the round, unless the peer is the only one or has at most `TURNS` tasks.
     fn has_turn(&self) -> bool {
         self.tasks.load(Ordering::Relaxed) <= TURNS
             || self.peer_count.load(Ordering::Relaxed) <= 1
@@ -229,8 +228,7 @@ impl PeerShare {
     }
 }
 
-/// The scheduling state of one task: its peer (a network address), and its place in the peer's
-/// queue if it has to wait.
+/// The scheduling state of a task: its peer (a network address) and any place in the peer's queue.
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,

@@ -39,9 +39,8 @@ pub struct Terms<B> {
     pub callers: Callers,
     /// The table of open connections.
     pub open: OpenConnections,
-    /// A function that is called for every new connection, and may refuse the connection. If the
-    /// function returns `Some`, the bytes are sent as an HTTP/1.1 response, and the connection is
-    /// closed. With TLS, an alert is sent instead.
+    /// A function called for each new connection. `Some` refuses the connection. The bytes are then
+    /// sent as an HTTP/1.1 response (with TLS, an alert instead), and the connection ends.
     pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
     /// The functions that refuse requests and recognize probes.
     pub dispatch: Dispatch<B>,
@@ -103,8 +102,7 @@ struct Door<H: Handler> {
     turns: FairShare,
     draining: CancellationToken,
     tasks: JoinSet<()>,
-    /// The task that starts one round after another of the scheduler, which shares the processor
-    /// among peers. It ends when the `Door` is dropped.
+    /// The task that starts the rounds of the fair scheduler. It ends when the `Door` is dropped.
     _rounds: JoinSet<()>,
 }
 

@@ -19,9 +19,8 @@ use idmint_service::{Shed, network_of};
 /// no further connection is evicted.
 const LEAVING_MAX: usize = 256;
 
-/// The maximum length of the list of the connections that have been idle longest. A scan of the
-/// table fills the list. Later evictions take connections from the list until it is empty, without
-/// another scan.
+/// The maximum length of the list of connections that have been idle longest. A scan of the table
+/// fills the list, and evictions take connections from it until it is empty, without another scan.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a
@@ -88,8 +87,7 @@ impl Row {
 }
 
 impl OpenConnections {
-    /// Returns an empty table of connections, which reports the number of open connections through
-    /// this gauge.
+    /// Returns an empty table, which reports the number of open connections through this gauge.
     pub fn shown_by(open: IntGauge) -> Self {
         Self(Arc::new(Mutex::new(Table::shown_by(open))))
     }

@@ -180,8 +180,7 @@ impl Context {
         }
     }
 
-    /// Serves HTTP/1. Returns when the connection ends, or when it is idle and its buffers can be
-    /// released.
+    /// Serves HTTP/1 until the connection ends, or is idle and its buffers can be released.
     async fn run_http1_awake<H: Handler, S: Socket>(
         &self,
         handler: TrackedHandler<H>,
@@ -262,9 +261,8 @@ impl Context {
 
 impl<H: Handler, S: Socket> Connection<H, S> {
     /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
-    // The HTTP/2 future is boxed here. `run_http1` boxes the future that reads and answers HTTP/1
-    // requests, and drops it while the connection is idle. An idle HTTP/1 connection therefore
-    // holds the memory of neither future.
+    // The HTTP/2 future is boxed here. `run_http1` boxes the future that serves requests, and drops
+    // it when idle. An idle HTTP/1 connection therefore holds the memory of neither future.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
         match protocol {
             Protocol::Http1 => self.run_http1(first, head_deadline).await,
@@ -406,8 +404,7 @@ async fn close<S: Socket>(outbox: Arc<Outbox<S>>, last_words: &'static [u8]) {
 
 /// An HTTP connection of either version.
 trait HttpConnection: Future<Output = hyper::Result<()>> + Unpin {
-    /// The time that a draining connection waits before [`wind_down`](Self::wind_down), so that a
-    /// request that the caller has just sent can still arrive.
+    /// The time that a draining connection waits before `wind_down`, for a request on its way.
     const WIND_DOWN_WAIT: Duration;
 
     /// Finishes the requests in progress and accepts no new ones.
@@ -436,8 +433,7 @@ impl<H: Handler, S: Socket> HttpConnection
 impl<H: Handler, S: Socket> HttpConnection
     for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
 {
-    // In HTTP/2, the service tells the caller which request is the last one that it accepts. The
-    // service therefore need not wait for a request that may be on its way.
+    // HTTP/2 tells the caller which request is the last accepted one, so no wait is needed.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
     fn wind_down(self: Pin<&mut Self>) {

@@ -22,15 +22,13 @@ use crate::callers::Callers;
 use crate::stream::{Activity, RequestBody, RequestGuard};
 use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
 
-/// The memory to reserve for an HTTP/2 stream, in bytes. It covers a short request body and a short
-/// response as well.
+/// The memory to reserve for an HTTP/2 stream, a short request body and a short response, in bytes.
 const STREAM_LEN: usize = 8 * 1024;
 
 /// The memory that hyper uses to buffer a long request body, in bytes.
 const BODY_BUFFER_LEN: usize = 64 * 1024;
 
-/// The maximum length, in bytes, of a request body that needs no separate memory reservation. The
-/// memory reserved for the connection or the stream covers such a short body.
+/// The maximum request body length, in bytes, that the memory of a connection or stream covers.
 const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
 
 /// The body of a response, which reports the memory needed to send it.
@@ -133,8 +131,7 @@ impl<H: Handler> TrackedHandler<H> {
     }
 }
 
-/// The pending memory reservation for the first chunk of a long response. It resolves to the
-/// reservation and the budget owner (the peer whose memory budget is used).
+/// The pending reservation for a long response's first chunk, with the peer whose budget is used.
 type Reserving =
     Pin<Box<dyn Future<Output = Result<(MemoryReservation, BudgetOwner), Shed>> + Send>>;
 
@@ -209,8 +206,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
 }
 
 pin_project! {
-    /// The future that resolves to the response to one request, once the head of the response is
-    /// ready.
+    /// The future that resolves to the response to one request, once the response head is ready.
     pub(super) struct TrackedResponse<H: Handler> {
         #[pin]
         progress: Progress<H>,
@@ -221,8 +217,7 @@ pin_project! {
         // The guard that counts the request as in flight. `None` once the head of the response is
         // ready, because the response body then holds the guard.
         guard: Option<RequestGuard>,
-        // The owner of the budget from which memory for the request is reserved, or `None` if this
-        // is the connection's peer.
+        // The owner of the request's memory budget, or `None` if this is the connection's peer.
         other: Option<BudgetOwner>,
         reserved: Reserved,
     }
@@ -265,9 +260,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
                     }
                     let paying = Box::pin(async move {
                         let reservation = owner.reserve(price).await?;
-                        // Let other tasks run between two responses. Without this yield, 16
-                        // responses would be written in a row for a caller that pipelines requests
-                        // and reads no responses.
+                        // Let other tasks run. A caller that pipelines requests and reads no
+                        // responses would otherwise get 16 responses written in a row.
                         yield_now().await;
                         Ok((reservation, owner))
                     });
@@ -300,9 +294,8 @@ impl<H: Handler> Future for TrackedResponse<H> {
             response = without_body(response);
         }
         if response.status() == StatusCode::NOT_MODIFIED {
-            // Remove the `Content-Length: 0` that axum adds to a 304 response. In a 304 response,
-            // the header may only have the length of the corresponding 200 response (RFC 9110,
-            // section 8.6).
+            // Remove the `Content-Length: 0` that axum adds to a 304 response. The header may only
+            // have the length of the corresponding 200 response (RFC 9110, section 8.6).
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         let stream = this
@@ -320,12 +313,10 @@ impl<H: Handler> Future for TrackedResponse<H> {
     }
 }
 
-/// Returns the response to a HEAD request: `response` without its body, but with the length of the
-/// body in `Content-Length`. Over HTTP/1, hyper omits the body itself. Over HTTP/2, hyper would
-/// send it.
+/// Returns the response to a HEAD request: `response` without its body, but with the body's length
+/// in `Content-Length`. hyper omits the body itself over HTTP/1, but would send it over HTTP/2.
 fn without_body<B: ResponseBody>(mut response: Response<B>) -> Response<B> {
-    // An empty body may be one that the handler already removed. Its real length is unknown, so add
-    // no header.
+    // An empty body may be one that the handler already removed, so its real length is unknown.
     let len = response.body().size_hint().exact().filter(|len| *len > 0);
     if let Some(len) = len {
         let headers = response.headers_mut();

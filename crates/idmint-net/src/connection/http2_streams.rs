@@ -19,8 +19,7 @@ tokio::task_local! {
     static PROGRESS: StreamProgress;
 }
 
-/// The executor that spawns the tasks in which hyper serves HTTP/2 streams. Dropping a task resets
-/// its stream.
+/// The executor that spawns hyper's tasks for HTTP/2 streams. Dropping a task resets its stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream

@@ -1,5 +1,4 @@
-//! Wraps a handler with an observer of its requests and responses. The observer is needed for TLS,
-//! rate limits or auditing.
+//! Wraps a handler with an observer of requests and responses, for TLS, rate limits or auditing.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -78,16 +78,14 @@ impl<B: ResponseBody> SentAnswer<B> {
     }
 
     /// Adapts this body to an HTTP/2 stream. The body is split into small chunks, and `progress`
-    /// counts the chunks that the library h2 takes. `reservation` is held until the response is
-    /// sent.
+    /// counts the chunks that h2 takes. `reservation` is held until the response is sent.
     pub(super) fn on_stream(
         self,
         progress: StreamProgress,
         reservation: MemoryReservation,
     ) -> Self {
-        // Count the head of the response as the first chunk, because a stream counts as stalled
-        // only after a chunk. Otherwise a caller that does not even take the head would not be
-        // noticed.
+        // Count the head as the first chunk, because a stream counts as stalled only after a chunk.
+        // Otherwise a caller that does not even take the head would not be noticed.
         progress.record();
         let stream = Stream {
             progress,
@@ -259,10 +257,9 @@ mod tests {
 
         let all = owner.reserve(usize::MAX).await.expect("all memory is free");
         assert!(next(&mut context).is_pending());
-        // The response already waits for memory when this request begins to wait. Once the wait of
-        // the request times out, the wait of the response has timed out as well. The request is
-        // refused, and the refusal is counted. The response must wait again without counting a
-        // refusal.
+        // The response began to wait for memory before this request. When the request times out and
+        // its refusal is counted, the response has timed out as well. The response must wait again
+        // without counting a refusal.
         assert_eq!(owner.reserve(1).await.err(), Some(Shed::Memory));
         assert!(next(&mut context).is_pending());
         assert_eq!(load.counts.of(Shed::Memory), 1, "only the request");

@@ -14,8 +14,7 @@ use crate::stream::{Activity, Snapshot, State};
 pub(super) struct Timeouts {
     limits: Limits,
     /// The idle time after which [`poll_expired`](Self::poll_expired) first resolves, unless memory
-    /// is scarce. It is shorter than the idle timeout if the connection can release its buffers
-    /// early.
+    /// is scarce. It is shorter than the idle timeout if the connection can release its buffers.
     rest_after: Duration,
     last: Snapshot,
     deadline: Instant,
@@ -42,17 +41,15 @@ impl Timeouts {
     }
 
     /// Makes [`poll_expired`](Self::poll_expired) resolve for an idle connection before the idle
-    /// timeout, so that the connection can release its buffers. It resolves when the connection has
-    /// been idle for `rest_after`. If memory is scarce, it resolves as soon as the connection is
-    /// idle.
+    /// timeout, so that the connection can release its buffers. `poll_expired` then resolves after
+    /// an idle time of `rest_after`, or at once if memory is scarce.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }
 
-    /// Moves the passed deadline of an idle connection to the end of the idle timeout. Returns
-    /// `true` if the deadline was earlier than that, and `false` if it was there already, so that
-    /// the idle timeout has expired. Call this when [`poll_expired`](Self::poll_expired) has
-    /// resolved for an idle connection.
+    /// Moves the deadline to the end of the idle timeout. Returns `true` if the deadline was
+    /// earlier, and `false` if the idle timeout itself has expired. Call this when
+    /// [`poll_expired`](Self::poll_expired) has resolved for an idle connection.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;
@@ -93,9 +90,8 @@ impl Timeouts {
         self.deadline = now
             + match snapshot.state {
                 State::ReadingHead => self.limits.header_timeout,
-                // This timeout does not end a connection in the state `Handling`. When it expires,
-                // `poll_expired` only checks whether the handler was dropped on another thread, and
-                // waits again.
+                // This timeout does not end a connection in the state `Handling`. `poll_expired`
+                // only checks whether the handler was dropped on another thread, and waits again.
                 State::Handling | State::Answering => self.limits.idle_timeout,
                 State::Idle => {
                     activity.record_idle();

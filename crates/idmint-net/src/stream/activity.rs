@@ -59,14 +59,12 @@ pub(crate) struct Activity {
     /// Written by: `RequestGuard` when made, and in `begin_answer`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_handling_until_the_head_of_the_answer_is_ready`.
     requests_handled: AtomicUsize,
-    /// `true` while a request head is being read. Bytes that arrive during an earlier request do
-    /// not count.
+    /// `true` while a request head is being read. Bytes during an earlier request do not count.
     /// Written by: `record_bytes_read`, `begin_request`, `RequestGuard`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     has_begun_head: AtomicBool,
-    /// A counter that grows with each step of progress, such as a chunk of a body or 1 KiB of
-    /// written bytes. The bytes of a request head are not progress, because they must not extend
-    /// the deadline of the head.
+    /// A counter of steps of progress, such as a chunk of a body or 1 KiB of written bytes. The
+    /// bytes of a request head are not progress, because they must not extend the head's deadline.
     /// Written by: `record_progress`. Read by: `snapshot`.
     /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
@@ -84,8 +82,7 @@ pub(crate) struct Activity {
     /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
     /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
-    /// The number of bytes written since the last recorded progress. Every [`PROGRESS_LEN`] bytes
-    /// count as progress.
+    /// The bytes written since the last progress. Every [`PROGRESS_LEN`] bytes count as progress.
     /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
     /// The time at which the connection became idle, in milliseconds on a clock that all

@@ -17,13 +17,11 @@ use idmint_service::{Shed, ShedCounts};
 /// caller may still send. A new connection starts with the maximum.
 const FULL: usize = 1_000;
 
-/// The number of further frames without a request that a caller may send for each of its requests.
-/// A caller may need them for window updates, for the stream and for each frame of the response,
-/// and for a cancellation.
+/// The number of further frames without a request that each request allows, such as window updates
+/// for the stream and for each frame of the response, and a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// The number of bytes sent to a caller that allow it one more frame without a request. The caller
-/// needs such frames to acknowledge the bytes by window updates.
+/// The number of bytes sent to a caller that allow it one more frame, such as a window update.
 const BYTES_FOR_ONE: usize = 1024;
 
 /// The number of DATA bytes received from a caller that allow it one more frame without a request.
@@ -129,9 +127,8 @@ impl FrameAllowance {
         Ok(())
     }
 
-    /// Counts `len` bytes that were sent to the caller. For every [`BYTES_FOR_ONE`] bytes, lets the
-    /// caller send one more frame without a request, because the caller acknowledges the bytes by
-    /// window updates.
+    /// Counts `len` bytes sent to the caller. Every [`BYTES_FOR_ONE`] bytes allow one more frame
+    /// without a request, because the caller acknowledges the bytes by window updates.
     pub(super) fn refill_for_bytes(&mut self, len: usize) {
         let sent = self.sent + len;
         self.refill(sent / BYTES_FOR_ONE);

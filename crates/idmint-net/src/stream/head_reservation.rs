@@ -5,8 +5,7 @@ use std::io;
 
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The maximum length of a request head that the memory reservation of the connection already
-/// covers, in bytes.
+/// The maximum length of a request head that the connection's memory reservation covers, in bytes.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
 /// The size of the buffer for the longest allowed head, in bytes.

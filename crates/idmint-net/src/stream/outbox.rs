@@ -19,8 +19,7 @@ use super::activity::Activity;
 use super::tls_wire::Socket;
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The maximum number of bytes that are read at once from an idle connection, which has released
-/// its buffers.
+/// The maximum number of bytes per read of an idle connection, which has released its buffers.
 const FIRST_LEN: usize = 64;
 /// The maximum length of a write that is copied into the buffer, in bytes.
 const SHORT_LEN_MAX: usize = 8 * 1024;
@@ -62,8 +61,7 @@ struct Contents<S> {
     /// The memory reservation for the bytes that the connection holds while the socket accepts no
     /// more data.
     unread: Option<MemoryReservation>,
-    /// `true` if the memory reservation `unread` could not be made, so that the connection must
-    /// end.
+    /// `true` if no memory for `unread` could be reserved, so that the connection must end.
     is_given_up: bool,
     /// `true` if the last write could not complete, so hyper still holds unwritten bytes.
     is_stalled: bool,
@@ -146,8 +144,7 @@ impl<S: Socket> Contents<S> {
         }
         self.sent = 0;
         self.buffered.clear();
-        // Release most of the memory, because this connection and thousands of others may be idle
-        // from now on.
+        // Release most of the memory, because thousands of connections may be idle from now on.
         self.buffered.shrink_to(SHORT_LEN_MAX);
         (self.reservation, self.unread) = (None, None);
         Poll::Ready(Ok(()))

@@ -41,8 +41,7 @@ pub(crate) enum Tracking {
     /// HTTP/2: counts frames that carry no request, such as PING. Bytes are not recorded, because
     /// in HTTP/2 they are no sign of progress.
     Frames(FrameAllowance),
-    /// HTTP/1: records the bytes that are read and written, and reserves more memory for a long
-    /// request head.
+    /// HTTP/1: records read and written bytes, and reserves more memory for a long request head.
     Bytes(Arc<Activity>, HeadPayment),
 }
 
