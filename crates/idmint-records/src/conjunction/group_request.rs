@@ -1,5 +1,4 @@
-//! Groups reports by conjunction, which is a close approach of two objects. Each report joins an
-//! existing conjunction or begins a new one.
+//! Groups reports by conjunction (close approach). Each report joins one or begins a new one.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -73,8 +72,7 @@ pub struct GroupRequest {
     reports: Vec<Keyed>,
 }
 
-/// A report, with its two objects and its time of closest approach. If its sender attached an id,
-/// `noted` has this id and the times that it stands for.
+/// A report with its two objects, its time of closest approach, and its attached id, if any.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     sent_report: SentReport,
@@ -152,12 +150,10 @@ impl Keyed {
 enum Choice {
     /// The report joins the conjunction with this anchor.
     Joined(Anchor),
-    /// The report begins a new conjunction. The id of the conjunction is made from the time of
-    /// closest approach in this report.
+    /// The report begins a new conjunction, whose id is made from the time in the report.
     Own,
-    /// The report begins a new conjunction (close approach), which gets the id that the sender
-    /// attached. Of the times that this id stands for, the conjunction gets the one
-    /// [nearest](NotedAnchor::nearest) to the report.
+    /// The report begins a new conjunction, which gets the id that the sender attached and, of the
+    /// times that this id stands for, the one [nearest](NotedAnchor::nearest) to the report.
     Adopted(NotedAnchor),
 }
 
@@ -173,8 +169,7 @@ impl NewAnchors {
         of_format.entry(plan.pair).or_default().push(plan.anchor);
     }
 
-    /// Returns the first reports of planned conjunctions of a pair of objects within two seconds of
-    /// `tca`.
+    /// Returns the planned anchors (first reports) of this pair within two seconds of `tca`.
     fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
         let of_pair = self
             .by_format
@@ -216,8 +211,7 @@ impl GroupRequest {
     /// Checks that [`GroupRequest::new`] would accept a request with only this report.
     ///
     /// # Errors
-    /// Returns [`GroupError`] if no id can be made for the report, or if its sender attached an id
-    /// of other objects.
+    /// Returns [`GroupError`] if no id can be made, or if the attached id belongs to other objects.
     pub fn check(minter: &GroupedMinter, sent_report: &SentReport) -> Result<(), GroupError> {
         Keyed::new(minter, sent_report).map(|_| ())
     }
@@ -258,9 +252,8 @@ impl GroupRequest {
             .flat_map(|report| report.times().map(|tca| (report.pair, tca)))
     }
 
-    /// Assigns ids without looking for stored conjunctions (close approaches). Each report gets the
-    /// id of its own time, or keeps the id that its sender attached if the [`NotedRule`] permits
-    /// this.
+    /// Assigns ids without looking for stored conjunctions. Each report gets the id of its own
+    /// time, or keeps the id that its sender attached if the [`NotedRule`] permits this.
     ///
     /// # Errors
     /// Returns [`GroupRefusal`] if a report cannot be assigned an id.
@@ -334,10 +327,9 @@ impl GroupRequest {
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // The id that the sender attached is given by all times within one tick (time
-                    // unit). Require that no conjunction is stored at these times, because it would
-                    // have the same id. Check only within two seconds of the new anchor, because
-                    // stored anchors were looked up only there.
+                    // Any conjunction within the same tick (time unit) would have the attached id,
+                    // so require that none is stored there. Check only within two seconds of the
+                    // new anchor, because stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // Without `keep`, the report would join any conjunction within one second, so
@@ -364,9 +356,8 @@ impl GroupRequest {
         Ok((grouped, plans))
     }
 
-    /// Returns each report, together with the stored anchors (first reports of conjunctions) that
-    /// were looked up for it. A report has one list of anchors for each of its
-    /// [keys](GroupRequest::keys).
+    /// Returns each report with the stored anchors (first reports of conjunctions) that were looked
+    /// up for it: one list for each of its [keys](GroupRequest::keys).
     fn with_stored<'a>(
         &'a self,
         stored: &'a [Vec<Anchor>],

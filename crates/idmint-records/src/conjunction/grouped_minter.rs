@@ -157,9 +157,8 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the range of times for which a conjunction (close approach) of the two objects of
-    /// `report` gets the id `id`. The time of a conjunction is its anchor, the time in its first
-    /// report. Returns `None` if the id belongs to other objects or is never minted.
+    /// Returns the range of anchors (times in the first report) that give `id` to a conjunction of
+    /// the objects of `report`, or `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -181,9 +180,8 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects that an id contains, and the range of times for which a conjunction
-    /// (close approach) of these objects gets this id. The time of a conjunction is the time in its
-    /// first report. Returns `None` if the id is never minted.
+    /// Returns the two objects that an id contains, and the range of anchors (times in the first
+    /// report) that give this id to their conjunction. Returns `None` if the id is never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts
@@ -253,8 +251,7 @@ impl GroupedMinter {
         Ok(ticks)
     }
 
-    /// Returns the catalogue number of the primary or the secondary object of a report, multiplied
-    /// by the stride (place value) of the object's field in the id.
+    /// Returns the object's catalogue number times the stride (place value) of its field in the id.
     fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
         let object = report.object(role);
         if u128::from(object) > field.max {

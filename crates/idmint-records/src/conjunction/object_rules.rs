@@ -27,8 +27,7 @@ pub struct ObjectRules {
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
     /// with a slash in between, such as `LEOLABS/48274`.
     designators: BTreeMap<String, u64>,
-    /// `true` if every designator (name of an object) is accepted. A designator without a number
-    /// then gets a hash as its number.
+    /// `true` if every designator is accepted. One without a number gets a hash as its number.
     accepts_all: bool,
 }
 
@@ -57,9 +56,8 @@ impl Default for ObjectRules {
 }
 
 impl ObjectRules {
-    /// Creates rules that convert designators (names of objects in catalogues) to numbers. In the
-    /// catalogues `catalogs`, a designator is itself the number. `designators` maps further
-    /// designators to numbers. The names in `catalogs` are compared without regard to case.
+    /// Creates rules to convert designators to numbers. In `catalogs` (compared without regard to
+    /// case), a designator is itself the number. `designators` maps further designators to numbers.
     pub fn new<'a>(
         catalogs: impl IntoIterator<Item = &'a str>,
         designators: impl IntoIterator<Item = (&'a str, u64)>,

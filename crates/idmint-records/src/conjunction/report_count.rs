@@ -1,5 +1,4 @@
-//! Counts the reports of a conjunction (close approach of two objects), and keeps the times of the
-//! first and the last report.
+//! Counts the reports of a conjunction (close approach), with the times of the first and the last.
 
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;

@@ -1,6 +1,5 @@
 //! The reports that one text contains, as JSON or as Conjunction Data Messages. They can be
-//! returned with their ids, or refused with errors that use the names in the text, such as
-//! `SAT_1_ID`.
+//! returned with their ids, or refused with errors that use names in the text, such as `SAT_1_ID`.
 
 use std::collections::BTreeMap;
 
@@ -132,8 +131,7 @@ pub enum ReportsError {
     /// conjunction id from idmint that does not belong to it.
     #[error(transparent)]
     Message(#[from] CdmError),
-    /// The values of a plain report (not a Conjunction Data Message) are invalid, or no id can be
-    /// made for it.
+    /// The values of a plain report (no Conjunction Data Message) are invalid, or give no id.
     #[error("{}{}{error}", of_index(.index), .member.map(|member| format!("{member}: ")).unwrap_or_default())]
     Report {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
@@ -151,8 +149,7 @@ pub enum ReportsError {
         /// A description of the problem, with the index of the report in the list.
         message: String,
     },
-    /// The id that the sender attached to a plain report (not a Conjunction Data Message) does not
-    /// belong to the report.
+    /// The id that the sender attached to a plain report does not belong to the report.
     #[error("{}{member}: {text:?} {fault}", of_index(.index))]
     Noted {
         /// The index of the report in the list, counted from 0, or `None` if the reports were not
@@ -238,8 +235,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// Separates the reports that can get an id from those that cannot. Positions count all reports
     /// of the text, from 0.
     ///
-    /// `encoding` is the index of the encoding that is tried first when the ids that senders
-    /// attached to reports are parsed.
+    /// `encoding` is the index of the encoding that is tried first to parse attached ids.
     pub fn sort_out(&self, minter: &GroupedMinter, encoding: usize) -> SortedReports {
         let mut refused = self.refused();
         let (mut sent_reports, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
@@ -366,8 +362,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         }
     }
 
-    /// Returns `true` if the reports are in the JSON that analysts write, and not in idmint's own
-    /// JSON or in Conjunction Data Messages.
+    /// Returns `true` if the reports are analyses: plain reports in the JSON that analysts write.
     pub fn are_analyses(&self) -> bool {
         matches!(
             self,

@@ -66,8 +66,7 @@ pub enum NotedFault {
     /// The attached id is not an id of the format.
     #[error("is not an id of this format; find out which system assigned it")]
     NoId,
-    /// The attached id does not belong to a conjunction (close approach) of the report's two
-    /// objects.
+    /// The attached id does not belong to a close approach of the report's two objects.
     #[error("is not the id of a conjunction of these two objects; check the objects and the id")]
     OtherObjects,
     /// The report does not belong to the conjunction (close approach) that has the attached id. The

@@ -15,8 +15,7 @@ use crate::conjunction::sent_report::{
 use idmint_core::id::Format;
 use idmint_core::time::UnixTime;
 
-/// The parts of a Conjunction Data Message that are needed to make or check the id of its
-/// conjunction (close approach).
+/// The parts of a Conjunction Data Message that are needed to make or check its conjunction's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     report: Report,
@@ -48,8 +47,7 @@ pub(super) struct Names {
     pub(super) catalogs: [&'static str; 2],
 }
 
-/// The names of the values in CCSDS 508.0, which messages in KVN (keyword = value notation) and XML
-/// use.
+/// The names of the values in CCSDS 508.0, for messages in KVN (keyword = value notation) and XML.
 pub(super) const CCSDS: Names = Names {
     tca: "TCA",
     objects: ["OBJECT_DESIGNATOR", "OBJECT_DESIGNATOR"],
@@ -323,8 +321,7 @@ impl<'a> Draft<'a> {
         self.current.is_some()
     }
 
-    /// Ends the part of the message about an object. XML marks this end with a tag, but KVN has no
-    /// mark for it.
+    /// Ends the part about an object. XML marks this end with a tag, but KVN has no mark for it.
     pub(super) fn end_object(&mut self) {
         self.current = None;
     }
@@ -348,8 +345,7 @@ impl<'a> Draft<'a> {
         self.current.ok_or_else(unknown)
     }
 
-    /// Records the name of the catalogue in which an object is listed under its designator (such as
-    /// a catalogue number).
+    /// Records the name of the catalogue in which an object has its designator (such as a number).
     pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         let at = index_of(role);
         check_new(&self.objects[at].catalog, line, self.names.catalogs[at])?;
@@ -370,9 +366,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Records an object's catalogue number from a separate CSV column or JSON member, such as
-    /// `SAT1_COMMENT_NORAD_ID`. Call this before the object's designator and catalogue are
-    /// recorded, because recording these already needs the number.
+    /// Records an object's catalogue number from a value such as `SAT1_COMMENT_NORAD_ID`. Call this
+    /// before recording the designator and the catalogue, because these need the number.
     pub(super) fn set_number(&mut self, role: Role, number: u64) {
         self.objects[index_of(role)].number = Some(number);
     }

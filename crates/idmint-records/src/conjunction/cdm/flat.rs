@@ -16,9 +16,8 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 pub(super) struct FlatNames {
     pub(super) names: Names,
     conjunction_id: &'static str,
-    /// The names of the values for the catalogue numbers of the two objects, such as
-    /// `SAT1_COMMENT_NORAD_ID`. A JSON object or CSV line can have these values in addition to the
-    /// designators of the objects.
+    /// The names of the catalogue numbers of the two objects, such as `SAT1_COMMENT_NORAD_ID`,
+    /// which a JSON object or CSV line can have in addition to the designators.
     numbers: [&'static str; 2],
 }
 
@@ -76,8 +75,7 @@ pub(super) const CDM: FlatNames = flat_names(
 
 /// The kinds of rows (JSON objects or CSV lines): `cdm_public` and `cdm` of space-track.org, two
 /// variants that other programs write, and SOCRATES, a list of close approaches at celestrak.org.
-/// If a row names objects by the keys or columns of several kinds, the first of these kinds
-/// applies.
+/// If a row has the object keys or columns of several kinds, the first of these applies.
 const KINDS: [FlatNames; 5] = [
     flat_names(["SAT_1_ID", "SAT_2_ID"], CATALOGS, NUMBERS),
     CDM,

@@ -10,8 +10,7 @@ pub enum CdmForm {
     /// KVN (keyword = value notation), with one line for each keyword. It is defined in CCSDS
     /// 508.0-B-1, section 3.
     Kvn,
-    /// XML, with the same values as the keyword = value notation. It is defined in CCSDS 508.0-B-1,
-    /// section 4.
+    /// XML with the same values as keyword = value notation (CCSDS 508.0-B-1, section 4).
     Xml,
     /// JSON with the member names of space-track.org's record type `cdm` or `cdm_public`, or with
     /// the keywords of CCSDS 508.0.

@@ -6,9 +6,8 @@ use std::ops::Range;
 use super::version::NoteForm;
 use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 
-/// A place in a Conjunction Data Message, and the way in which the id of the conjunction is
-/// inserted there. White space, line ends and prefixes are copied from other parts of the message,
-/// which are given as ranges of bytes.
+/// A place in a Conjunction Data Message, and how to insert the conjunction id there. White space,
+/// line ends and prefixes are copied from other parts of the message, given as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Insertion {
     /// The id is inserted as a separate line, with the same line end as the line next to it.

@@ -54,9 +54,8 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let mut open: Option<Open<'_>> = None;
     let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {
-        // Creates an insertion of an id at this line: a comment with the id goes after the line,
-        // and the keyword CONJUNCTION_ID before it. The line always has a line end, because more
-        // lines of the message must follow.
+        // Creates an insertion at this line: a comment with the id after it, or the keyword
+        // CONJUNCTION_ID before it. The line always has a line end, because more lines must follow.
         let insertion = |note| {
             let at = match note {
                 NoteForm::Comment => line.next,

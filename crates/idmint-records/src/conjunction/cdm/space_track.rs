@@ -41,8 +41,7 @@ const ROWS: &str = "data";
 /// The member with the time in nested JSON.
 const RELATIVE_METADATA: &str = "relative_metadata";
 
-/// The objects of nested JSON (as the Python package brahe writes it) whose members are read. Each
-/// object is given by its path, in lower case.
+/// The lower-case paths of the objects in nested JSON (as brahe writes it) whose members are read.
 const CONTAINERS: [&str; 5] = [
     RELATIVE_METADATA,
     "object1",
@@ -98,9 +97,8 @@ fn values_of(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     }
 }
 
-/// Returns `true` if the JSON looks like that of space-track.org, or like nested JSON. Only one
-/// object is examined: the JSON itself, or the first object if the JSON is a list. The type
-/// `HasTheirNames` describes the features that are looked for.
+/// Returns `true` if the JSON, or its first object if the JSON is a list, looks like that of
+/// space-track.org or like nested JSON. `HasTheirNames` describes the features that are looked for.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
     let Ok(text) = text_of(json) else {
         return false;
@@ -249,8 +247,7 @@ impl<'a> Rows<'a> {
             Err(_) if part == Part::TcaFraction => Cow::Borrowed(member.value),
             // Ignore a CONJUNCTION_ID that is neither a string nor a whole number. The member is
             // optional, and an unusual id of another organization should not make the message
-            // invalid. Also ignore a catalogue number (`Part::Number`) here, because it has already
-            // been read.
+            // invalid. Also ignore `Part::Number`, a catalogue number that has already been read.
             Err(_) if matches!(part, Part::ConjunctionId | Part::Number(_)) => return Ok(()),
             Err(_) => {
                 return refuse(

@@ -85,8 +85,7 @@ impl Origin {
     /// declaration. An ASCII document, for example, may name UTF-8 or ISO-8859-1.
     pub(super) fn is_declared_by(self, name: &str) -> bool {
         let names: &[&str] = match self.charset {
-            // `None` means UTF-8. A document that contains only ASCII characters is the same in all
-            // three encodings.
+            // `None` means UTF-8. A document in ASCII is the same in all three encodings.
             None => &["utf-8", "us-ascii", "iso-8859-1"],
             Some(Charset::Latin1) => &["iso-8859-1"],
             Some(Charset::Utf16Le | Charset::Utf16Be) => &["utf-16"],

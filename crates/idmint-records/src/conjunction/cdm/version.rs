@@ -46,8 +46,7 @@ impl CdmVersion {
         }
     }
 
-    /// Returns the way in which the id of a conjunction (close approach) is written into a message
-    /// of this version by default.
+    /// Returns the default way to write a conjunction's id into a message of this version.
     pub fn note(&self) -> NoteForm {
         match self {
             CdmVersion::V1 => NoteForm::Comment,
@@ -55,15 +54,13 @@ impl CdmVersion {
         }
     }
 
-    /// Returns `true` if this version of the message format is known, and `false` if its messages
-    /// are only read like those of version 2.0.
+    /// Returns `true` if this message version is known, `false` if it is only read like 2.0.
     pub fn is_known(&self) -> bool {
         !matches!(self, CdmVersion::Unknown2(_))
     }
 
-    /// Returns a warning for the sender of a message with this version of the format, or `None` if
-    /// the version is known. The warning is shorter than 100 bytes, and contains only visible ASCII
-    /// characters and spaces.
+    /// Returns a warning for the sender of a message with this version, or `None` if the version is
+    /// known. The warning has fewer than 100 bytes, and only visible ASCII characters and spaces.
     pub fn warning(&self) -> Option<String> {
         match self {
             CdmVersion::V1 | CdmVersion::V2 => None,

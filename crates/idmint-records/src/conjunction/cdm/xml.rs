@@ -42,8 +42,7 @@ enum Element {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaf {
     Comment,
-    /// A comment in the section of the message that follows the header, which CCSDS calls the
-    /// relative metadata.
+    /// A comment in the section after the header, which CCSDS calls the relative metadata.
     RelativeComment,
     ConjunctionId,
     Tca,
@@ -120,8 +119,7 @@ fn index_in(text: &str, position: u64) -> usize {
 /// A message whose end tag has not been read yet.
 struct Open<'a> {
     draft: Draft<'a>,
-    /// The place to insert a comment with the conjunction id: at the beginning of the message's
-    /// header.
+    /// The place to insert a comment with the conjunction id: at the beginning of the header.
     comment: Option<Insertion>,
     /// The place to insert the element CONJUNCTION_ID: after the comments at the beginning of the
     /// relative metadata, which is the section of the message after the header.
@@ -258,8 +256,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Records the place to insert a comment with the conjunction id: after the start tag of the
-    /// message's header.
+    /// Records the place to insert a comment with the conjunction id: after the header's start tag.
     fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
         let insertion = self.insertion_in(start, next, NoteForm::Comment);
         match &mut self.message {
