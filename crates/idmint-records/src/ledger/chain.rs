@@ -59,8 +59,7 @@ pub struct ChainError {
     /// The value that the event has instead of the expected value. `None` if the event is
     /// malformed.
     pub found: Option<String>,
-    /// The reason why the event is invalid, as a sentence with details, such as the expected and
-    /// the found value.
+    /// A sentence on why the event is invalid, with details such as the expected and found value.
     pub detail: String,
 }
 
@@ -99,9 +98,8 @@ impl ChainChecker {
         Ok(id)
     }
 
-    /// Computes the checksum of `line` as the next event of the chain, and returns the steps of the
-    /// computation. The id in the event is ignored. The result is empty if the event is malformed
-    /// or has no time.
+    /// Returns the steps of computing the checksum of `line` as the next event of the chain. The id
+    /// in the event is ignored. The result is empty if the event is malformed or has no time.
     pub fn explain(&mut self, line: &[u8]) -> Vec<ChecksumStep> {
         if self.parts.read(line, &EventForm::ALL).is_err() {
             return Vec::new();
@@ -133,8 +131,7 @@ impl ChainChecker {
         self.ledger
     }
 
-    /// Returns the message (the input of the checksum) of the event that was read last. `time` is
-    /// the time of this event.
+    /// Returns the checksum's input for the event that was read last, whose time is `time`.
     fn message(&self, time: EventTime) -> Message {
         Message::of(self.parts.form(), self.parts.content(), time)
     }
@@ -323,12 +320,10 @@ impl ChainLines {
         }
     }
 
-    /// Reads the next chunk of the text, and checks every line (one event of the chain) that is now
-    /// complete.
+    /// Reads the next chunk of the text, and checks every line (event) that is now complete.
     ///
     /// # Errors
-    /// Returns [`LineTooLong`] if a line is too long. The event chain then cannot be checked to its
-    /// end.
+    /// Returns [`LineTooLong`] if a line is too long. The chain then cannot be checked to its end.
     pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {
@@ -453,8 +448,7 @@ mod tests {
             lines.end()
         };
         assert_eq!(explain(genesis).steps, [], "nothing is wrong with it");
-        // The returned steps of the computation show the correct checksum, although the id in the
-        // event contains a wrong one.
+        // The returned steps show the correct checksum, although the event's id has a wrong one.
         let steps = explain(&genesis.replace("aecc815d", "aecc815e")).steps;
         let texts: Vec<_> = steps
             .iter()

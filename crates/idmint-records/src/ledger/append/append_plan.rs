@@ -130,8 +130,7 @@ impl AppendPlan {
         }
     }
 
-    /// Returns the position in the ledger of the first event that this plan appends, counted from
-    /// 1.
+    /// Returns the position in the ledger of the first appended event, counted from 1.
     pub fn first_place(&self) -> u64 {
         self.place_before() + 1
     }

@@ -98,11 +98,9 @@ pub enum LedgerRequest {
         /// The first event of the ledger.
         genesis: Event,
         /// The mark that identifies the request if it is sent again. It may be `None` only if the
-        /// event has a timestamp. The same event then gives the same ledger id, so a repeated
-        /// request finds the ledger (chain of events) that already exists.
+        /// event has a timestamp, because the request then finds the existing ledger by its id.
         mark: Option<RequestMark>,
-        /// The part of an import to which this event belongs, or `None` if the event is not
-        /// imported from another system.
+        /// The part of an import to which this event belongs, or `None` if it is not imported.
         import: Option<ImportPart>,
     },
     /// A request to append events to a ledger.
@@ -116,8 +114,7 @@ pub enum LedgerRequest {
         expected_previous: Option<EventId>,
         /// The mark that identifies the request if it is sent again.
         mark: RequestMark,
-        /// The part of an import to which these events belong, or `None` if the events are not
-        /// imported from another system.
+        /// The part of an import to which these events belong, or `None` if they are not imported.
         import: Option<ImportPart>,
     },
 }

@@ -1,5 +1,4 @@
-//! Plans appends to ledgers (chains of events), or refuses them. A plan has the events to store. It
-//! is made from a request and the last event of its ledger.
+//! Plans or refuses appends, based on a request and the last event of its ledger (event chain).
 
 mod append_plan;
 mod append_refusal;

@@ -26,8 +26,7 @@ use idmint_core::id::Rejection;
 /// Returns [`Rejection::InvalidJson`] if the text is not JSON, contains a lone surrogate, or is
 /// nested deeper than 64. Returns [`Rejection::DuplicateKey`] if an object repeats a key. Returns
 /// [`Rejection::NumberNotInteroperable`] if a number is outside the range of doubles, or if an
-/// integer would be printed with other digits. A number with a fraction or an exponent does not
-/// count as an integer.
+/// integer (a number without fraction and exponent) would be printed with other digits.
 pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
     let mut scanner = Scanner::new(json)?;
     let mut out = Vec::with_capacity(json.len());
@@ -57,8 +56,7 @@ struct Member {
 }
 
 impl Member {
-    /// Returns the key of this member of a JSON object, without its quotes. `out` is the canonical
-    /// JSON that contains the member.
+    /// Returns the key of this JSON member, without quotes, from the canonical JSON `out`.
     fn key(self, out: &[u8]) -> &[u8] {
         &out[self.start + 1..self.key_end - 1]
     }

@@ -22,8 +22,7 @@ impl Scanner<'_> {
     ///
     /// # Errors
     /// Returns [`Rejection::NumberNotInteroperable`] if the number is outside the range of doubles,
-    /// or if it is an integer that would be printed with other digits. A number with a fraction or
-    /// an exponent does not count as an integer.
+    /// or if an integer (without fraction or exponent) would be printed with other digits.
     pub(in crate::ledger) fn number(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
         let token = self.token()?;
         if token.is_canonical() {

@@ -67,8 +67,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads `word`, such as `true`, or returns an error if another text follows. The caller has
-    /// already looked at the first letter.
+    /// Reads `word`, such as `true`, or returns an error. The caller has seen the first letter.
     pub(in crate::ledger) fn word(&mut self, word: &str) -> Result<(), EventError> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();

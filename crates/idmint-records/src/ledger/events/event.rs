@@ -69,9 +69,8 @@ impl Event {
         self.id
     }
 
-    /// Returns the content of the event that a checksum covers. It is the name of the event as
-    /// text, followed by the members `entities`, `meta` and `data` in canonical JSON, without
-    /// separators.
+    /// Returns the event's content that a checksum covers: the name as text, then `entities`,
+    /// `meta` and `data` in canonical JSON, without separators.
     pub fn content(&self) -> &[u8] {
         &self.content
     }

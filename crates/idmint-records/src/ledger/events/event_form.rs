@@ -1,12 +1,10 @@
-//! The two forms of events in the format of the service Evently: with `entities`, and the earlier
-//! one with `entity` and `key`. The form determines the members of an event, and the order in which
-//! the checksum covers them.
+//! The two forms of events of the service Evently: with `entities`, and earlier with `entity` and
+//! `key`. The form determines an event's members, and their order in the checksum.
 
 use crate::ledger::event_error::EventError;
 use idmint_core::id::Rejection;
 
-/// A member of an event's JSON object. An event has either `entities`, or `entity` and `key`. The
-/// other members can occur in both cases.
+/// A member of an event's JSON object. An event has either `entities`, or `entity` and `key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ledger) enum Member {
     Name,
@@ -20,8 +18,7 @@ pub(in crate::ledger) enum Member {
 }
 
 impl Member {
-    /// All members that an event can have in either of the two forms. The index of a member in this
-    /// list is its discriminant.
+    /// All members of both event forms. The index of a member here is its discriminant.
     const ALL: [Member; 8] = [
         Member::Name,
         Member::Entities,
@@ -79,8 +76,7 @@ impl EventForm {
     pub(in crate::ledger) const ALL: [EventForm; 2] =
         [EventForm::Entities, EventForm::EntityAndKey];
 
-    /// Determines the form of an event (with `entities`, or with `entity` and `key`) from its
-    /// members.
+    /// Determines whether an event has the form with `entities`, or with `entity` and `key`.
     ///
     /// # Errors
     /// Returns `missing_field` if a required member is absent. Returns `unknown_field` if the event
@@ -133,8 +129,7 @@ impl EventForm {
         }
     }
 
-    /// Returns the keys of all members that an event of this form can have, to list them in an
-    /// error message.
+    /// Returns the keys that an event of this form can have, as a list for an error message.
     pub(super) fn keys(self) -> String {
         let keys = self
             .content()

@@ -9,15 +9,13 @@ use crate::ledger::canonical::{CanonicalJson, Scanner};
 use crate::ledger::event_error::{EventError, clip};
 use idmint_core::id::Rejection;
 
-/// The event that was read last: its time, its id, and the content that its checksum covers. The
-/// content consists of plain texts, such as the name, and of canonical JSON.
+/// The event that was read last: its time, its id and its content (plain text and canonical JSON).
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct EventParts {
     json: CanonicalJson,
     form: EventForm,
-    /// The members of the event's content, in the order in which they were read. The members
-    /// `event` (the name), `entity` and `key` are plain text, and all other members are canonical
-    /// JSON.
+    /// The members of the event's content, in the order in which they were read. `event`, `entity`
+    /// and `key` are plain text, and all other members are canonical JSON.
     text: Vec<u8>,
     /// For each member, its range in `text`. The range is empty if the event does not have the
     /// member, or if the member is not part of the content.
@@ -27,8 +25,7 @@ pub(in crate::ledger) struct EventParts {
 }
 
 impl EventParts {
-    /// Reads an event that has one of the forms in `forms`. The new event replaces the event that
-    /// was read before.
+    /// Reads an event in one of the `forms`, which replaces the event that was read before.
     ///
     /// # Errors
     /// Returns the same errors as [`Event::from_json`](super::Event::from_json). After an error,
@@ -70,9 +67,8 @@ impl EventParts {
         self.form
     }
 
-    /// Returns the values of the members in the event's content (all except `timestamp` and
-    /// `eventId`), in the order in which the checksum covers them. If the event has no `meta` or no
-    /// `data`, `null` is returned for it.
+    /// Returns the values of the event's content (all but `timestamp` and `eventId`) in the order
+    /// in which the checksum covers them. An absent `meta` or `data` gives `null`.
     pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
         self.form.content().iter().map(|member| {
             match &self.text[self.ranges[*member as usize].clone()] {

@@ -36,8 +36,7 @@ impl LedgerId {
         LedgerId::from_bits(bits).ok_or(Rejection::BadVersion)
     }
 
-    /// Returns the ledger whose id has these 32 bits, or `None` if the two lowest bits (the
-    /// version) are not 00.
+    /// Returns the ledger with this id, or `None` if the version (the two lowest bits) is not 00.
     pub const fn from_bits(bits: u32) -> Option<LedgerId> {
         if bits & LedgerId::VERSION == 0 {
             Some(LedgerId(bits))
@@ -46,9 +45,8 @@ impl LedgerId {
         }
     }
 
-    /// Returns the id of the ledger (chain of events) whose first event has this checksum. The
-    /// checksum covers only the event's content and, if the event has `entities`, its time. The two
-    /// lowest bits of the id, its version, are set to 00.
+    /// Returns the id of the ledger whose first event has this checksum of its content and, if it
+    /// has `entities`, its time. The two lowest bits of the id (its version) are set to 00.
     pub(super) const fn of_checksum(checksum: u32) -> LedgerId {
         LedgerId(checksum & !LedgerId::VERSION)
     }

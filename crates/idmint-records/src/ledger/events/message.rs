@@ -22,9 +22,8 @@ pub struct ChecksumStep {
 
 /// Returns the steps in which the checksum of an event is computed.
 ///
-/// In both forms of events (with `entities`, or with `entity` and `key`), the checksum just before
-/// the step named `ledger` gives the id of a new ledger. The checksum after the last step is part
-/// of the event's id.
+/// In both event forms, the checksum just before the step named `ledger` gives the id of a new
+/// ledger. The checksum after the last step is part of the event's id.
 pub(in crate::ledger) fn checksum_steps<'a>(
     form: EventForm,
     content: impl IntoIterator<Item = &'a [u8]>,
@@ -70,9 +69,8 @@ pub(in crate::ledger) fn checksum_steps<'a>(
 pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
-    /// The checksum of the event's content, followed by its time if the event has `entities`. The
-    /// id of a ledger (chain of events) is made from this checksum of its first event. For the
-    /// event's own id, the checksum continues with the ledger's id.
+    /// The checksum of the event's content and, if it has `entities`, its time. This checksum of a
+    /// ledger's first event gives the ledger's id. In the event's own id, the checksum continues.
     crc: u32,
 }
 

@@ -29,17 +29,15 @@ pub struct FormerTemplate {
     pub template: NumberTemplate,
     /// The method for check characters, or `None` for texts without them.
     pub check: Option<NumberCheck>,
-    /// The years that a series name could have in its part `year`, such as 2000 to 2099, or `None`
-    /// for all years.
+    /// The years that the part `year` could have, such as 2000 to 2099, or `None` for all years.
     pub years: Option<Years>,
     /// The first and the last number that a series could give.
     pub bounds: NumberBounds,
 }
 
 impl FormerTemplate {
-    /// Parses the line that [`Display`](fmt::Display) writes: five columns with tabs between them.
-    /// A `-` in the column of the check characters means none, and in the column of the years, any
-    /// year. Returns `None` for any other text.
+    /// Parses the line that [`Display`](fmt::Display) writes: five columns separated by tabs, where
+    /// `-` means no check characters or any year. Returns `None` for any other text.
     pub fn from_line(line: &str) -> Option<FormerTemplate> {
         let columns: Vec<_> = line.split('\t').collect();
         let [pattern, template, check, years, bounds] = *columns.as_slice() else {
@@ -84,9 +82,8 @@ impl FormerTemplate {
     }
 
     /// Returns the texts that the template can write for all series whose names match the pattern.
-    /// Returns `None` if the template has a placeholder for a part, such as `{year}`, that the
-    /// pattern lacks. Also returns `None` if the template has `{year:last2}`, but no range of years
-    /// is set.
+    /// Returns `None` if the pattern lacks a part, such as `year`, that the template has, or if the
+    /// template has `{year:last2}` without a range of years.
     pub(super) fn form(&self) -> Option<TextForm> {
         TextForm::new(
             &self.pattern,

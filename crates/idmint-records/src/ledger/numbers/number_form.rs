@@ -56,8 +56,7 @@ impl NumberForm {
         text
     }
 
-    /// Returns `true` if a text in this form has only the digits of the number and the check
-    /// characters, if any.
+    /// Returns `true` if this form writes only the number's digits and any check characters.
     pub(super) fn is_plain(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }

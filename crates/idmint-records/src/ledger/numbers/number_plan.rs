@@ -42,8 +42,7 @@ impl Default for NumberBounds {
 /// A request for the next numbers of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRequest {
-    /// The name of the series. A series (named sequence of numbers) begins when its first number is
-    /// given.
+    /// The name of the series, which begins when its first number is given.
     pub series: SeriesName,
     /// The number of requested numbers.
     pub count: NonZeroU32,
@@ -96,8 +95,7 @@ impl NumberRequest {
         }
     }
 
-    /// Sets the form of the numbers' texts, such as `INV-00042`. The store keeps the form with the
-    /// numbers.
+    /// Sets the form of the numbers' texts, such as `INV-00042`, to be stored with the numbers.
     #[must_use]
     pub fn written_as(self, form: NumberForm) -> NumberRequest {
         NumberRequest {
@@ -275,8 +273,7 @@ pub enum NumberRefusal {
         /// The wrong first number, according to the request.
         wrong: u64,
     },
-    /// The configuration does not permit the year or the period (such as `2026`) in the name of the
-    /// series.
+    /// The configuration does not permit the year or period (such as `2026`) in the series name.
     #[error(transparent)]
     NotAdmitted(#[from] SeriesRefusal),
     /// The series cannot begin with the requested number, which is below the first number that the
@@ -481,8 +478,7 @@ impl NumberPlan {
             });
         };
         // Record the new number later than the wrong one. After a restore, the journals (each
-        // node's log of its commits) may contain both numbers. The later number is then the right
-        // one.
+        // node's log of its commits) may contain both, and the later number is then the right one.
         let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
         Ok(NumberPlan {
             before: Some(head),

@@ -74,12 +74,10 @@ pub struct NumberRule {
     pub check: Option<NumberCheck>,
     /// The first and the last number that a series can give.
     pub bounds: NumberBounds,
-    /// The years that a series name can have in its part `year`, such as 2000 to 2099, or `None`
-    /// for all years.
+    /// The years that the part `year` can have, such as 2000 to 2099, or `None` for all years.
     pub years: Option<Years>,
-    /// The periods for which series give numbers, such as `2026`, or `None` for all periods. The
-    /// period of a series is the part `year` of its name. If there is no such part, the period is
-    /// the part `period`, or else the text for the star (`*`) in the pattern.
+    /// The periods for which series give numbers, such as `2026`, or `None` for all. The period is
+    /// the part `year` of the name, or else the part `period`, or else the text for the star (`*`).
     pub periods: Option<Vec<String>>,
 }
 
@@ -133,8 +131,7 @@ pub struct NumberRulesError {
     problem: String,
 }
 
-/// A text that the current rules can write, and that an earlier template may have written for
-/// another number.
+/// A text that the rules can write, and an earlier template may have written for another number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerConflict {
     /// The name of the current rule. `None` if no rule matches the series, so that its numbers are
@@ -147,9 +144,8 @@ pub struct FormerConflict {
 }
 
 impl FormerConflict {
-    /// Returns a text that an earlier template may have written, and that the current rule can
-    /// write for another number. Returns `None` if no such text exists. If there are too many texts
-    /// to compare all of them, the returned conflict has no text.
+    /// Returns a text that an earlier template may have written and `rule` can write for another
+    /// number, if one exists. With too many texts to compare, the returned conflict has no text.
     fn between(
         earlier: &TextSet<'_>,
         own: &TextSet<'_>,
@@ -167,8 +163,7 @@ impl FormerConflict {
     }
 }
 
-/// The reason why a series gets no new numbers: its rule does not permit the year or the period in
-/// its name.
+/// The reason why a series gets no new numbers: its rule forbids the year or period in its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the series {series} gives no new numbers, because {period:?} is not in numbers.{rule}.{key} ({allowed}); correct \
@@ -218,9 +213,8 @@ impl NumberRule {
         }
     }
 
-    /// Returns the index of the part of a series name that is the period. It is the part `year`. If
-    /// there is no such part, it is the part `period`, or else the text for the star (`*`) in the
-    /// pattern.
+    /// Returns the index of the part of a series name that is the period: the part `year`, or else
+    /// the part `period`, or else the text for the star (`*`) in the pattern.
     fn period_part(&self) -> Option<usize> {
         let parts = [YEAR, "period", "*"].into_iter();
         parts.filter_map(|name| self.pattern.part(name)).next()
@@ -255,8 +249,7 @@ impl NumberRule {
         )
     }
 
-    /// Checks that each period in `periods`, such as `2026`, can occur in a series name that the
-    /// pattern matches.
+    /// Checks that a series name that matches the pattern can contain each period, such as `2026`.
     fn check_periods(&self) -> Result<(), NumberRulesError> {
         let Some(periods) = &self.periods else {
             return Ok(());
@@ -373,13 +366,11 @@ impl RuleForms {
 }
 
 impl NumberRules {
-    /// Creates the rules for the numbers of series and their texts, and checks that no two rules
-    /// conflict.
+    /// Creates the rules for the numbers of series, and checks that no two rules conflict.
     ///
     /// # Errors
     /// Returns [`NumberRulesError`] if two equally specific rules match the same series, if a
-    /// template does not fit its pattern, or if the same text could be written for two different
-    /// numbers.
+    /// template does not fit its pattern, or if two different numbers could have the same text.
     pub fn new(rules: Vec<NumberRule>) -> Result<NumberRules, NumberRulesError> {
         let forms: Result<_, _> = rules.into_iter().map(RuleForms::new).collect();
         let rules = NumberRules(forms?);
@@ -460,16 +451,14 @@ impl NumberRules {
         Ok(())
     }
 
-    /// Returns the rules whose texts are checked for conflicts: those for series whose numbers have
-    /// no gaps. Each rule comes with the patterns of all more specific rules, because the rule does
-    /// not apply to series that match one of these patterns.
+    /// Returns the gapless rules, whose texts are checked for conflicts, each with the patterns of
+    /// all more specific rules. A rule does not apply to series that match one of these patterns.
     fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
         let gapless = self.0.iter().filter(|forms| forms.is_compared());
         gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
     }
 
-    /// Returns all patterns that are more specific than the pattern of this rule, as `acme-*` is
-    /// more specific than `*`. Each pattern is a list of fixed characters and variable parts.
+    /// Returns all patterns more specific than that of this rule, as `acme-*` is than `*`.
     fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
         let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
         let others = patterns.filter(|other| other.weight() > rule.pattern.weight());
@@ -492,9 +481,7 @@ impl NumberRules {
             let rule = &forms.rule;
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
-                // The rule applies to several series. Those that have numbers continue at `next` or
-                // above, and new ones begin at the configured start. So the rule can write texts
-                // from the lower of these two numbers on.
+                // New series of this rule begin at the start. Others continue at `next` or above.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };
@@ -758,8 +745,7 @@ mod tests {
         );
     }
 
-    /// Returns the message about a text that the old template has written, and that the new one can
-    /// write for another number. Returns `None` if no such text exists.
+    /// Returns the message about a text of `old` that `new` can write for another number, if any.
     fn repeated(
         old: (&str, &str),
         written: NumberBounds,

@@ -8,8 +8,7 @@ use super::text_field::{PartForm, TextField, Years};
 
 /// The maximum length of a template in bytes.
 const LEN_MAX: usize = 128;
-/// The maximum width (minimum number of digits) in a template. With the width 5, as in `{n:05}`,
-/// the number 42 is written `00042`.
+/// The maximum width (minimum number of digits) in a template, such as 5 in `{n:05}`.
 const WIDTH_MAX: u8 = 19;
 
 /// A template for the text of a number, with placeholders for the number, and for the name of the
@@ -52,15 +51,13 @@ pub enum TemplateError {
         "must have 1 to {LEN_MAX} bytes of printable characters, and no space at the beginning or the end"
     )]
     Letters,
-    /// The text in braces cannot be a placeholder, as in `{n:x}`, or a brace has no partner, as in
-    /// `INV{n`.
+    /// The braces hold no placeholder, as in `{n:x}`, or a brace has no partner, as in `INV{n`.
     #[error(
         "must have only these placeholders in braces: {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of \
          the pattern such as {{year}} or {{year:last2}}"
     )]
     Braces,
-    /// `{n}` is missing or repeated, another placeholder is repeated, or `{series}` is used
-    /// together with parts of the series name, such as `{year}`.
+    /// `{n}` is missing, a placeholder repeats, or `{series}` occurs with parts such as `{year}`.
     #[error(
         "must have {{n}} once, which may have a width such as {{n:05}}, and every other placeholder at most once; \
          {{series}} contains all parts, so use either {{series}} or parts"
@@ -206,9 +203,8 @@ impl Piece {
 /// Returns `true` for visible characters and the space, and `false` for control, format and
 /// private-use characters.
 fn is_printable(letter: char) -> bool {
-    // `escape_debug` leaves printable characters as they are, except quotes and backslashes. At the
-    // start of a text, it would also escape combining marks, such as accents. The `x` before the
-    // character prevents that.
+    // `escape_debug` leaves printable characters as they are, except quotes, backslashes and, at
+    // the start of a text, combining marks such as accents. So an `x` precedes the character.
     letter == '"' || letter == '\'' || letter == '\\' || {
         let beside = format!("x{letter}");
         beside.escape_debug().count() == 2

@@ -28,8 +28,7 @@ pub struct ResumeRequest {
     pub bounds: NumberBounds,
     /// The name of the operator, or `None` if it is unknown.
     pub by: Option<String>,
-    /// The form of the skipped numbers' texts, such as `INV-00042`, or `None` if the numbers have
-    /// no texts.
+    /// The form of the skipped numbers' texts, such as `INV-00042`, or `None` if there are none.
     pub form: Option<NumberForm>,
 }
 
@@ -80,8 +79,7 @@ impl ResumeRequest {
 }
 
 impl GivenNumbers {
-    /// Returns the record that `number` is void, if an operator's [`ResumeRequest`] skipped the
-    /// numbers from `first` to `last`. Returns `None` if a caller requested these numbers.
+    /// Returns the record that voids `number` if an operator's [`ResumeRequest`] skipped it.
     pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
         let next = self.last.checked_add(1)?;
         (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {
@@ -140,8 +138,7 @@ mod tests {
         let void = given.skipped(25).expect("25 is void");
         assert_eq!((void.number, void.reason.as_str()), (25, SKIPPED));
         assert_eq!(void.by.as_deref(), Some("the token `t`"));
-        // If the series has not begun, resuming it at 12 skips the numbers from its start (10) to
-        // 11.
+        // If the series has not begun, resuming it at 12 skips 10 (its start) and 11.
         let plan = resume(12).plan(None, at(40)).expect("12 is above 10");
         let given = plan.expect("10 and 11 are skipped").given;
         assert_eq!((given.first, given.last), (10, 11));

@@ -6,8 +6,7 @@ use std::fmt;
 use super::series_name::{LEN_MAX, SeriesName, is_letter};
 use super::text_field::{PartForm, TextField, Years, splits};
 
-/// The maximum length of a pattern in bytes. This includes the values in its parts, such as `north`
-/// and `south` in `{shop:north|south}`.
+/// The maximum length of a pattern, including values as in `{shop:north|south}`, in bytes.
 const PATTERN_LEN_MAX: usize = 1_024;
 /// The maximum number of parts in a pattern.
 const PARTS_MAX: usize = 8;
@@ -39,8 +38,7 @@ const MONTH: &str = "month";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesPattern {
     source: String,
-    /// The fixed characters and the parts, in order: `company`, `-` and `year` for
-    /// `{company}-{year}`.
+    /// The fixed characters and parts, in order: `company`, `-`, `year` for `{company}-{year}`.
     fields: Vec<TextField>,
     /// The name of each part. A star has the name `*`.
     parts: Vec<String>,
@@ -134,8 +132,7 @@ impl SeriesPattern {
         !splits(&self.fields, name, 1).is_empty()
     }
 
-    /// Returns the values of the parts in a name, such as `acme` and `2026` for `{company}-{year}`.
-    /// Returns `None` if the pattern does not match the name.
+    /// Returns the parts of a name, such as `acme` and `2026`, or `None` if it does not match.
     pub(super) fn split<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
         let pieces = splits(&self.fields, name, 1).pop()?;
         let fields = self.fields.iter().zip(pieces);
@@ -163,8 +160,7 @@ impl SeriesPattern {
         &self.fields
     }
 
-    /// Returns the names of the parts, such as `company` and `year`. The star in `acme-*` is a part
-    /// with the name `*`.
+    /// Returns the names of the parts, such as `company` and `year`, and `*` for a star.
     pub(super) fn parts(&self) -> &[String] {
         &self.parts
     }
@@ -187,10 +183,9 @@ impl SeriesPattern {
         }
     }
 
-    /// Returns the last name that sorts before the pattern's fixed beginning, such as `acme` for
-    /// `acme-*`, because no character in names sorts before `-`. A listing that starts after this
-    /// name misses no match. Returns `None` if no such name exists, or if the pattern begins with a
-    /// part.
+    /// Returns the last name that sorts before the pattern's fixed beginning, so that a listing
+    /// after the name misses no match. For `acme-*`, it is `acme`, because no character in names
+    /// sorts before `-`. Returns `None` if no such name exists or the pattern begins with a part.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix().as_bytes().split_last()?;
         let lower = (0..*last).rev().find(|byte| is_letter(*byte));
@@ -238,8 +233,7 @@ impl SeriesPattern {
         )
     }
 
-    /// Returns the single name that a pattern without parts matches, such as `acme-2026`. Returns
-    /// `None` if the pattern has parts, such as `{year}` or `*`.
+    /// Returns the single name that the pattern matches, or `None` if the pattern has parts.
     pub fn only(&self) -> Option<&str> {
         self.parts.is_empty().then_some(self.source.as_str())
     }

@@ -1,6 +1,5 @@
-//! The templates, such as `INV-{n}`, that were configured at each start of the service. A store
-//! keeps this history, so that the oldest numbers keep their texts and no new template repeats an
-//! old text.
+//! The templates, such as `INV-{n}`, configured at each start of the service. A store keeps this
+//! history, so that old numbers keep their texts and no new template repeats an old text.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +8,11 @@ use super::number_form::NumberForm;
 use super::number_rules::{NumberKind, NumberRules};
 use super::series_name::SeriesName;
 
-/// The templates, such as `INV-{n}`, of all rules for series without gaps, as configured at one
-/// start of the service.
+/// The templates of all rules for series without gaps, as configured at one start of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptTemplates(Vec<FormerTemplate>);
 
-/// The templates that were configured at the starts of the service, oldest first. A start adds an
-/// entry only if its templates differ from those of the start before.
+/// The templates of the service's starts, oldest first. A start without changes adds no entry.
 ///
 /// The first entry determines the form of the numbers that were given before the store kept a form
 /// for each number.
@@ -46,8 +43,7 @@ impl KeptTemplates {
         &self.0
     }
 
-    /// Returns the form of the numbers of a series, according to the most specific template that
-    /// matches its name. Without a matching template, the form is plain digits.
+    /// Returns the form that the most specific matching template gives, or else plain digits.
     pub fn form(&self, series: &SeriesName) -> NumberForm {
         let matching = self
             .0
@@ -78,9 +74,8 @@ impl TemplateHistory {
         Some(TemplateHistory(entries.collect::<Option<_>>()?))
     }
 
-    /// Returns the history of the templates as texts, one for each entry (the templates at one
-    /// start of the service). A text has one line for each template. The keys of the map are
-    /// ascending numbers, in the order of the starts.
+    /// Returns the templates of each entry (start of the service) as a text with one line for each
+    /// template. The keys of the map are ascending numbers, in the order of the starts.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         let entries = self.0.iter().enumerate();
         entries
@@ -88,14 +83,12 @@ impl TemplateHistory {
             .collect()
     }
 
-    /// Returns the templates that were configured at the earliest start of the service in the
-    /// history, or `None` if the history is empty.
+    /// Returns the templates of the earliest start in the history, or `None` if it is empty.
     pub fn first(&self) -> Option<&KeptTemplates> {
         self.0.first()
     }
 
-    /// Returns the templates that were configured at the latest start of the service in the
-    /// history, or `None` if the history is empty.
+    /// Returns the templates of the latest start in the history, or `None` if it is empty.
     pub fn last(&self) -> Option<&KeptTemplates> {
         self.0.last()
     }
@@ -135,10 +128,8 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history, extended by the entries that only `other` has. `other` is the history
-    /// of a store whose numbers this store takes over. The new entries are inserted before the last
-    /// entry, which has the current templates. The first entry stays first, because it determines
-    /// the form of the oldest numbers. If this history is empty, returns `other`.
+    /// Returns this history with the new entries of `other` (of a taken-over store) before its
+    /// current entry. The first entry stays first, because it sets the form of the oldest numbers.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {
@@ -182,9 +173,8 @@ mod tests {
         let one = templates(&[
             ("acme-*", "INV-{series}-{n:05}", Some(NumberCheck::Luhn)),
             ("*", "{n}", None),
-            // All series `ticket-*` write the same texts, such as `T-1`. The service starts with
-            // such a template, and logs a warning, if such series already have numbers. A history
-            // can therefore contain it.
+            // All series `ticket-*` write the same texts. If they already have numbers, the service
+            // starts and logs a warning, so a history can contain such a template.
             ("ticket-*", "T-{n}", None),
         ]);
         let two = templates(&[("acme-*", "{n:03}/{series}", Some(NumberCheck::Mod97))]);
