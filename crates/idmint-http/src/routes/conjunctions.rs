@@ -127,7 +127,7 @@ pub(crate) async fn one(State(service): State<Arc<Service>>, request: Request) -
     Ok(json(&info(&format, &found)))
 }
 
-/// Returns an example request to list this format's conjunctions, if the caller may read them.
+/// Returns an example request to list this format's conjunctions, for a caller who may read them.
 fn list_example(format: &Format) -> String {
     match format.name.as_str() {
         FORMAT => format!("GET /conjunctions?limit={LIMIT}"),

@@ -31,7 +31,7 @@ const READING_LEN: usize = 12 * 1024;
 /// Returns 404 `no-format-matches`, with a reason for each format, if the text has no reading.
 /// Returns another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    // Errors suggest listing the formats, because the caller's text might be an id of no format.
+    // The default example lists the formats, because the text might be an id of no format.
     let answer =
         read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));

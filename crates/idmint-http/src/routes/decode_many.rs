@@ -24,8 +24,8 @@ use idmint_wire::{Style, ruler};
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// The maximum length, in bytes, of a body that may count as short work. A body that declares more
-/// needs a permit for long work before it is read, so that callers share the cores fairly.
+/// The maximum length, in bytes, of a body that may count as short work. A request that declares
+/// more needs a permit for long work before its body is read, so that callers share cores fairly.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 pub(super) const MEDIA_TYPES: [MediaType; 3] =
@@ -241,7 +241,7 @@ impl Form {
         }
     }
 
-    /// Returns the end of a response with `written` results, and with a verdict if `is_column`.
+    /// Returns the closing bytes of a response of `written` results, with a verdict if `is_column`.
     fn tail(self, written: u64, is_column: bool) -> &'static str {
         match (self.media, written, is_column) {
             (MediaType::Json, 0, false) => "[]\n",

@@ -453,7 +453,7 @@ fn example(
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
 }
 
-/// Returns the request to the minter, and the label `development` if the domain of the ids is 0.
+/// Returns the request to the minter, and the label `development` for domain 0 (no real domain).
 fn batch_request(
     service: &Service,
     minter: &Minter,

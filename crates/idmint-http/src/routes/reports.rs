@@ -36,7 +36,7 @@ use idmint_wire::ReportRequest;
 /// its own problem. A problem can be a hundred times as long as its report.
 const PARTIAL_MAX: u32 = 10_000;
 
-/// The query parameters of a request that names the format in the query, as in `?format=…`.
+/// The query parameters of a report request that names the format in its query (`?format=…`).
 pub(crate) const ALL_PARAMETERS: [&str; 8] = [
     "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
 ];

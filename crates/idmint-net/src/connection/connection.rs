@@ -262,7 +262,7 @@ impl Context {
 impl<H: Handler, S: Socket> Connection<H, S> {
     /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
     // The HTTP/2 future is boxed here. `run_http1` boxes the future that serves requests, and drops
-    // it when idle. An idle HTTP/1 connection therefore holds the memory of neither future.
+    // it while the connection is idle, so an idle HTTP/1 connection holds neither future's memory.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
         match protocol {
             Protocol::Http1 => self.run_http1(first, head_deadline).await,

@@ -82,7 +82,7 @@ pub(crate) struct Activity {
     /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
     /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
-    /// The bytes written since the last progress. Every [`PROGRESS_LEN`] bytes count as progress.
+    /// The number of written bytes, below [`PROGRESS_LEN`], that do not count as progress yet.
     /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
     /// The time at which the connection became idle, in milliseconds on a clock that all

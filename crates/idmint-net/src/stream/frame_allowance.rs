@@ -21,7 +21,7 @@ const FULL: usize = 1_000;
 /// for the stream and for each frame of the response, and a cancellation.
 const FOR_A_REQUEST: usize = 16;
 
-/// The number of bytes sent to a caller that allow it one more frame, such as a window update.
+/// The number of sent bytes that allow one more frame without a request, such as a window update.
 const BYTES_FOR_ONE: usize = 1024;
 
 /// The number of DATA bytes received from a caller that allow it one more frame without a request.

@@ -19,7 +19,7 @@ use super::activity::Activity;
 use super::tls_wire::Socket;
 use idmint_service::{BudgetOwner, MemoryReservation};
 
-/// The maximum number of bytes per read of an idle connection, which has released its buffers.
+/// The maximum number of bytes per read from an idle connection, which has released its buffers.
 const FIRST_LEN: usize = 64;
 /// The maximum length of a write that is copied into the buffer, in bytes.
 const SHORT_LEN_MAX: usize = 8 * 1024;

@@ -150,7 +150,8 @@ impl Keyed {
 enum Choice {
     /// The report joins the conjunction with this anchor.
     Joined(Anchor),
-    /// The report begins a new conjunction, whose id is made from the time in the report.
+    /// The report begins a new conjunction, whose id is made from the report's time of closest
+    /// approach.
     Own,
     /// The report begins a new conjunction, which gets the id that the sender attached and, of the
     /// times that this id stands for, the one [nearest](NotedAnchor::nearest) to the report.
@@ -327,8 +328,8 @@ impl GroupRequest {
                     (report.tca, reach.chain(named).collect())
                 }
                 Choice::Adopted(noted) => {
-                    // Any conjunction within the same tick (time unit) would have the attached id,
-                    // so require that none is stored there. Check only within two seconds of the
+                    // All times within one tick (time unit) give the attached id, so require that
+                    // no conjunction is stored at these times. Check only within two seconds of the
                     // new anchor, because stored anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);

@@ -1,4 +1,4 @@
-//! Counts the reports of a conjunction (close approach), with the times of the first and the last.
+//! Counts the reports of a conjunction (close approach). Keeps the times of the first and the last.
 
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;

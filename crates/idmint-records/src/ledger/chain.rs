@@ -131,7 +131,7 @@ impl ChainChecker {
         self.ledger
     }
 
-    /// Returns the checksum's input for the event that was read last, whose time is `time`.
+    /// Returns the message (content and time) of the event that was read last. Its time is `time`.
     fn message(&self, time: EventTime) -> Message {
         Message::of(self.parts.form(), self.parts.content(), time)
     }

@@ -98,7 +98,7 @@ pub enum LedgerRequest {
         /// The first event of the ledger.
         genesis: Event,
         /// The mark that identifies the request if it is sent again. It may be `None` only if the
-        /// event has a timestamp, because the request then finds the existing ledger by its id.
+        /// event has a timestamp, so that a repeated request finds the existing ledger by its id.
         mark: Option<RequestMark>,
         /// The part of an import to which this event belongs, or `None` if it is not imported.
         import: Option<ImportPart>,

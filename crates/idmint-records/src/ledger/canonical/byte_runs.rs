@@ -17,8 +17,9 @@ pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
     run_len(bytes, |word| equal(word, b'\n'), |byte| byte == b'\n')
 }
 
-/// Returns the number of bytes before the first stop byte. `word_stops` takes 8 little-endian
-/// bytes, and returns a word whose lowest set bit is in the first stop byte, or 0 if there is none.
+/// Returns the number of bytes before the first stop byte, or the length of `bytes` if it has none.
+/// `word_stops` takes eight bytes, the first one lowest. It returns a word whose lowest set bit is
+/// in the first stop byte, or 0 if there is none.
 fn run_len(
     bytes: &[u8],
     word_stops: impl Fn(u64) -> u64,

@@ -70,7 +70,8 @@ pub(in crate::ledger) struct Message {
     form: EventForm,
     time: EventTime,
     /// The checksum of the event's content and, if it has `entities`, its time. This checksum of a
-    /// ledger's first event gives the ledger's id. In the event's own id, the checksum continues.
+    /// ledger's first event gives the ledger's id. For an event's own id, the checksum continues
+    /// with the ledger's id.
     crc: u32,
 }
 

@@ -59,7 +59,7 @@ impl NumberCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum CheckRun {
     /// `sum` is the sum of the digits so far, modulo 10. `is_doubled` is `true` if the next digit
-    /// counts double, as do the last digit and every second one before it.
+    /// counts double. The last digit counts double, and so does every second digit before it.
     Luhn { sum: u32, is_doubled: bool },
     /// The remainder modulo 97 of the digits so far.
     Mod97(u128),

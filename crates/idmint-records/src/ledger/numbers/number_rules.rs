@@ -481,7 +481,7 @@ impl NumberRules {
             let rule = &forms.rule;
             let start = match next.get(&rule.name) {
                 Some(next) if rule.pattern.only().is_some() => *next,
-                // New series of this rule begin at the start. Others continue at `next` or above.
+                // New series begin at `bounds.start`. Others continue at `next` or above.
                 Some(next) => rule.bounds.start.min(*next),
                 None => rule.bounds.start,
             };

@@ -28,7 +28,7 @@ pub struct ResumeRequest {
     pub bounds: NumberBounds,
     /// The name of the operator, or `None` if it is unknown.
     pub by: Option<String>,
-    /// The form of the skipped numbers' texts, such as `INV-00042`, or `None` if there are none.
+    /// The form of the skipped numbers' texts, such as `INV-00042`, or `None` if they have none.
     pub form: Option<NumberForm>,
 }
 
@@ -79,7 +79,7 @@ impl ResumeRequest {
 }
 
 impl GivenNumbers {
-    /// Returns the record that voids `number` if an operator's [`ResumeRequest`] skipped it.
+    /// Returns the record that `number` is void, if an operator's [`ResumeRequest`] skipped it.
     pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
         let next = self.last.checked_add(1)?;
         (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {

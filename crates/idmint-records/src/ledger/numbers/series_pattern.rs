@@ -132,7 +132,8 @@ impl SeriesPattern {
         !splits(&self.fields, name, 1).is_empty()
     }
 
-    /// Returns the parts of a name, such as `acme` and `2026`, or `None` if it does not match.
+    /// Returns the values of the parts in a name, such as `acme` and `2026`, or `None` if the
+    /// pattern does not match the name.
     pub(super) fn split<'n>(&self, name: &'n str) -> Option<Vec<&'n str>> {
         let pieces = splits(&self.fields, name, 1).pop()?;
         let fields = self.fields.iter().zip(pieces);

@@ -1,5 +1,5 @@
 //! The templates, such as `INV-{n}`, configured at each start of the service. A store keeps this
-//! history, so that old numbers keep their texts and no new template repeats an old text.
+//! history, so that the oldest numbers keep their texts and no new template repeats an old text.
 
 use std::collections::BTreeMap;
 
@@ -128,8 +128,9 @@ impl TemplateHistory {
         Some(TemplateHistory(all.cloned().collect()))
     }
 
-    /// Returns this history with the new entries of `other` (of a taken-over store) before its
-    /// current entry. The first entry stays first, because it sets the form of the oldest numbers.
+    /// Returns this history with the new entries of `other`, the history of a taken-over store.
+    /// They are inserted before the last entry, which has the current templates. The first entry
+    /// stays first, because it determines the form of the oldest numbers.
     #[must_use]
     pub fn with_taken_over(&self, other: &TemplateHistory) -> TemplateHistory {
         let Some((last, earlier)) = self.0.split_last() else {
