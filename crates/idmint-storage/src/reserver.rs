@@ -33,8 +33,7 @@ pub trait Reserver: Debug + Send + Sync {
     /// at the moment. A node with a configured slot never leases one.
     fn leased_slot(&self) -> Option<u32>;
 
-    /// Returns the counts of successful and failed reservations, and further values, since the
-    /// start of the process.
+    /// Returns the counts of reservations since the start of the process, and further values.
     fn counts(&self) -> ReserverCounts;
 }
 
@@ -46,8 +45,7 @@ pub struct ReserverCounts {
     /// The number of times that the disk failed to store a higher horizon (end of the reserved
     /// time). The process ends after the first failure.
     pub failed: u64,
-    /// The number of times that another node took over the slot (place among the nodes) that this
-    /// node had leased.
+    /// The number of times that another node took over this node's leased slot (place in a fleet).
     pub fenced: u64,
     /// `true` while the coordinator of the fleet lacks data that it had acknowledged to this node
     /// earlier.

@@ -114,8 +114,7 @@ pub fn write_ledger(records: &dyn RecordStore, name: &str, key: u128) -> [Append
     [genesis, three, two]
 }
 
-/// Writes these appends of events to the store. Panics if the store refuses them as stale (based on
-/// outdated data).
+/// Writes appends of events to the store. Panics if the store refuses them as stale (outdated).
 pub fn write(records: &dyn RecordStore, plans: &[AppendPlan]) {
     let plans: Vec<_> = plans.iter().cloned().map(RecordPlan::Append).collect();
     records
@@ -128,9 +127,8 @@ pub fn links(plans: &[AppendPlan]) -> Vec<Link> {
     plans.iter().flat_map(AppendPlan::links).collect()
 }
 
-/// Returns a plan to store an anchor (first report of a close approach) of the objects 1 and 2. Its
-/// time is `delta`, in microseconds since 1970. The older of two anchors near each other has the
-/// lower `rank`.
+/// Returns a plan to store an anchor (first report of an approach) of the objects 1 and 2 at
+/// `delta` microseconds since 1970. The older of two anchors near each other has the lower `rank`.
 pub fn anchor(delta: i64, rank: u32) -> RecordPlan {
     anchor_of("conjunction", (1, 2), delta, rank)
 }
@@ -191,8 +189,7 @@ pub fn number_request(name: &SeriesName, count: u32, key: &str) -> NumberRequest
     )
 }
 
-/// Returns the plan to issue `count` numbers of a series. The new numbers begin after the last
-/// number of the series, which `head` describes. `head` is `None` if the series has no number.
+/// Returns a plan to issue `count` numbers of a series after its last number, if any, in `head`.
 pub fn given_plan(
     name: &SeriesName,
     count: u32,

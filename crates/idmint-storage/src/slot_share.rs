@@ -56,9 +56,8 @@ impl SlotShare {
         }
     }
 
-    /// Returns the slots in `range`, which one coordinator (etcd) hands out. The whole namespace
-    /// has `slots` slots (places for nodes), numbered from 0. Returns `None` if `range` goes beyond
-    /// them.
+    /// Returns the slots (places for nodes) in `range`, which one coordinator (etcd) hands out.
+    /// Returns `None` if `range` goes beyond the namespace's `slots` slots, numbered from 0.
     pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
         (range.last < slots.get()).then_some(SlotShare { slots, range })
     }
@@ -106,8 +105,7 @@ impl fmt::Display for SlotRange {
     }
 }
 
-/// Displays all slots of a namespace as their number, like `32`, and a part of them as a range and
-/// this number, like `0-15 of 32`.
+/// Displays all 32 slots of a namespace as `32`, and a part of them as a range, like `0-15 of 32`.
 impl fmt::Display for SlotShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_part() {

@@ -67,9 +67,8 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// Wraps an engine whose store has data of an earlier start. `horizon` is the stored time up to
-    /// which ids may be minted. `floor` is the time from which the node began to mint, if it is
-    /// known.
+    /// Wraps an engine with data of an earlier start. `horizon` is the stored time up to which ids
+    /// may be minted. `floor` is the time from which the node began to mint, if known.
     pub(super) fn again(
         horizon: UnixNanos,
         floor: Option<UnixNanos>,
@@ -93,8 +92,7 @@ impl Opened {
 pub struct FirstStart(Box<dyn EmptyEngine>);
 
 impl FirstStart {
-    /// Writes the first horizon (time up to which ids may be minted) to the store. The horizon is
-    /// durable when this method returns.
+    /// Durably writes the first horizon (time up to which ids may be minted) to the store.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the horizon could not be written. The horizon may be on disk
@@ -117,8 +115,7 @@ impl FirstStart {
 pub struct FirstReserved(Box<dyn ReservedEngine>);
 
 impl FirstReserved {
-    /// Compares the number of slots (places for nodes) and the formats with the stored ones. Stores
-    /// new formats.
+    /// Compares `slots` (places for nodes) and `formats` with the stored ones. Stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written.
@@ -150,8 +147,7 @@ impl Restart {
         self.floor
     }
 
-    /// Compares the number of slots (places for nodes) and the formats with the stored ones. Stores
-    /// new formats.
+    /// Compares `slots` (places for nodes) and `formats` with the stored ones. Stores new formats.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if a stored format differs, or if the store cannot be written. No
@@ -173,9 +169,8 @@ impl Restart {
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
-    /// Returns the records. They can be used before this start has written its horizon (time up to
-    /// which ids may be minted), which is needed only to mint ids by the clock. Ledgers,
-    /// conjunctions and series continue after their stored data.
+    /// Returns the records. Ledgers, conjunctions and series continue after their stored data, so
+    /// they do not need this start's horizon (time up to which ids may be minted by the clock).
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.
@@ -183,8 +178,7 @@ impl AgreedRestart {
         self.0.records()
     }
 
-    /// Writes the first horizon of this start (time up to which ids may be minted). The horizon is
-    /// durable when this method returns.
+    /// Durably writes this start's first horizon (time up to which ids may be minted).
     ///
     /// # Errors
     /// Returns the errors of [`Store::raise_horizon`].
@@ -242,8 +236,7 @@ pub(super) trait ReservedEngine: Send {
     ) -> Result<Box<dyn ReadyEngine>, FormatsError>;
 }
 
-/// A storage engine that has stored the configured formats and a horizon (time up to which ids may
-/// be minted).
+/// A storage engine that has stored the formats and a horizon (time up to which ids may be minted).
 pub(super) trait ReadyEngine: Send {
     /// Writes a horizon (time up to which ids may be minted) that is not below the current one. The
     /// horizon is durable when this method returns.

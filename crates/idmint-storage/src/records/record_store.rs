@@ -50,9 +50,8 @@ pub trait RecordStore:
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Completes earlier calls of [`write`](Self::write), which replies as soon as its plans are
-    /// durable and leaves some work for later. A read also completes this work before it returns
-    /// data.
+    /// Completes the work that [`write`](Self::write) leaves for later once its plans are durable.
+    /// A read also completes this work before it returns data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.
@@ -97,16 +96,14 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if a hold stops series (named sequences of numbers) from issuing numbers. A hold
-    /// begins after a restore and ends when an operator resumes the series. Does not ask another
-    /// machine, so the result may be out of date.
+    /// `true` if a hold stops series (named sequences of numbers) after a restore, until an
+    /// operator resumes them. Does not ask another machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }
 
-    /// Checks whether a hold stops series from issuing numbers, and updates the result of
-    /// [`holds_numbers`](Self::holds_numbers). The writer thread calls this method many times per
-    /// second, so the check is skipped while the last result is current.
+    /// Checks for a hold on series, and updates [`holds_numbers`](Self::holds_numbers). The writer
+    /// thread calls this method many times per second, so a current result is not checked again.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

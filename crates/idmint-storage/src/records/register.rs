@@ -106,9 +106,8 @@ impl ListRange {
             (*self.times.end(), ListRange::LAST.1),
         );
         match self.after {
-            // Positions are ordered by time, then `primary`, then `secondary`. No object has the
-            // number 0 or `u64::MAX`. So the position next to the cursor `after` differs only in
-            // `secondary`, and no carry into `primary` is necessary.
+            // No object has the number 0 or `u64::MAX`. So the position next to the cursor `after`
+            // differs only in its last part, `secondary`, and no carry into `primary` is necessary.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {
                 to = to.min((
                     tca,

@@ -8,8 +8,7 @@ use idmint_records::ledger::{EventTime, KeyHash};
 /// A store that finds completed ledger requests by their idempotency keys, until old keys are
 /// removed.
 pub trait RequestStore {
-    /// Returns the latest request whose idempotency key has the hash `key`, or `None` if the hash
-    /// is not stored.
+    /// Returns the latest stored request whose idempotency key has the hash `key`, if any.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

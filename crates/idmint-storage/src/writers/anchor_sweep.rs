@@ -28,9 +28,8 @@ use idmint_records::conjunction::{ReportCount, Seen, Tca};
 /// The pause between two sweeps that remove old anchors.
 const PAUSE: Duration = Duration::from_hours(24);
 
-/// The maximum number of anchors (first reports of close approaches) that are checked in one step
-/// of the sweep, which removes old ones. A step takes some milliseconds, or up to some hundred
-/// round trips to the etcd of a fleet.
+/// The maximum number of anchors (first reports of conjunctions) per step of the sweep for old
+/// ones. A step takes some milliseconds, or up to some hundred round trips to the etcd of a fleet.
 const STEP_LEN: usize = 2_000;
 
 /// The minimum time between two steps of the removal of old anchors when it is overdue because the
@@ -45,16 +44,12 @@ pub(super) struct AnchorSweep {
     /// The last anchor (first report of a close approach) that the previous step checked, or `None`
     /// at the start of a pass over all anchors.
     after: Option<AnchorKey>,
-    /// The latest three days on which records were written, among all records that were read so far
-    /// to find old anchors (first reports). The age of anchors is measured from the first of these
-    /// days, or from the time on the clock if that time is earlier.
+    /// The latest three days on which records were written, among the records read so far. The age
+    /// of anchors is measured from the first of these days, or from the clock if it is earlier.
     days: LastDays,
-    /// The time at which the next removal of old anchors is due, counted from the start of the
-    /// clock like [`Clock::runs_for`].
+    /// The value of [`Clock::runs_for`] at which the next removal of old anchors is due.
     due: Duration,
-    /// The earliest time at which an overdue sweep may run its next step between two requests.
-    /// Until then, the thread processes requests. The time is counted like `due`, from the start of
-    /// the clock.
+    /// The earliest time for a step of an overdue sweep between two requests, counted like `due`.
     paused_until: Duration,
 }
 
@@ -81,8 +76,7 @@ impl AnchorSweep {
         clock.runs_for() >= self.paused_until.max(self.due + PAUSE)
     }
 
-    /// Checks the next stored anchors, the first reports of at most 2 000 close approaches, and
-    /// removes the old anchors among them.
+    /// Checks at most 2 000 further anchors (first reports), and removes the old ones among them.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store failed. The next call repeats the step.
@@ -153,9 +147,8 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors (first reports of close approaches) count as old and
-    /// are removed. Returns `None`, so that no anchor is removed, until records of three different
-    /// days were found. A single day may come from a wrong clock.
+    /// Returns the time before which anchors (first reports) are removed as old, or `None` if
+    /// records of fewer than three days were found. A single day may come from a wrong clock.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =
@@ -166,8 +159,7 @@ impl AnchorSweep {
     }
 }
 
-/// `true` if a report count of the close approach is stored, and its last report arrived before the
-/// time `before`.
+/// `true` if the anchor has a report count, and its last report arrived before the time `before`.
 fn was_reported_before(anchor: &CountedAnchor, before: UnixTime) -> bool {
     anchor
         .report_count
@@ -192,9 +184,8 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor (first report of a close approach) on each of these days,
-    /// each for a different pair of objects. According to their report counts, an earlier search
-    /// for old anchors has found them on day 0.
+    /// Returns records with one anchor (first report) on each of these days, each for a different
+    /// pair of objects. Their report counts say that an earlier sweep found them on day 0.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {
@@ -351,9 +342,8 @@ mod tests {
                 .into_iter()
                 .filter_map(|one| one.report_count)
         };
-        // The reports on the days 28 to 30 make the sweep measure ages from day 28, although the
-        // clock shows day 31. The retention is ten days. So the anchors (first reports) before day
-        // 18 are old, which are those of the days 1 to 17. They get a count of zero reports.
+        // Reports on days 28 to 30 make the sweep measure ages from day 28, not the clock's day 31.
+        // With ten days of retention, anchors of days 1 to 17 are old and get a count of zero.
         assert_eq!(
             report_counts()
                 .filter(|report_count| report_count.count == 0)

@@ -25,8 +25,7 @@ pub struct HorizonWriterHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The progress of the thread that raises the horizon (time up to which ids may be minted): the
-/// last durable horizon, or a failure.
+/// The progress of the thread that raises the horizon (time up to which ids may be minted).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterState {
     /// The horizon at this instant is durable.
@@ -55,8 +54,7 @@ struct Wanted {
 /// yet.
 #[derive(Debug, Clone, Copy)]
 enum Extension {
-    /// Extend the horizon at least to this instant. A caller that accepts any extension passes the
-    /// start of 1970.
+    /// Extend the horizon at least to this instant. For the start of 1970, any extension suffices.
     To(UnixNanos),
     Stop,
 }
@@ -191,9 +189,8 @@ impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
             if needed <= self.session.horizon() && !self.session.is_running_low() {
-                // An earlier extension of the reserved time has already fulfilled this request.
-                // Such requests are common, because every mint requests more time once less than
-                // half of the reserved time is left.
+                // An earlier extension has already fulfilled this request. Every mint makes a
+                // request once less than half of the reserved time is left.
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);

@@ -10,9 +10,8 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request to the writer thread. The thread takes a batch of requests (a round) from its queue.
-/// It decides for one request after another which records to write, and then writes the records of
-/// the round together.
+/// A request to the writer thread. For a batch of requests (a round), the thread decides on one
+/// request after another which records to write, and then writes the records together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
@@ -77,9 +76,8 @@ pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::number_key`] of the job's request.
     fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
 
-    /// Decides which records to write for the request of this job, and keeps the outcome in the
-    /// job. `round` has the decisions on the earlier requests. A new outcome replaces an earlier
-    /// one.
+    /// Decides which records to write for this job's request, after the earlier decisions in
+    /// `round`. Keeps the outcome in the job, in place of an earlier outcome.
     fn decide(&mut self, round: &mut Round<'_>);
 
     /// `true` if the last decision did not refuse the request.
@@ -91,8 +89,7 @@ pub(super) trait Work: Debug + Send {
     /// Panics if the request was not decided.
     fn send(self: Box<Self>);
 
-    /// Drops the outcome that was decided for the request, if any, and sends `error` to the caller
-    /// instead.
+    /// Drops the outcome that was decided, if any, and sends `error` to the caller instead.
     fn refuse(self: Box<Self>, error: RecordError);
 }
 
@@ -132,15 +129,13 @@ impl<R: Request> Work for Job<R> {
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans (decisions to write records) that the round has after this job was
-    /// decided. The reply is sent once all of them are durable. A round is a group of requests that
-    /// are written together.
+    /// The number of plans (decisions to write records) that the round (batch of requests) has
+    /// after this job was decided. The reply is sent once all of these plans are durable.
     rests_on: usize,
 }
 
-/// The plans (decisions to write records) of one round that are already durable. A round is a group
-/// of requests that are written together. Its plans become durable in order, in one write or
-/// several.
+/// The plans (decisions to write records) of one round (batch of requests) that are already
+/// durable. The plans become durable in order, in one write or several.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 
@@ -161,8 +156,7 @@ impl Reply {
         Reply { job, rests_on }
     }
 
-    /// `true` if all plans (decisions to write records) on which the outcome may depend are
-    /// durable.
+    /// `true` if all plans (decisions to write records) that the outcome may depend on are durable.
     pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
         self.rests_on <= durable.count()
     }

@@ -45,9 +45,8 @@ const OVERTAKEN: Obstacle = Obstacle::new(
     "nothing was written, because other nodes kept changing the same records; retry",
 );
 
-/// The maximum pause before requests are processed again, after another writer has changed the same
-/// records. All pauses for the same requests together take at most 0.3 seconds. This is much less
-/// than the 10 seconds for which their callers wait.
+/// The maximum pause before requests are processed again, after another writer changed the same
+/// records. All pauses together take at most 0.3 of the 10 seconds for which the callers wait.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct RecordWriter {
@@ -214,10 +213,9 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Refuses the jobs (queued requests) that need a write, and replies to the other jobs. If
-    /// `refusal` is [`RecordError::Unknown`], a job gets its own outcome only if that is a success.
-    /// If the store has an obstacle other than a full disk, refuses all jobs without reading the
-    /// store.
+    /// Refuses the jobs (requests) that need a write, and replies to the others. If `refusal` is
+    /// [`RecordError::Unknown`], a job gets its own outcome only if it is a success. If the store
+    /// has an obstacle other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
         let obstacle = self.records.obstacle();
         if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {
@@ -370,9 +368,8 @@ impl RecordWriter {
     }
 }
 
-/// Returns a random pause before the requests are processed again, so that two writers do not
-/// collide a second time. The maximum of the pause doubles with each failed attempt, up to
-/// [`PAUSE_MAX`].
+/// Returns a random pause before requests are processed again, so that two writers do not collide a
+/// second time. The maximum doubles with each failed attempt, up to [`PAUSE_MAX`].
 fn pause_after(decisions: u32) -> Duration {
     let pause_max = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
     rand::random_range(Duration::ZERO..=pause_max)

@@ -24,9 +24,8 @@ use idmint_records::ledger::{
     ResumeRequest, SeriesName, VoidRequest, VoidedNumber,
 };
 
-/// The maximum number of reports in a request for which the stored anchors (first reports of
-/// conjunctions) are looked up on the caller's thread. The lookup for this many reports takes about
-/// a millisecond.
+/// The maximum number of reports in a request for which stored anchors (first reports) are looked
+/// up on the caller's thread. The lookup for this many reports takes about a millisecond.
 const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
 /// The maximum time for which a caller waits for the reply of the writer thread. After this time,
@@ -284,8 +283,7 @@ impl RecordWriterHandle {
     }
 
     /// `true` if a conjunction whose first report has this time of closest approach may soon be
-    /// removed as old. Counting a new report prevents the removal, because a conjunction is kept
-    /// for a while after its last report.
+    /// removed as old. A new report that is counted prevents the removal for a while.
     fn may_be_swept(&self, anchor: Tca) -> bool {
         self.retention.is_some_and(|retention| {
             let soon = self.clock.now().after(CLOCKS_APART_MAX);
@@ -316,9 +314,8 @@ impl RecordWriterHandle {
         &self.report_counts
     }
 
-    /// Looks up the stored anchors (first reports of conjunctions) near the reports of a request.
-    /// For many reports, or for records on another machine, the lookup runs on a thread for
-    /// blocking work.
+    /// Looks up the stored anchors (first reports of conjunctions) near the reports of a request,
+    /// on a thread for blocking work if the reports are many or the records on another machine.
     async fn with_neighbours(
         &self,
         request: GroupRequest,
@@ -370,9 +367,8 @@ impl RecordWriterHandle {
     }
 }
 
-/// Returns only those external ids (ids from other organizations) that can be attached to their
-/// conjunctions. Leaves out an id if the conjunction already has it, or already has the maximum
-/// number of ids.
+/// Returns the external ids (ids from other organizations) that can be attached to their
+/// conjunctions. Leaves out an id if the conjunction already has it, or the maximum number of ids.
 fn new_externals(
     records: &dyn RecordStore,
     externals: Vec<(AnchorKey, ExternalId)>,

@@ -84,8 +84,7 @@ impl ReportTallies {
         read()
     }
 
-    /// Waits until no counts are being written, but at most two seconds. Returns the number of
-    /// writes that have begun so far.
+    /// Waits at most 2 s until no counts are being written. Returns the number of begun writes.
     fn writes_after_the_current_one(&self) -> u64 {
         let is_writing = |gathered: &mut Gathered| !gathered.writing.is_empty();
         self.has_written

@@ -23,8 +23,7 @@ const STEP_LEN: usize = 5_000;
 /// The state of the sweep that removes old request keys.
 #[derive(Debug, Default)]
 pub(super) struct RequestSweep {
-    /// The time at which the next removal of old request keys is due, counted from the start of the
-    /// clock like [`Clock::runs_for`].
+    /// The value of [`Clock::runs_for`] at which the next removal of old request keys is due.
     due: Duration,
 }
 

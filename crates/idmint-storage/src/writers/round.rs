@@ -34,16 +34,14 @@ pub struct Appended {
 pub struct Numbered<T> {
     /// `true` if the same request was done before. In that case, no record was written this time.
     pub is_replayed: bool,
-    /// The stored result of the request: the issued numbers, the number that was marked as unused
-    /// (void), or the closed series.
+    /// The stored result: the issued numbers, the number marked as unused, or the closed series.
     pub stored: T,
     /// The form (how the numbers are written as text) that was stored with the numbers. `None` if
     /// an earlier version issued them, or if they have no text.
     pub form: Option<NumberForm>,
 }
 
-/// External ids (ids from other organizations), each with the key of the conjunction that the id is
-/// for.
+/// External ids (ids from other organizations), each with the key of its conjunction.
 type Externals = Vec<(AnchorKey, ExternalId)>;
 
 /// The plans (decisions to write records) for requests that are written together, and the replies
@@ -59,12 +57,10 @@ pub(super) struct Decided {
 pub(super) struct RoundTimes<'a> {
     /// The time to record in new events of ledgers.
     pub(super) event: Result<EventTime, Refusal>,
-    /// The time to record when a number is issued or marked as unused, or when a series is closed.
-    /// `Err` if the clock is certainly wrong.
+    /// The time to record in changes of number series, or `Err` if the clock is certainly wrong.
     pub(super) number: Result<EventTime, Refusal>,
-    /// The days on which request keys had been recorded before the first append of this process,
-    /// read at that append. If the clock shows an earlier day than the last of them, it is probably
-    /// behind.
+    /// The days on which request keys had been recorded before this process's first append, which
+    /// reads them. If the clock shows an earlier day than the last, it is probably behind.
     pub(super) earlier_days: &'a OnceCell<Vec<WrittenDay>>,
 }
 
@@ -133,9 +129,8 @@ fn known_requests(
     )
 }
 
-/// Looks up, in a single read, the numbers that were issued earlier to the idempotency keys of
-/// these jobs (queued requests). Returns `None` if that read fails. Each job then looks up its own
-/// key.
+/// Looks up the numbers issued earlier to the idempotency keys of these jobs (queued requests) in a
+/// single read. Returns `None` if the read fails. Each job then looks up its own key.
 fn known_numbers(
     records: &dyn RecordStore,
     jobs: &[AnyJob],
@@ -172,11 +167,9 @@ pub(super) struct Round<'a> {
     /// The numbers that were issued earlier to the idempotency keys of the current requests. `None`
     /// if reading all of them at once failed. Each request then looks up its own key.
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
-    /// The numbers to issue to the current requests and their form (how they are written as text),
-    /// by idempotency key.
+    /// The numbers to issue, with their form (how they are written as text), by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
-    /// The last number of each series from which the current requests get or skip numbers. Planned
-    /// numbers count as issued.
+    /// The last number, issued or planned, of each series that issues or skips numbers.
     series: HashMap<SeriesName, SeriesHead>,
     /// The series that the plans of this round close.
     closed: HashMap<SeriesName, ClosedSeries>,
@@ -206,8 +199,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Drops all decisions of this round, so that the next request is decided as if they had not
-    /// been made.
+    /// Drops all decisions of this round, so that they do not affect the next request.
     fn forget_plans(&mut self) {
         self.plans.clear();
         self.heads.clear();
@@ -296,8 +288,7 @@ impl Round<'_> {
     }
 
     /// Returns the earliest time at which to record an append if the clock shows `now`. The result
-    /// is later than `now` if the days on which earlier request keys were stored show that the
-    /// clock is behind.
+    /// is later than `now` if the days of earlier request keys show that the clock is behind.
     fn recorded_min(&self, now: EventTime) -> Result<EventTime, RecordError> {
         let days = match self.times.earlier_days.get() {
             Some(days) => days,
@@ -484,9 +475,8 @@ impl Request for ResumeRequest {
     /// The numbers that the resumed series skips, or `None` if it skips no number.
     type Outcome = Option<GivenNumbers>;
 
-    /// Plans to skip all numbers below `self.from`, the number with which the series continues
-    /// after a restore from a backup. Once the plan is durable, the sender of this request lets the
-    /// series issue numbers again.
+    /// Plans to skip the numbers below `self.from`, where the series continues after a restore.
+    /// Once the plan is durable, the sender of the request lets the series issue numbers again.
     fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
         let now = round.times.number.clone().map_err(RecordError::Clock)?;
         let SeriesState { head, closed } = round.series_state(&self.series)?;

@@ -30,8 +30,7 @@ const HEAD_LEN: usize = 66;
 const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
-/// The maximum number of events in each row of an append that [`rows_of`] splits, so that each row
-/// fits into a page of 16 KiB.
+/// The maximum number of events in a row of a split append, so that each row fits a 16 KiB page.
 const PIECE_EVENTS: usize = 320;
 
 /// The name (key) of a row: the ledger and the id of the last event in the row.
@@ -120,9 +119,8 @@ pub(crate) fn is_last(bytes: &[u8]) -> bool {
     bytes.first() != Some(&PIECE)
 }
 
-/// Returns the time at which the events in the row were recorded. Also returns the request that
-/// appended them, if it has an idempotency key. Returns `None` if the row is damaged or of a later
-/// version.
+/// Returns the time at which the events in the row were recorded, and their request if it has an
+/// idempotency key. Returns `None` if the row is damaged or of a later version.
 pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (_, StoredAppend { recorded, mark, .. }, _) = split(name, bytes)?;
     let last = EventId::from_value(name.1)?;

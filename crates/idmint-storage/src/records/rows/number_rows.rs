@@ -190,9 +190,8 @@ pub fn key_to_bytes((series, key): KeyName<'_>, last: u64) -> [u8; 12] {
     bytes
 }
 
-/// Decodes the row of an idempotency key. `name` is the row's key: the series and the hash of the
-/// idempotency key. Returns the last number that was issued for it, or `None` if the row is
-/// damaged.
+/// Returns the last number that was issued for an idempotency key, or `None` if its row is damaged.
+/// `name`, the key of the row, is the series and the hash of the idempotency key.
 pub fn key_of_bytes(name: KeyName<'_>, bytes: &[u8]) -> Option<u64> {
     let last = u64::from_be_bytes(*bytes.first_chunk()?);
     (key_to_bytes(name, last) == bytes).then_some(last)
