@@ -10,8 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type (prefix) in the example id of a format that permits every valid type, such as
-/// `user_01h455vb4pex5vsknk084sn02q`.
+/// The type (prefix) in the example id of a format for every valid type, as in `user_01h4…`.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
@@ -118,14 +117,12 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The sequence number of the first id in each tick (time unit) is below this value. With 1,
-    /// the number is 0. With a greater value, ids that are minted one at a time do not all end
-    /// alike. Absent if `rule` is not `sequenced`.
+    /// The first sequence number of each tick (time unit) is below this value. Above 1, ids that
+    /// are minted one at a time do not all end alike. Absent if `rule` is not `sequenced`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
-    /// The guarantee about the order of random ids: `off` (none), `batch` (within a response),
-    /// `process` (within a process), or `clock` (also across processes whose clocks agree). Absent
-    /// if ids are not random.
+    /// The guaranteed order of random ids: `off` (none), `batch` (in a response), `process` (in a
+    /// process), or `clock` (across processes whose clocks agree). Absent if ids are not random.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monotonic: Option<Monotonic>,
     /// The worker numbers that this node uses for the format.

@@ -28,11 +28,9 @@ pub struct InspectAnswer<'a> {
     evidence_bits: Option<f64>,
     lines: u64,
     blank: u64,
-    /// The number of lines that are ids of the format and have a plausible time (not too far in the
-    /// past or future).
+    /// The number of lines that are ids of the format with a plausible (not too distant) time.
     ids: Option<u64>,
-    /// The number of lines, without the blank ones, that are not ids of the format or have an
-    /// implausible time.
+    /// The number of non-blank lines that are not ids of the format with a plausible time.
     none: Option<u64>,
     /// The line numbers, counted from 1, of the first lines that the field `none` counts.
     none_lines: Vec<u64>,
@@ -70,8 +68,7 @@ struct Workers {
     numbers: Vec<String>,
 }
 
-/// A possible format of the ids in the input. Candidates are listed if the format could not be
-/// determined.
+/// A possible format of the ids in the input, listed if the format could not be determined.
 #[derive(Debug, Serialize)]
 struct InspectCandidate<'a> {
     format: &'a str,

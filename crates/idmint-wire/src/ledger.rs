@@ -29,8 +29,7 @@ pub struct AppendRequest<'a> {
     /// character.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
-    /// The id of the event that the caller expects to be the last one in the ledger before the
-    /// append.
+    /// The id of the event that the caller expects to be the ledger's last one before the append.
     #[serde(borrow, default)]
     pub expected_previous: Option<Cow<'a, str>>,
 }

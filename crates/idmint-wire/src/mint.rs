@@ -63,8 +63,7 @@ pub struct MintRows {
 /// `first + step`, `first + 2 * step`, and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdRow {
-    /// The first id in decimal digits. It is a string, because an id can have 128 bits, and many
-    /// programs read JSON numbers with only 53 bits.
+    /// The first id in decimal digits, because many programs read only 53 bits of a JSON number.
     pub first: String,
     /// The distance from one id to the next, in decimal digits.
     pub step: String,

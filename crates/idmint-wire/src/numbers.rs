@@ -85,8 +85,7 @@ pub struct ResumeAnswer {
     pub series: String,
     /// The number that the series issues next, or null if the request resumed all series at once.
     pub next: Option<String>,
-    /// The numbers that were skipped and are now void (marked as unused). Null if no number was
-    /// skipped.
+    /// The skipped numbers, which are now void (marked as unused), or null if there are none.
     pub skipped: Option<SkippedNumbers>,
 }
 
@@ -116,8 +115,7 @@ pub struct NumberInfo {
     /// The number, or the first number of a block if the series has the kind `blocks`. A block
     /// contains the numbers that a node reserved at once.
     pub number: String,
-    /// The last number of the block (numbers that a node reserved at once). Absent unless the
-    /// series has the kind `blocks`.
+    /// The last number of a block that a node reserved. Absent unless the series kind is `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
     /// The number as text according to the template of the series, such as `INV-acme-2026-00003`.

@@ -149,8 +149,7 @@ pub struct ReportDetail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearer_id: Option<String>,
     /// The ids of other conjunctions of the same two objects, in either order, within one minute of
-    /// this one. Absent if empty. Only the result for the first report of a conjunction can contain
-    /// them.
+    /// this one. Absent if empty, or if the report is not the first one of its conjunction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
     /// A warning for the sender about how the report was read. Absent if the report causes no

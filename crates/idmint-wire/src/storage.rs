@@ -48,8 +48,7 @@ impl StorageSql {
 }
 
 impl StorageInfo {
-    /// Returns advice on how to store ids of the format in each database. The most compact column
-    /// comes first.
+    /// Returns advice on storing ids of the format in each database, most compact column first.
     pub fn all(format: &Format) -> Vec<StorageInfo> {
         let example = format.example();
         let time = format.split(example).ok().and_then(|parts| parts.time);

@@ -27,8 +27,7 @@ pub(super) struct FormatParts {
     /// For each encoding, the JSON key before an id in this encoding, such as `"hex":`. Every key
     /// but the first begins with a comma.
     pub(super) names: Vec<String>,
-    /// For each layout (list of fields) of the format, the JSON text before and after the value of
-    /// each field.
+    /// For each layout (list of fields) of the format, the JSON text around each field's value.
     pub(super) layouts: Vec<Vec<FieldParts>>,
 }
 

@@ -1,5 +1,4 @@
-//! The short response of `POST /decode`: the best reading (most likely interpretation) of each
-//! text.
+//! The short response of `POST /decode`: the best (most likely) reading of each text.
 
 use std::fmt;
 
@@ -174,9 +173,8 @@ impl<'a> BriefReading<'a> {
         self.in_column.as_ref()
     }
 
-    /// Returns the best reading of the text by itself, without regard to its column. Returns `None`
-    /// if the text has no reading. Unlikely readings count only if the filter names a format or an
-    /// encoding.
+    /// Returns the best reading of the text without regard to its column, or `None` without a
+    /// reading. Unlikely readings count only if the filter names a format or an encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -186,8 +184,7 @@ impl<'a> BriefReading<'a> {
         &self.notes
     }
 
-    /// `true` if another reading is nearly as likely as the best reading, or if the text may be
-    /// random.
+    /// `true` if another reading is nearly as likely as the best one, or the text may be random.
     pub fn is_ambiguous(&self) -> bool {
         self.is_ambiguous
     }
@@ -198,8 +195,7 @@ impl<'a> BriefReading<'a> {
         self.is_as_given
     }
 
-    /// Returns the match (format, encoding and id) of the best reading, or `None` if the text has
-    /// no reading.
+    /// Returns the match (format, encoding and id) of the best reading, if the text has a reading.
     pub fn found(&self) -> Option<Match<'a>> {
         self.reading.as_ref().map(|reading| reading.found)
     }
@@ -303,8 +299,7 @@ impl fmt::Display for BriefReading<'_> {
     }
 }
 
-/// Writes a text with control characters and backslashes escaped. A tab or newline in the text
-/// would otherwise begin a new column or line of the output.
+/// Writes a text with `\` and control characters (which could break a line or column) escaped.
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
     for part in text.split_inclusive(breaks_the_line) {
@@ -347,8 +342,7 @@ mod tests {
         "a",
     ];
 
-    /// Returns the text of an id of `format`. The time of the id is `NOW` minus `at` seconds, minus
-    /// up to 7 more seconds.
+    /// Returns the text of an id of `format` whose time is `at` to `at + 7` seconds before `NOW`.
     fn text_of(format: &Format, encoding: &str, at: u64) -> String {
         let part = Duration::from_millis(at * 7_919 % 1_000);
         let time = UnixNanos::from_seconds(NOW - at - at * at % 7).before(part);
@@ -377,8 +371,7 @@ mod tests {
             decoder.at(UnixNanos::from_seconds(NOW)),
             DecodeFilter::default(),
         );
-        // This text is an id in both encodings, `hex_padded` and `hex`. Its sequence is 100, and
-        // its time the first millisecond of 2026.
+        // Sequence 100 of the first millisecond of 2026, which `hex` and `hex_padded` write alike.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
                 "snowflake",

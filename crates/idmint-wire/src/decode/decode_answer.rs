@@ -49,8 +49,7 @@ pub struct DecodeAnswer<'a> {
     pub decoded: Decoded<'a>,
     /// The unlikely readings, which are not in `matches`.
     withheld: Vec<Match<'a>>,
-    /// The corrected text that was read instead of the given text, because the caller probably
-    /// meant it. `None` if the given text was read.
+    /// The corrected text that was read instead of the given text. `None` without a correction.
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
@@ -124,8 +123,7 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Adds `numbers` to the response. Each of them is a way to read the text as a number of a
-    /// series, such as an invoice number.
+    /// Adds `numbers`: readings of the text as a number of a series, such as an invoice number.
     #[must_use]
     pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
         DecodeAnswer { numbers, ..self }
@@ -144,8 +142,7 @@ impl<'a> DecodeAnswer<'a> {
         self.near.iter().map(|near| near.text.as_str())
     }
 
-    /// Returns the likeliest id that the caller may have meant, and how this id is read (format,
-    /// encoding and fields).
+    /// Returns the id that was most likely meant, and its reading (format, encoding and fields).
     pub fn nearest(&self) -> Option<(&str, MatchReading<'_>)> {
         let near = self.near.first()?;
         let reading = MatchReading::new(near.found, &near.text, self.known);

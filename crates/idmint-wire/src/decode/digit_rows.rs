@@ -9,8 +9,7 @@ use idmint_core::id::{Field, Layout, Width};
 /// exceed it.
 pub(super) const COLUMNS_MAX: usize = 100;
 
-/// The maximum number of digits in a chunk. A field whose digits are too many for one row of the
-/// drawing is drawn in chunks.
+/// The maximum number of digits in a chunk of a field that is too long for one row of the drawing.
 const PIECE_LEN: usize = 64;
 
 const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -41,8 +40,7 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
                 .map(|cell| (cell.column, cell.ink, cell.bracket())),
         );
         let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
-        // Draw the rightmost name first. A vertical line leads from each bracket down to its name,
-        // and must not cross another name.
+        // Draw the rightmost name first, so that no name crosses a bracket's line to another name.
         for last in (0..hanging.len()).rev() {
             let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
             let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
@@ -102,8 +100,7 @@ struct Cell<'a> {
     column: usize,
 }
 
-/// The connecting line before a field's name, if the name is drawn below the bracket that marks the
-/// field's digits.
+/// The line before a field's name that is drawn below the bracket that marks the field's digits.
 const TIE: &str = "└─ ";
 
 impl Cell<'_> {

@@ -29,8 +29,7 @@ pub struct FieldReading<'a> {
     pub value: u128,
     /// The number of values that the field can have.
     pub width: Width,
-    /// The name of the field's value, such as the label of a worker number, or `None` if the value
-    /// has no name.
+    /// The name of the field's value, if any, such as the label of a worker number.
     pub label: Option<Label<'a>>,
 }
 
@@ -266,10 +265,9 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the configured domain (such as `example.com`) whose hash is `value`. Returns
-/// `development` for the hash 0 if no configured domain has it, and `None` for any other unknown
-/// hash. Only sequenced formats store such a hash in an object field. In other formats, the field
-/// contains a catalogue number.
+/// Returns the name of the configured domain whose hash is `value`, such as `example.com`, or else
+/// `development` for the hash 0 and `None` for another hash. Only sequenced formats store such a
+/// hash in an object field. In other formats, the field contains a catalogue number.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

@@ -1,7 +1,6 @@
 //! The colours and the indentation for drawing a decoded id as text.
 
-/// The colours of fields, which are used in rotation. Each is the number in an ANSI escape sequence
-/// (SGR code of ECMA-48), such as 36 for cyan.
+/// The colours of fields, used in rotation, as ANSI escape codes (SGR of ECMA-48): 36 is cyan.
 pub(super) const COLOURS: [&str; 6] = ["36", "33", "32", "35", "34", "31"];
 pub(super) const BOLD: &str = "1";
 pub(super) const DIM: &str = "2";

@@ -13,9 +13,8 @@ use idmint_core::id::Encoding;
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
-/// The id that was last written by the encodings of one group, which write each id as the same
-/// text, and the position of that text in the response. The position includes the quotes around the
-/// text.
+/// The id that was last written by a group of encodings, which write each id as the same text, and
+/// the position of that text in the response, including the quotes around it.
 #[derive(Debug, Clone)]
 struct WrittenId {
     id: u128,
