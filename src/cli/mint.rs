@@ -28,8 +28,7 @@ const BLOCK_LEN: usize = 1_024;
 /// Mint ids at a running service, one per line.
 ///
 /// Ids of random formats, such as flax, need no service (--offline). With conjunction.mode =
-/// "pure", a conjunction id is computed from the report alone, so no service is used unless
-/// --server is given.
+/// "pure", conjunction ids depend on the report alone, so a service is used only with --server.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
@@ -183,8 +182,7 @@ impl Mint {
             }
             None => return Ok(String::new()),
         };
-        // The prefix (such as `user_` for the type `user`) was checked above for every encoding.
-        // Only texts in the canonical encoding contain the prefix.
+        // The prefix (such as `user_`) was checked above, but only canonical texts contain it.
         Ok(if is_canonical {
             prefix.as_str().to_owned()
         } else {

@@ -38,8 +38,7 @@ pub(super) struct AccessArgs {
     /// A PEM file with the client certificate, if the service requires one.
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
-    /// A PEM file with the private key of the client certificate. By default, the key is in the
-    /// file of --cert.
+    /// A PEM file with the private key of the client certificate; by default, the file of --cert.
     #[arg(long, value_name = "FILE", requires = "cert")]
     cert_key: Option<PathBuf>,
 }
@@ -162,9 +161,8 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .block_on(work)
 }
 
-/// Converts the error of a command's only request. A refusal by idmint, which has a JSON body, gets
-/// exit code 1, even if idmint is only busy. A refusal without a JSON body comes from another
-/// program, such as a proxy, and gets 69. Other errors get their usual exit code.
+/// Converts the error of a command's only request. A refusal by idmint (with a JSON body), even if
+/// it is only busy, gets exit code 1. A refusal by another program, such as a proxy, gets 69.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {

@@ -43,8 +43,7 @@ impl Settings {
         Config::load(self.config.as_deref(), variables()?, flags)
     }
 
-    /// Reads the configuration for a command that runs no node. Such a command needs no slot, which
-    /// would determine its worker numbers.
+    /// Reads the configuration for a command that runs no node, so it needs no slot for a node.
     ///
     /// # Errors
     /// Returns [`ConfigError`], which names the invalid setting and its origin.

@@ -31,15 +31,13 @@ pub(super) enum Token {
         /// Only these ledgers.
         #[arg(long, value_delimiter = ',')]
         ledgers: Option<Vec<String>>,
-        /// Allow only these series of numbers. A name that ends with a star, such as acme-*, allows
-        /// every series with the prefix before the star.
+        /// Allow only these series of numbers, or all with a prefix before a star, such as acme-*.
         #[arg(long, value_delimiter = ',')]
         series: Option<Vec<String>>,
         /// The instant at which it expires, such as 2027-01-01T00:00:00Z.
         #[arg(long, value_name = "INSTANT")]
         expires: Option<UnixTime>,
-        /// The tokens file to which the entry for the new token is added. It is created if it does
-        /// not exist. By default, the entry is printed below the token.
+        /// Add the token's entry to this file, created if absent, instead of printing the entry.
         #[arg(long)]
         file: Option<PathBuf>,
         /// The configuration whose formats may be named.

@@ -9,8 +9,7 @@ use crate::server::config::Config;
 use idmint_core::id::{Format, Rule};
 use idmint_records::conjunction::GroupedMinter;
 
-/// A format whose ids are minted from reports of close approaches of two space objects, with its
-/// minter and one of its encodings.
+/// A format whose ids are minted from reports of close approaches, its minter, and one encoding.
 pub(in crate::cli) struct GroupedOffline {
     /// The minter.
     pub(in crate::cli) minter: Arc<GroupedMinter>,

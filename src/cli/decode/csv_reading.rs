@@ -325,8 +325,7 @@ struct BoundedRead<R> {
 }
 
 impl<R> BoundedRead<R> {
-    /// Updates `place` (the position within the CSV syntax), the line numbers and the count of
-    /// blank lines for the bytes that were read.
+    /// Updates the CSV position `place`, the line numbers and the count of blank lines for `bytes`.
     fn scan(&mut self, bytes: &[u8]) {
         for byte in bytes {
             let is_end = matches!(byte, b'\r' | b'\n');

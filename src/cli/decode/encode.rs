@@ -18,13 +18,11 @@ use idmint_wire::{Style, ruler};
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// The fields of the id by their names. The time is `time` with an instant, or `time_ticks`
-    /// with a number. Absent fields are 0. In the format `siq`, the `domain` is a domain name or
-    /// its hash as a number.
+    /// The fields of the id. The time is `time` with an instant, or `time_ticks` with a number.
+    /// Absent fields are 0. In `siq`, the `domain` is a domain name or its hash as a number.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// The number of ids, with ascending sequence numbers. With --vectors, the number of ids with
-    /// random fields instead.
+    /// The number of ids, with ascending sequence numbers or, with --vectors, random fields.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// One JSON object a line, as GET /encode/{format} returns; the default unless the output is a terminal.
@@ -33,9 +31,8 @@ pub(in crate::cli) struct Encode {
     /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// Print test vectors as JSON described in docs/internals/VECTORS.md: the lowest and the
-    /// highest id, an id with the highest value of each field, and ids with random fields, each in
-    /// every encoding.
+    /// Print JSON test vectors (docs/internals/VECTORS.md): the lowest and highest id, an id with
+    /// the highest value of each field, and ids with random fields, in every encoding.
     #[arg(long, conflicts_with_all = ["fields", "json", "text"])]
     vectors: bool,
     /// The seed of the random fields of vectors.

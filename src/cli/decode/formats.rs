@@ -15,8 +15,7 @@ pub(in crate::cli) struct Formats {
     /// The format to describe.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print SQL functions that read ids of this format, for postgresql, mysql (and MariaDB),
-    /// sqlite or duckdb.
+    /// Print SQL functions to read the ids, for postgresql, mysql (and MariaDB), sqlite or duckdb.
     #[arg(long, value_name = "DATABASE", requires = "name")]
     sql: Option<SqlDialect>,
     #[command(flatten)]

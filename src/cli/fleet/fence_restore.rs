@@ -28,10 +28,9 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The pause before reading the journals, in which each node keeps a copy of its writes to etcd. A
-/// node reports no write as done that reached its journal more than 1.5 s ([`JOURNALLED_WITHIN`])
-/// after it was sent to etcd. After the pause, the journals therefore contain every write to the
-/// lost etcd that callers have seen or will see succeed.
+/// The pause before reading the journals, the nodes' copies of writes to etcd. A node confirms no
+/// write that took over 1.5 s ([`JOURNALLED_WITHIN`]) to reach its journal. After the pause, the
+/// journals contain each write to the lost etcd that callers saw or will see succeed.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
 /// A fleet whose etcd was restored or wiped, with the data for a fence: the time below which no
@@ -226,8 +225,7 @@ impl Restored {
     }
 }
 
-/// The advice to an operator if `fleet fence-restore` found that records are missing. Until that
-/// command runs again, nodes refuse all requests for records.
+/// The advice to an operator if `fleet fence-restore` found that records are missing.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
                     any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";

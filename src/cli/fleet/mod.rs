@@ -28,8 +28,7 @@ pub(super) enum Fleet {
     FenceRestore(FenceRestore),
 }
 
-/// Show the state of a fleet: slots (places for nodes) and the nodes that have them, clock offsets,
-/// space in etcd, and problems with their remedies.
+/// Show a fleet: slots (places for nodes), nodes, clock offsets, etcd space, problems and remedies.
 #[allow(rustdoc::bare_urls, reason = "the help prints the text as it is")]
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -56,9 +55,8 @@ fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
 pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.
     data_dir: PathBuf,
-    /// State that no node ever minted in this etcd namespace. If there is no fleet yet, the new
-    /// fleet then begins within seconds, and does not wait for the time that earlier nodes may have
-    /// reserved.
+    /// State that no node ever minted in this etcd namespace. A new fleet then begins within
+    /// seconds, without waiting for time that earlier nodes may have reserved.
     #[arg(long)]
     new_fleet: bool,
     #[command(flatten)]

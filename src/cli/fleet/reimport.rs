@@ -68,8 +68,7 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     text
 }
 
-/// Returns an error if records could not be restored, or if a damaged journal may have contained
-/// more records.
+/// Returns an error if records could not be restored, or may have been lost in a damaged journal.
 ///
 /// # Errors
 /// Returns exit code 65 if records are lost, or if a journal is damaged.

@@ -145,9 +145,8 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     })
 }
 
-/// Compares the slots (places of nodes in the fleet) of this region with the slots of another
-/// region, whose etcd is `peer`. Returns a problem if both regions assign the same slots, or if
-/// `peer` is unreachable.
+/// Compares the slots (places of nodes) of this region with the slots of another region, whose etcd
+/// is `peer`. Returns a problem if both assign the same slots, or if `peer` is unreachable.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,

@@ -27,13 +27,11 @@ pub(in crate::cli) struct Append {
     /// The events, one JSON object a line; standard input if absent, which is read to its end before any event is sent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The Idempotency-Key. Each request adds a slash and its own number to it. By default, the key
-    /// is derived from all lines. To append the same lines again within 24 hours on purpose, give a
-    /// new key.
+    /// The Idempotency-Key, to which each request adds a slash and its number. By default, it is
+    /// derived from all lines. To append the same lines again within 24 hours, give a new key.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
-    /// Print one JSON object for each event: its id and timestamp, the id of the event before it,
-    /// and its position in the ledger.
+    /// Print one JSON object per event: id, timestamp, id of the previous event, ledger position.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

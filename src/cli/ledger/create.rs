@@ -23,9 +23,8 @@ pub(in crate::cli) struct Create {
     /// The event, a JSON object; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The Idempotency-Key. By default, it is derived from the content of the event, so a repeated
-    /// command creates nothing new. If the event has no timestamp, a command that is repeated after
-    /// 24 hours creates another ledger.
+    /// The Idempotency-Key. By default, it is derived from the event, so a repeated command creates
+    /// nothing new. If the event has no timestamp, a repeat after 24 hours creates another ledger.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
     /// The ledger as POST /ledgers returns it.
@@ -78,9 +77,8 @@ async fn create(
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
-    // The ledger id depends on the time of the first event. The service chooses this time if the
-    // event has no timestamp, so the command cannot compute the id of the ledger that was created
-    // earlier.
+    // The ledger id depends on the time of the first event, which the service chooses if the event
+    // has no timestamp. The command then cannot compute the id of the earlier ledger.
     let Some(time) = genesis.timestamp() else {
         return Err(error.into());
     };

@@ -18,9 +18,8 @@ use idmint_storage::{BackedUp, OwnEngine, write_archive};
 
 const NO_BACKUP: &str = "the node made no backup";
 
-/// Copy the data of a running node, but not its horizon (the end of its reserved time). A node
-/// therefore starts on the copy only with --floor, which states a time later than the times in all
-/// minted ids.
+/// Copy the data of a running node, without its horizon (the end of its reserved time). A node
+/// starts on the copy only with --floor, a time later than the times in all minted ids.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backup {
     /// The folder to copy to: empty, or new. `-` writes one archive (tar) to standard output, for `idmint restore`.

@@ -54,8 +54,7 @@ pub(in crate::cli) struct Serve {
     /// first start after `idmint restore`, so it may stay set.
     #[arg(long, value_name = "INSTANT")]
     floor: Option<UnixTime>,
-    /// Begin at the horizon (the end of the time that earlier runs reserved) even if it is far
-    /// ahead of the clock. Ids then have times in the future.
+    /// Begin at the horizon (end of reserved time) even if ids then have times far in the future.
     #[arg(long)]
     run_ahead: bool,
     /// Listen to other machines even if callers need neither token nor certificate.

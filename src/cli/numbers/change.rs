@@ -170,8 +170,7 @@ pub(super) struct Import {
     series: SeriesName,
     /// The last number that the other program issued, without the text around it.
     number: u64,
-    /// The wrong number from an earlier import, which must be the only number of the series. NUMBER
-    /// replaces it.
+    /// The only number of the series, which an earlier import got wrong and NUMBER replaces.
     #[arg(long, value_name = "WRONG")]
     instead_of: Option<u64>,
     /// The response as JSON, on one line.
