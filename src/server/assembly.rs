@@ -27,9 +27,8 @@ use idmint_wire::KnownDomains;
 /// `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The maximum number of lanes (worker numbers of one node) in each format. A format with room for
-/// only 4 lanes gets 4. This constant is not used if `worker.lanes` or the node's slot is
-/// configured.
+/// The maximum number of lanes (worker numbers of one node) per format, unless `worker.lanes` or
+/// the node's slot is configured. A format with room for only 4 lanes gets 4.
 const LANES_MAX: u32 = 8;
 
 /// The longest permitted tick (time unit of an id) in formats for close approaches of two objects.
@@ -240,9 +239,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // A process gets one lane (worker number of its own), and the number is `first_worker +
-        // slot`. Processes with different slots then have different worker numbers, even if the
-        // setting `slots` differs between them.
+        // Each process gets one lane, with the worker number `first_worker + slot`. So different
+        // slots have different worker numbers, even if the setting `slots` differs.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {
@@ -253,9 +251,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     }
 }
 
-/// Checks that every minted format whose ids contain a worker number has enough of them for
-/// `worker.slots` nodes. Call this function before the first mint, because `worker.slots` cannot
-/// change afterwards.
+/// Checks that each minted format with worker numbers has enough of them for `worker.slots` nodes.
+/// Call this function before the first mint, because `worker.slots` cannot change afterwards.
 ///
 /// # Errors
 /// Returns [`AssemblyError::Setting`] if a format has too few worker numbers.

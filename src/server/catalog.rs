@@ -124,9 +124,8 @@ impl Catalog {
 }
 
 /// Returns the format settings with former names of formats replaced by the current names. For
-/// example, the keys of the table `[formats.conjunction-v1-label]` move to
-/// `[formats.conjunction-v1]`. The keys `summary`, `reveals`, `encodings` and `enabled = false` are
-/// left out.
+/// example, the keys of `[formats.conjunction-v1-label]`, except `summary`, `reveals`, `encodings`
+/// and `enabled = false`, move to `[formats.conjunction-v1]`.
 fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
     let mut settings = config.clone();
     for name in settings.enabled.iter_mut().flatten() {
@@ -144,9 +143,8 @@ fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogEr
             let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
             match key.as_str() {
                 "summary" | "reveals" | "encodings" => {}
-                // Ignore `enabled = false` under the former name of a format. It repeats the
-                // default there, and does not mean that the format should be disabled under its
-                // current name.
+                // Ignore `enabled = false` under the former name of a format. It is the default
+                // there, and does not disable the format under its current name.
                 "enabled" if value.as_bool() == Some(false) => {}
                 "enabled" => _ = own.insert(key, value),
                 _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
@@ -197,9 +195,8 @@ fn add_former_names(
     Ok(())
 }
 
-/// Returns the first encoding in `former`, the table of a format under its former name. The
-/// encoding gets the name that it has in the current format. For example, `hashids` of
-/// `conjunction-v1-label` is now `label`.
+/// Returns the first encoding in `former`, the table of a format under its former name, with the
+/// encoding's current name. For example, `hashids` of `conjunction-v1-label` is now `label`.
 fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
     let mut encoding = match former.get("encodings")?.get(0)? {
         toml::Value::Table(table) => table.clone(),

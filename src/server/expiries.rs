@@ -101,9 +101,8 @@ fn end_of(der: &[u8]) -> Option<UnixTime> {
     let signed = elements(der).next()?.1;
     let fields = elements(signed).next()?.1;
     let times = elements(fields).flat_map(|(tag, value)| {
-        // In a revocation list, the times of this update and of the next update are two separate
-        // fields. In a certificate, the first and the last time of its validity are inside one
-        // field, which is a sequence.
+        // In a revocation list, the times of this and of the next update are separate fields. In a
+        // certificate, both times of its validity are inside one field, which is a sequence.
         let inner = if tag == SEQUENCE { value } else { &[] };
         iter::once((tag, value)).chain(elements(inner))
     });

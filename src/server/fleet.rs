@@ -38,8 +38,7 @@ pub(super) struct Fleet {
     high_water: KeptHighWater,
     /// The data folder of the node, and the lock that keeps other processes from using the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The assumed limit of the database size, in bytes, of an etcd member that does not report its
-    /// own limit.
+    /// The assumed limit of the database size, in bytes, of an etcd member that reports no limit.
     quota: u64,
     /// The operator's statement about whether ids were ever minted in this namespace
     /// (`--new-fleet`). The statement is used only if the namespace has no fleet yet.
@@ -333,8 +332,7 @@ mod tests {
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
             begun.expect("it is alike");
-            // Records (such as stored events) need no slot (place in the fleet). So they become
-            // ready although the node gets no slot while the clock of the test stands still.
+            // Records need no slot (node's place), so they are ready while the clock stands still.
             while service.readiness().records.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -17,9 +17,8 @@ use idmint_service::Service;
 /// generator. No id was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum OtherGeneratorError {
-    /// The configuration cannot be used now. Either the time in the setting `start_after` is too
-    /// far ahead of the clock for the start to wait, or the file of excluded ids has an invalid
-    /// line or lines out of order.
+    /// The time in the setting `start_after` is too far ahead of the clock for the start to wait,
+    /// or the file of excluded ids has an invalid line or lines out of order.
     #[error("{0}")]
     Refused(String),
     /// The file cannot be read.

@@ -88,8 +88,7 @@ pub enum RunError {
     /// The signals for a shutdown cannot be received.
     #[error("cannot install the handlers of SIGTERM, SIGINT and SIGHUP")]
     Signals(#[source] io::Error),
-    /// The node must end: its start failed permanently, or its records or formats became unusable
-    /// later.
+    /// The start failed permanently, or the node's records or formats became unusable later.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The horizon, which is the end of the time reserved for ids, can no longer be made durable.
@@ -397,8 +396,7 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Starts minting, and does not return while the node works. Returns the error if the start or,
-/// later, the node fails permanently.
+/// Starts minting, and returns an error once the start or, later, the node fails permanently.
 #[cfg_attr(
     not(feature = "etcd"),
     expect(

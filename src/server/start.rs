@@ -29,8 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
 /// A start logs a warning if the clock is further than this ahead of the end of the time that
-/// earlier runs reserved for ids. A wrong clock is then more likely than a node that was idle for a
-/// month.
+/// earlier runs reserved. A wrong clock is then more likely than a node that was idle for a month.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
@@ -39,9 +38,8 @@ pub struct RunOptions {
     /// A time later than the times in all ids that were ever minted. It is used only if the stored
     /// end of the reserved time is damaged, missing or belongs to another slot.
     pub floor: Option<UnixNanos>,
-    /// A time later than the times in all ids that were ever minted, for a node that was restored
-    /// from a backup. The option may stay set, because only the first start after the restore uses
-    /// it.
+    /// A time later than the times in all ids that were ever minted, for a node restored from a
+    /// backup. The option may stay set, because only the first start after the restore uses it.
     pub restore_floor: Option<UnixNanos>,
     /// `true` to begin minting at the horizon (the end of the time that earlier runs reserved),
     /// however far it is ahead of the clock.
@@ -128,8 +126,7 @@ pub enum StartError {
     /// other nodes have stored.
     #[error(transparent)]
     Formats(#[from] FormatsError),
-    /// The first reservation of time for ids could not be made durable, or the records cannot be
-    /// used.
+    /// Time for the first ids could not be reserved durably, or the records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The ids of another generator cannot be excluded from minting, because they are too far ahead
@@ -288,8 +285,7 @@ pub(super) async fn records_failed(service: &Service) -> FailureKind {
         .await
 }
 
-/// Creates a minting session that begins at `start`, and plans to reserve the first period of time
-/// for its ids.
+/// Creates a minting session that begins at `start`, and plans to reserve time for its first ids.
 fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan) {
     let session = service.prepare(start);
     let plan = session.plan_extension(service.clock().now(), session.horizon());
@@ -297,8 +293,7 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
 }
 
 /// Waits until the clock is plausible: after the build of this program, and at most `max_ahead`
-/// behind `found`, the end of the time that earlier runs reserved. If the operator chose
-/// `run_ahead`, `found` is ignored.
+/// behind `found`, the end of the time that earlier runs reserved. `run_ahead` ignores `found`.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -537,9 +532,8 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Until now another node may have used this slot, and so the same worker numbers, and minted
-    /// ids with times up to `max_ahead` ahead of its clock. A node without a stored record of those
-    /// ids therefore waits for `max_ahead` before it mints.
+    /// Another node may have used this slot, so its worker numbers, and minted ids up to
+    /// `max_ahead` ahead of its clock. A node without a record of those ids must wait as long.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -632,9 +626,8 @@ mod tests {
         }
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
-        // The step back is counted from the last horizon (the end of the reserved time) to the
-        // clock, which shows one second after noon. The horizon is a few seconds later than noon in
-        // ten years, so the step is a few seconds longer than ten years minus one second.
+        // The step back leads from the horizon (end of the reserved time), a few seconds after noon
+        // in ten years, to the clock, one second after noon.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();
@@ -711,8 +704,7 @@ mod tests {
         summary.head.id.ledger()
     }
 
-    /// Lets the service assign an id to a report of a close approach at the time `second`, and
-    /// returns the id.
+    /// Lets the service assign an id to a report of a close approach at `second`. Returns the id.
     async fn group(service: &Service, second: i64) -> u128 {
         let served = served(service, "conjunction");
         let IdSource::Reports(minter) = served.source() else {

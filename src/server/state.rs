@@ -42,8 +42,7 @@ impl State {
         }
     }
 
-    /// Returns the configured slot (place of this node), or `None` if the node leases its slot from
-    /// a fleet.
+    /// Returns the configured slot (place of this node), or `None` if the slot is leased.
     pub(super) fn slot(&self, config: &Config) -> Option<u32> {
         match self {
             State::Own(_) => Some(config.worker.assignment().slot),
@@ -68,9 +67,8 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
-            // Refuse formats that write equal texts only if the store is new and on disk. A store
-            // in memory is new at every start, so a start after an upgrade looks like a first
-            // start. An upgrade must not refuse a configuration that worked before.
+            // Refuse formats with equal texts only in a new store on disk. A store in memory is new
+            // at every start, so an upgrade would refuse a configuration that worked before.
             if config.storage.engine == Engine::Embedded
                 && let Some(pair) = equal_texts(service).next()
             {

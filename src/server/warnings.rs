@@ -120,8 +120,7 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
 }
 
 /// `true` if the format has the name of a built-in format, but other fields, another tick, epoch or
-/// rule (the way its ids are made), or another canonical text. A different first worker number does
-/// not count as a difference.
+/// rule (for making ids), or another canonical text. The first worker number may differ.
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();

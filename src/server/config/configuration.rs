@@ -47,8 +47,7 @@ pub struct Config {
     pub siq: SiqConfig,
     /// The types that the format `typeid` mints.
     pub typeid: TypeidConfig,
-    /// The rules by which all reports of one conjunction (a close approach of two objects in space)
-    /// get the same id.
+    /// The rules by which all reports of a conjunction (close approach of two objects) share an id.
     pub conjunction: ConjunctionConfig,
     /// The form and the bounds of series of numbers.
     pub numbers: NumbersConfig,
@@ -84,8 +83,7 @@ impl Origins {
 }
 
 impl Config {
-    /// Returns the range of slots (places of nodes in the fleet) that the fleet's etcd may assign
-    /// to its nodes.
+    /// Returns the range of slots (places of nodes) that the fleet's etcd may assign to its nodes.
     ///
     /// # Panics
     /// Panics if the configuration was not loaded and its number of slots is invalid.
@@ -105,8 +103,7 @@ impl Config {
     /// numbers.
     ///
     /// # Panics
-    /// Panics if the rules contradict each other. A loaded configuration has no such rules, because
-    /// loading checks them.
+    /// Panics if the rules contradict each other, which is checked when a configuration is loaded.
     #[must_use]
     pub fn number_rules(&self) -> NumberRules {
         self.numbers
@@ -117,8 +114,7 @@ impl Config {
     /// Returns the storage engine and its settings.
     ///
     /// # Panics
-    /// Panics if the engine is etcd and the settings of etcd are missing or invalid. In a loaded
-    /// configuration they are present and valid, because loading checks them.
+    /// Panics if the engine is etcd and its settings are missing or invalid. Loading checks them.
     #[must_use]
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {

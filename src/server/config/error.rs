@@ -105,9 +105,8 @@ impl KeyOrigins {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Records the place that sets a key, such as a line of the file, and forgets the places of all
-    /// keys inside its value. If the table itself (the empty path) has no place yet, it gets this
-    /// place, too.
+    /// Records the place that sets a key, such as a line of the file, and forgets the places of
+    /// keys inside its value. The table itself (the empty path) gets this place if it has none yet.
     pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
         let is_below = |path: &str| {
             path.strip_prefix(key)

@@ -162,8 +162,7 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// The rule by which a report of a conjunction (a close approach of two objects) gets its id.
-    /// Default: `grouped`, with which reports of the same conjunction share an id.
+    /// The rule for ids of reports. Default: `grouped` (reports of one close approach share an id).
     pub mode: ConjunctionMode,
     /// The rule that decides if the objects (a, b) and (b, a) are the same pair. Default:
     /// `reported`, with which they are two different pairs.

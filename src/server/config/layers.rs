@@ -71,9 +71,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds a layer for each environment variable with the prefix `IDMINT_`. For example,
-    /// `IDMINT_HTTP__LISTEN` sets `http.listen`. Variables that are no settings, such as
-    /// `IDMINT_FLOOR`, are skipped.
+    /// Adds a layer for each environment variable with the prefix `IDMINT_` that is a setting. For
+    /// example, `IDMINT_HTTP__LISTEN` sets `http.listen`, but `IDMINT_FLOOR` is no setting.
     pub(super) fn add_environment(
         &mut self,
         env: &BTreeMap<String, String>,

@@ -88,8 +88,7 @@ impl Config {
     }
 }
 
-/// Reads the configuration file and the environment variables. Each of them is checked by itself,
-/// before they are merged.
+/// Reads the configuration file and environment variables. Each is checked before they are merged.
 fn read_layers(
     file: Option<&Path>,
     env: impl Iterator<Item = (String, String)>,

@@ -1,5 +1,4 @@
-//! Settings for minting (issuing new ids): the limits of a mint request, and the tolerance for
-//! inaccurate clocks.
+//! Settings for minting ids: the limits of a mint request, and the tolerance for inaccurate clocks.
 
 use std::time::Duration;
 
@@ -53,8 +52,7 @@ impl MintConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {
-    /// The response is delayed until the clock reaches the time in its ids, but by at most the
-    /// setting `wait_max`.
+    /// The response waits until the clock reaches the time in its ids, but at most `wait_max`.
     Wait,
     /// The request is refused at once. The response names the time at which the request would
     /// succeed.

@@ -130,8 +130,7 @@ impl WorkerConfig {
 pub enum SlotSetting {
     /// The slot itself, below `slots`.
     Number(u32),
-    /// The slot, which determines the worker numbers of this process, is the number at the end of
-    /// the host name. See [`ordinal_of`].
+    /// The slot of this process is the number at the end of the host name. See [`ordinal_of`].
     Ordinal,
 }
 
@@ -160,8 +159,7 @@ pub struct Assignment {
     pub kind: AssignmentKind,
 }
 
-/// The default is for a process that runs alone. It has slot 0, which is the only slot (place for a
-/// process).
+/// The default is slot 0, the only slot (place for a process), for a process that runs alone.
 impl Default for Assignment {
     fn default() -> Self {
         Self {

@@ -39,8 +39,7 @@ const PART_MAX: Duration = Duration::from_secs(60);
 /// folder.
 const MODE: u32 = 0o600;
 
-/// The time limit for a client to send its request, which is a path for the backup or
-/// [`TO_CLIENT`].
+/// The time limit for a client to send its request: a path for the backup, or [`TO_CLIENT`].
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// The maximum number of connected clients that have not sent their request yet. One more client
@@ -223,9 +222,8 @@ impl BackupSocket {
         stream.shutdown().await
     }
 
-    /// Copies the records of the node to a temporary file in the data folder. Returns a function
-    /// that sends the copy from a separate thread, so that a slow client does not delay other
-    /// clients.
+    /// Copies the node's records to a temporary file in the data folder. Returns a function that
+    /// sends the copy on a separate thread, so that a slow client does not delay others.
     async fn copy_to_send(
         &self,
         service: &Arc<Service>,

@@ -75,8 +75,7 @@ pub(in crate::server) struct Audit {
     /// The queue of request lines for the file.
     lines: NonBlocking,
     lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// The thread that takes request lines from the queue `lines` and writes them to the file.
-    /// `None` after `close`.
+    /// The thread that writes the queued request `lines` to the file. `None` after `close`.
     requests: Mutex<Option<Output>>,
 }
 
@@ -138,8 +137,7 @@ impl Audit {
         written.map_err(|cause| AuditError::of(&self.path, cause))
     }
 
-    /// Records in the audit trail an action that is already done. If recording fails, the failure
-    /// is only logged.
+    /// Records in the audit trail an action that is already done. A failure is only logged.
     pub(in crate::server) fn tell_after(&self, act: &Act) {
         if let Err(error) = self.tell(act) {
             error!("{}: {act:?}", WithCauses(&error));

@@ -14,8 +14,7 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuar
 /// megabyte.
 const LINES_MAX: usize = 4_096;
 
-/// The time limit for writing the output lines (such as log lines) that are still queued when the
-/// process ends.
+/// The time limit for writing lines (such as log lines) still queued when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// An output stream whose writers never block. If the queue is full, the next line is dropped and
