@@ -161,8 +161,8 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         .block_on(work)
 }
 
-/// Converts the error of a command's only request. A refusal by idmint (with a JSON body), even if
-/// it is only busy, gets exit code 1. A refusal by another program, such as a proxy, gets 69.
+/// Converts the error of a command's only request. A refusal by idmint (with a JSON body) gets exit
+/// code 1, even if idmint is only busy. A refusal by another program, such as a proxy, gets 69.
 pub(super) fn of_one_request(error: ClientError) -> Failure {
     match &error {
         ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {

@@ -43,7 +43,7 @@ impl Settings {
         Config::load(self.config.as_deref(), variables()?, flags)
     }
 
-    /// Reads the configuration for a command that runs no node, so it needs no slot for a node.
+    /// Reads the configuration for a command that runs no node and so needs no slot (node's place).
     ///
     /// # Errors
     /// Returns [`ConfigError`], which names the invalid setting and its origin.

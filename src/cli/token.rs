@@ -31,7 +31,7 @@ pub(super) enum Token {
         /// Only these ledgers.
         #[arg(long, value_delimiter = ',')]
         ledgers: Option<Vec<String>>,
-        /// Allow only these series of numbers, or all with a prefix before a star, such as acme-*.
+        /// Allow only these series of numbers; acme-* stands for all series that begin with acme-.
         #[arg(long, value_delimiter = ',')]
         series: Option<Vec<String>>,
         /// The instant at which it expires, such as 2027-01-01T00:00:00Z.

@@ -332,7 +332,7 @@ mod tests {
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
             begun.expect("it is alike");
-            // Records need no slot (node's place), so they are ready while the clock stands still.
+            // Records need no slot, which the node does not get while the clock stands still.
             while service.readiness().records.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -293,7 +293,7 @@ fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan
 }
 
 /// Waits until the clock is plausible: after the build of this program, and at most `max_ahead`
-/// behind `found`, the end of the time that earlier runs reserved. `run_ahead` ignores `found`.
+/// behind `found`, the end of the time that earlier runs reserved (ignored with `run_ahead`).
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -532,7 +532,7 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Another node may have used this slot, so its worker numbers, and minted ids up to
+    /// Another node may have used this slot and its worker numbers, and minted ids up to
     /// `max_ahead` ahead of its clock. A node without a record of those ids must wait as long.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {

@@ -189,7 +189,7 @@ pub fn number_request(name: &SeriesName, count: u32, key: &str) -> NumberRequest
     )
 }
 
-/// Returns a plan to issue `count` numbers of a series after its last number, if any, in `head`.
+/// Returns a plan to issue `count` numbers of a series after `head`, its last number if it has one.
 pub fn given_plan(
     name: &SeriesName,
     count: u32,

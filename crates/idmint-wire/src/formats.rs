@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type (prefix) in the example id of a format for every valid type, as in `user_01h4…`.
+/// The type (prefix) in the example id of a format that permits every valid type: `user_01h4…`.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
@@ -117,8 +117,8 @@ pub struct FormatInfo {
     pub per_tick: Option<String>,
     /// The number of ids that one worker number can mint in one second, on average.
     pub per_second: Option<String>,
-    /// The first sequence number of each tick (time unit) is below this value. Above 1, ids that
-    /// are minted one at a time do not all end alike. Absent if `rule` is not `sequenced`.
+    /// The first sequence number of each tick (time unit) is below this value. If the value exceeds
+    /// 1, ids minted one at a time do not all end alike. Absent if `rule` is not `sequenced`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sequence_spread: Option<u32>,
     /// The guaranteed order of random ids: `off` (none), `batch` (in a response), `process` (in a

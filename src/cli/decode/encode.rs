@@ -22,7 +22,7 @@ pub(in crate::cli) struct Encode {
     /// Absent fields are 0. In `siq`, the `domain` is a domain name or its hash as a number.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// The number of ids, with ascending sequence numbers or, with --vectors, random fields.
+    /// The number of ids with ascending sequence numbers or, with --vectors, with random fields.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// One JSON object a line, as GET /encode/{format} returns; the default unless the output is a terminal.

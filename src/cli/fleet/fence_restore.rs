@@ -28,9 +28,9 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The pause before reading the journals, the nodes' copies of writes to etcd. A node confirms no
-/// write that took over 1.5 s ([`JOURNALLED_WITHIN`]) to reach its journal. After the pause, the
-/// journals contain each write to the lost etcd that callers saw or will see succeed.
+/// The pause before reading the journals (the nodes' copies of writes to etcd). A node confirms no
+/// write that reached its journal over 1.5 s ([`JOURNALLED_WITHIN`]) after it was sent. After the
+/// pause, the journals contain each write to the lost etcd that callers saw or will see succeed.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
 /// A fleet whose etcd was restored or wiped, with the data for a fence: the time below which no

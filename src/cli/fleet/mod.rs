@@ -56,7 +56,7 @@ pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.
     data_dir: PathBuf,
     /// State that no node ever minted in this etcd namespace. A new fleet then begins within
-    /// seconds, without waiting for time that earlier nodes may have reserved.
+    /// seconds, without waiting for the time that earlier nodes may have reserved.
     #[arg(long)]
     new_fleet: bool,
     #[command(flatten)]

@@ -50,8 +50,8 @@ pub trait RecordStore:
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Completes the work that [`write`](Self::write) leaves for later once its plans are durable.
-    /// A read also completes this work before it returns data.
+    /// Completes the work that [`write`](Self::write) leaves for later when it returns with durable
+    /// plans. A read also completes this work before it returns data.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.
@@ -96,8 +96,8 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if a hold stops series (named sequences of numbers) after a restore, until an
-    /// operator resumes them. Does not ask another machine, so the result may be out of date.
+    /// `true` if a hold after a restore stops series (named sequences of numbers) until an operator
+    /// resumes them. Does not ask another machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }

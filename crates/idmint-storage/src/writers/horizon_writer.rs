@@ -189,8 +189,8 @@ impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
             if needed <= self.session.horizon() && !self.session.is_running_low() {
-                // An earlier extension has already fulfilled this request. Every mint makes a
-                // request once less than half of the reserved time is left.
+                // An earlier extension has already fulfilled this request. This is common, because
+                // every mint makes a request once less than half of the reserved time is left.
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);

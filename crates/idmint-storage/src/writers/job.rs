@@ -10,8 +10,8 @@ use crate::records::RecordPlan;
 use idmint_core::minting::Durable;
 use idmint_records::ledger::{KeyHash, SeriesName};
 
-/// A request to the writer thread. For a batch of requests (a round), the thread decides on one
-/// request after another which records to write, and then writes the records together.
+/// A request to the writer thread. The thread takes a batch of requests (a round), decides for each
+/// in turn which records to write, and then writes the records of the round together.
 pub(super) trait Request: Debug + Send + 'static {
     /// The type of the result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;

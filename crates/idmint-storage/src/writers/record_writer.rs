@@ -46,7 +46,7 @@ const OVERTAKEN: Obstacle = Obstacle::new(
 );
 
 /// The maximum pause before requests are processed again, after another writer changed the same
-/// records. All pauses together take at most 0.3 of the 10 seconds for which the callers wait.
+/// records. All pauses for a request take at most 0.3 s in total, and its caller waits for 10 s.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct RecordWriter {

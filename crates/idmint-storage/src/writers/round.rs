@@ -169,7 +169,7 @@ pub(super) struct Round<'a> {
     known_given: Option<HashMap<KeyHash, GivenNumbers>>,
     /// The numbers to issue, with their form (how they are written as text), by idempotency key.
     given: HashMap<KeyHash, (GivenNumbers, Option<NumberForm>)>,
-    /// The last number, issued or planned, of each series that issues or skips numbers.
+    /// The last number of each series in which the plans of this round issue or skip numbers.
     series: HashMap<SeriesName, SeriesHead>,
     /// The series that the plans of this round close.
     closed: HashMap<SeriesName, ClosedSeries>,

@@ -173,8 +173,8 @@ impl<'a> BriefReading<'a> {
         self.in_column.as_ref()
     }
 
-    /// Returns the best reading of the text without regard to its column, or `None` without a
-    /// reading. Unlikely readings count only if the filter names a format or an encoding.
+    /// Returns the best reading of the text itself, without regard to its column, if the text has
+    /// one. Unlikely readings count only if the filter names a format or an encoding.
     pub fn own(&self) -> Option<&MatchReading<'a>> {
         self.reading.as_ref()
     }
@@ -299,7 +299,7 @@ impl fmt::Display for BriefReading<'_> {
     }
 }
 
-/// Writes a text with `\` and control characters (which could break a line or column) escaped.
+/// Writes a text with `\` and control characters escaped. A raw tab or newline would split a row.
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
     for part in text.split_inclusive(breaks_the_line) {
@@ -371,7 +371,7 @@ mod tests {
             decoder.at(UnixNanos::from_seconds(NOW)),
             DecodeFilter::default(),
         );
-        // Sequence 100 of the first millisecond of 2026, which `hex` and `hex_padded` write alike.
+        // `hex` and `hex_padded` write this id alike: sequence 100 of the first ms of 2026.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(
                 "snowflake",

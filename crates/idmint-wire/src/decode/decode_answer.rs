@@ -49,7 +49,7 @@ pub struct DecodeAnswer<'a> {
     pub decoded: Decoded<'a>,
     /// The unlikely readings, which are not in `matches`.
     withheld: Vec<Match<'a>>,
-    /// The corrected text that was read instead of the given text. `None` without a correction.
+    /// The corrected text that was read instead of the given text, or `None` if that text was read.
     read_as: Option<String>,
     is_lenient: bool,
     near: Vec<NearId<'a>>,
