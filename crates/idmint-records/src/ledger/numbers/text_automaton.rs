@@ -60,9 +60,8 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of an abbreviated part, such as the `6` in `26` for the year 2026. The
-    /// full value is known only at this character. The fields are the index of the part in the
-    /// series name and the full value, `2026`.
+    /// The last character of an abbreviated part, such as the `6` in `26` for 2026, which
+    /// determines the full value. The fields are the index of the part and the full value, `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -104,8 +103,7 @@ impl TextAutomaton {
         automaton
     }
 
-    /// Returns the automaton for all texts that a template with the fields `fields` can write. If
-    /// `check` is given, each text ends with check characters.
+    /// Returns the automaton for all texts of a template with these fields and check characters.
     ///
     /// `name` contains the fields (fixed characters and parts) of the names of the series. The
     /// automaton does not accept texts of series whose names match a pattern in `excluded`.
@@ -416,9 +414,8 @@ impl NumberStates {
 /// A deterministic automaton for the names of series that match none of the excluded patterns.
 struct Names {
     patterns: Vec<TextAutomaton>,
-    /// Each state of this automaton stands for a set of nodes: those that a name can have reached
-    /// in the automata of the excluded patterns. Each node is a pair: the index of the pattern, and
-    /// the index of the node in its automaton.
+    /// For each state, the nodes that a name can have reached in the excluded patterns' automata. A
+    /// node is given as the index of its pattern and its index in the automaton of this pattern.
     states: Vec<BTreeSet<(usize, usize)>>,
     known: HashMap<BTreeSet<(usize, usize)>, usize>,
 }
@@ -468,8 +465,7 @@ impl Names {
             .fold(state, |state, letter| self.step(state, letter))
     }
 
-    /// Returns `true` if a series name that ends in this state of the automaton matches no excluded
-    /// pattern.
+    /// Returns `true` if a series name that ends in this state matches no excluded pattern.
     fn is_final(&self, state: usize) -> bool {
         let mut nodes = self.states[state].iter();
         !nodes.any(|(pattern, node)| self.patterns[*pattern].nodes[*node].is_final)
@@ -501,9 +497,8 @@ impl Names {
                     Some((TextField::Literal(literal), after)) => (literal.as_str(), after),
                     _ => ("", rest),
                 };
-                // After this part of the name, the automaton can be in several states, depending on
-                // the part's value. Group the states from which the next fixed characters lead to
-                // the same state, because the name can then continue in the same ways.
+                // Group the possible states after this part of the name by the state to which the
+                // next fixed characters lead, because the rest of the name can then be the same.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);
@@ -535,9 +530,7 @@ impl Names {
         }
     }
 
-    /// Returns the possible states of `self`, the automaton for series names, after it has read a
-    /// part of a name from the state `state` on. `part` is the automaton for the values of this
-    /// part.
+    /// Returns the states that `self` can reach from `state` by reading a text that `part` accepts.
     fn ends(&mut self, part: &TextAutomaton, state: usize) -> BTreeSet<usize> {
         let whole = Span {
             from: state,
@@ -550,13 +543,11 @@ impl Names {
         ends.map(|(_, state)| state).collect()
     }
 
-    /// Returns an automaton for the texts of one part of a series name. It accepts only the texts
-    /// of values that lead `self`, the automaton for whole names, from the state `span.from` to a
-    /// state in `span.to`.
+    /// Returns an automaton for the texts of one part of a series name: those of the values that
+    /// lead `self`, the automaton for names, from the state `span.from` to a state in `span.to`.
     fn restricted(&mut self, part: usize, form: &PartForm, span: &Span) -> TextAutomaton {
         if let PartForm::LastTwo(years) = form {
-            // The text of a number has only the last two digits of the year. Check all four,
-            // because the name of the series has all four.
+            // Check all four digits of a year, as in a series name. Texts have only the last two.
             let is_within = |year: &String| {
                 let end = self.after(span.from, year);
                 span.to.contains(&end)
@@ -567,10 +558,9 @@ impl Names {
         self.product(&TextAutomaton::of_part(part, form), span).0
     }
 
-    /// Returns the product of the automata `part` and `self`: an automaton that reads a text with
-    /// both at the same time. `self` begins in the state `span.from`, and accepts a text only if it
-    /// ends in a state of `span.to`. Also returns, for each node of the product, the pair of states
-    /// that it stands for: of `part` and of `self`.
+    /// Returns the product of `part` and `self`: an automaton that reads a text with both. `self`
+    /// begins in `span.from`, and accepts a text if it ends in a state of `span.to`. Also returns
+    /// the states of `part` and `self` that each node of the product stands for.
     fn product(
         &mut self,
         part: &TextAutomaton,

@@ -15,9 +15,8 @@ use super::text_form::TextForm;
 /// the templates are refused.
 const STATES_MAX: usize = 250_000;
 
-/// The maximum number of steps in a search. A step is a pair of edges, one of each automaton, that
-/// accept the same character. A search keeps the steps in memory, with about 50 bytes for each, so
-/// at most about 100 MB.
+/// The maximum number of steps in a search. A step is a pair of edges (one of each automaton) that
+/// accept the same character. Each takes about 50 bytes of memory, so all at most about 100 MB.
 const STEPS_MAX: usize = 2_000_000;
 
 /// The maximum number of texts, including beginnings of texts, that are compared one by one. They
@@ -30,9 +29,8 @@ const TEXTS_MAX: usize = 5_000;
 pub struct TextConflict {
     /// The text that stands for both numbers.
     pub text: String,
-    /// The two ways to read the text: as two numbers of one series, or as numbers of two series.
-    /// Each number comes with the name of its series, or with the pattern of the series if the text
-    /// does not contain the name.
+    /// The two numbers that the text can stand for, each with the name of its series (or its
+    /// pattern, if the text does not contain the name). Both numbers can be of the same series.
     pub readings: [(String, u64); 2],
 }
 
@@ -65,8 +63,7 @@ pub(super) struct TextSet<'a> {
     checked: OnceCell<TextAutomaton>,
 }
 
-/// Returns a text that stands for two numbers under this template, or `None` if no such text
-/// exists.
+/// Returns a text that stands for two numbers under this template, or `None` if there is none.
 pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooComplex> {
     let automaton = set.automaton(None);
     let text = find_text(
@@ -78,8 +75,7 @@ pub(super) fn ambiguous(set: &TextSet<'_>) -> Result<Option<TextConflict>, TooCo
     Ok(text.and_then(|text| conflict([set, set], &text)))
 }
 
-/// Returns a name that a pattern can split in two ways, or `None` if no such name exists. For
-/// example, `{a}{b}` splits `xyz` into `x`, `yz` and into `xy`, `z`.
+/// Returns a name, if any, that a pattern can split in two ways, such as `xyz` with `{a}{b}`.
 pub(super) fn split_twice(name: &[TextField]) -> Result<Option<String>, TooComplex> {
     let automaton = TextAutomaton::of_fields(name);
     find_text(
@@ -107,8 +103,7 @@ pub(super) fn common_text(sets: [&TextSet<'_>; 2]) -> Result<Option<TextConflict
 }
 
 /// Returns a text that both templates can write for different numbers. Both templates may apply to
-/// the same series. If they write the same number of a series as the same text, this is no
-/// conflict.
+/// the same series. Equal texts for the same number of a series are no conflict.
 pub(super) fn different_readings(
     sets: [&TextSet<'_>; 2],
 ) -> Result<Option<TextConflict>, TooComplex> {
@@ -145,9 +140,8 @@ fn search(
     find_text(automata_of(sets, checks), checks, outputs, difference)
 }
 
-/// Returns each template's method for check characters, or `None` twice if both templates use the
-/// same method. In that case, the search can ignore check characters, because equal texts get equal
-/// check characters.
+/// Returns each template's method for check characters, or `None` twice if the methods are equal.
+/// The search can then ignore check characters, because equal texts get equal ones.
 fn compared_checks(sets: [&TextSet<'_>; 2]) -> [Option<NumberCheck>; 2] {
     let checks = sets.map(|set| set.form.check);
     if checks[0] == checks[1] {
@@ -232,8 +226,7 @@ struct State {
     difference: Difference,
 }
 
-/// The comparison of two readings of one text, up to the last character read. For example, `a12`
-/// may be number 12 of the series `a`, or number 2 of the series `a1`.
+/// The comparison of two readings (series and number) of a text, up to the last character read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Difference {
     /// The readings are different.
@@ -251,15 +244,13 @@ enum Difference {
 /// ahead by `c`, and the other one must produce `c` next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
-    /// One entry for each value that is compared: the parts of the series name (or the whole name),
-    /// and the number. If reading 0 of the text has `a` of a value so far, and reading 1 has `ac`,
-    /// the entry is `(1, "c")`.
+    /// One entry for each part of the series name (or for the whole name), and one for the number.
+    /// If reading 0 of the text has `a` so far, and reading 1 has `ac`, the entry is `(1, "c")`.
     ahead: Vec<(usize, String)>,
     /// For each of the two readings of a text, how many entries of [`Outputs::literals`] (fixed
     /// characters such as the `-` of `acme-2026`) its series name has so far.
     part_count: [usize; 2],
-    /// For each of the two readings of a text, `true` once its number has a digit other than zero.
-    /// Leading zeros, as in `007`, are not compared.
+    /// For each reading, `true` once its number has a digit other than the ignored leading zeros.
     has_number: [bool; 2],
 }
 
@@ -281,9 +272,8 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the comparison of two readings of a text after the next character, `letter`. Each
-    /// edge has the meaning of the character in one reading, such as a digit of the number. Returns
-    /// `None` if one reading is ahead by more characters than a series name can have.
+    /// Returns the comparison after `letter`, which has the meanings `edges` in the two readings,
+    /// or `None` if one reading is ahead by more characters than a series name can have.
     fn after(
         self,
         outputs: Option<&[Outputs; 2]>,
@@ -306,8 +296,7 @@ impl Difference {
         is_short.then_some(Difference::Unknown(streams))
     }
 
-    /// Returns `true` if a text that ends here has two readings with different series or different
-    /// numbers. The fixed characters that the series names still lack are taken from `outputs`.
+    /// Returns `true` if a text that ends here has two readings with different series or numbers.
     fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
         match (self, outputs) {
             (Difference::Unknown(streams), Some(outputs)) => {
@@ -323,23 +312,18 @@ impl Difference {
     }
 }
 
-/// The rules by which a reading collects the characters of a text into values: the parts of the
-/// series name (or the whole name), and the number. Two readings of a text are compared value by
-/// value. A stream is the characters of one value.
+/// The rules for collecting the characters of a text in streams: one for each part of the series
+/// name (or for the whole name), and one for the number. Readings are compared stream by stream.
 #[derive(Debug, Clone)]
 struct Outputs {
-    /// The number of values that are compared: the parts of the series name (or one for the whole
-    /// name), and the number.
+    /// The number of compared values: the parts of the name (or the whole name), and the number.
     count: usize,
-    /// The parts of the series name that are not read from the text, because they have the same
-    /// value for all texts of the template, such as the year `2026`. Each entry is the index of a
-    /// part and its value.
+    /// The indices and values of the name's parts that are the same in all texts of the template,
+    /// such as the year `2026`, and so are not read from the text.
     constants: Vec<(usize, String)>,
-    /// For each part of the series name, the index of its entry in [`Streams::ahead`]. If series
-    /// names are compared as a whole, the index is 0 for every part.
+    /// For each part of the name, its index in [`Streams::ahead`] (0 if whole names are compared).
     streams: Vec<usize>,
-    /// The fixed characters of the series name before each part and after the last one, such as the
-    /// `-` of `{company}-{year}`. They are empty if names are compared part by part.
+    /// The fixed characters around the parts of a name, or empty if names are compared by parts.
     literals: Vec<String>,
 }
 
@@ -371,10 +355,9 @@ impl Streams {
         }
     }
 
-    /// Returns `true` if every character of these edges leads to the same state, so that it is
-    /// enough to try one. This requires that both readings of the text have the same characters so
-    /// far. Both must also be inside the same part of the name, inside the number, or at fixed
-    /// characters.
+    /// Returns `true` if trying one character of these edges is enough, because every one leads to
+    /// the same state. Both readings of the text must have the same characters so far, and be
+    /// inside the same part of the name, inside the number, or at fixed characters.
     fn agree_at(&self, edges: [&Edge; 2]) -> bool {
         let has_begun = match edges.map(|edge| &edge.role) {
             [Role::Literal, Role::Literal] => true,
@@ -387,9 +370,8 @@ impl Streams {
         has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// Adds the next character of the text to one reading, `side` (0 or 1): to a part of its series
-    /// name, to its number, or to neither, as `role` says. Returns `false` if the other reading has
-    /// a different character at that position.
+    /// Adds a character of the text to the reading `side` (0 or 1): to a part of its series name,
+    /// to its number, or to neither, as `role` says. Returns `false` if the other reading differs.
     fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
         let mut text = [0; 4];
         let (part, value) = match role {
@@ -405,9 +387,8 @@ impl Streams {
         self.push_literals(side, outputs, part + 1) && self.push(side, outputs.streams[part], value)
     }
 
-    /// Adds fixed characters, such as the `-` of `acme-2026`, to the series name of one reading of
-    /// the text, `side` (0 or 1). These are the first `end` entries of [`Outputs::literals`],
-    /// without those added earlier. Returns `false` if the name in the other reading differs.
+    /// Adds the first `end` entries of [`Outputs::literals`], except those added earlier, to the
+    /// name in the reading `side` (0 or 1). Returns `false` if the other reading's name differs.
     fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
         let begin = self.part_count[side];
         self.part_count[side] = begin.max(end);
@@ -415,9 +396,8 @@ impl Streams {
         literals.all(|literal| self.push(side, 0, literal))
     }
 
-    /// Adds characters to one value, such as the number, in one reading of the text, `side` (0 or
-    /// 1). `stream` is the index of the value. Returns `false` if the value has other characters at
-    /// the same position in the other reading.
+    /// Adds characters to a stream (such as the one for the number) of the reading `side` (0 or 1).
+    /// Returns `false` if the other reading has other characters at the same position.
     fn push(&mut self, side: usize, stream: usize, text: &str) -> bool {
         let (leader, ahead) = &mut self.ahead[stream];
         for letter in text.chars() {
@@ -590,8 +570,7 @@ fn some_texts(automata: [&TextAutomaton; 2]) -> Vec<String> {
 /// a common text. A search need not visit any other pair.
 ///
 /// # Errors
-/// Returns [`TooComplex`] if there are more than [`STEPS_MAX`] steps (pairs of edges that accept
-/// the same character).
+/// Returns [`TooComplex`] if more than [`STEPS_MAX`] pairs of edges accept the same character.
 fn live_pairs(automata: [&TextAutomaton; 2]) -> Result<HashSet<[usize; 2]>, TooComplex> {
     let begin = automata.map(|automaton| automaton.start);
     let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
@@ -663,11 +642,9 @@ impl State {
 struct Search {
     visited: Vec<(State, Option<(usize, char)>)>,
     known: HashSet<State>,
-    /// A queue of states to visit, as indices into `visited`. The characters read up to these
-    /// states already have two readings that differ, for example two series.
+    /// A queue of states, as indices into `visited`, in which the two readings already differ.
     different: VecDeque<usize>,
-    /// A queue of the other states to visit, as indices into `visited`. The characters read up to
-    /// these states may still stand for one number of one series.
+    /// A queue of states, as indices into `visited`, in which the two readings may still be equal.
     others: VecDeque<usize>,
     /// `true` if the last call of `next` preferred a state without a difference (from `others`).
     /// The next call then prefers a state with a difference (from `different`).

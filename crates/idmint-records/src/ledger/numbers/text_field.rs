@@ -2,8 +2,7 @@
 
 use super::series_name::is_letter;
 
-/// A piece of a series name or of a number's text: fixed characters, a part of the name, or the
-/// number.
+/// A piece of a series name or a number's text: fixed characters, a name part, or the number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum TextField {
     /// Fixed characters.
@@ -77,8 +76,7 @@ impl Years {
 }
 
 impl PartForm {
-    /// Returns the length in bytes of each prefix of `text` that is a value of this form. For
-    /// example, [`PartForm::Open`] stops at a `-`, so the lengths for `ab-c` are 1 and 2.
+    /// Returns the length in bytes of each prefix of `text` that can be a name part of this form.
     fn lengths(&self, text: &str) -> Vec<usize> {
         let run = |is_open: bool| {
             let is_of_run = |byte: &u8| is_letter(*byte) && !(is_open && *byte == b'-');
@@ -105,8 +103,7 @@ impl PartForm {
         }
     }
 
-    /// Returns the value of a part of a series name if exactly one value is listed for the part.
-    /// Returns `None` otherwise, or if that value has a `#`, which stands for any digit.
+    /// Returns the value of a name part if exactly one is listed, and it has no `#` (any digit).
     pub(super) fn only(&self) -> Option<&str> {
         match self {
             PartForm::Listed(pictures) => match &**pictures {
@@ -142,8 +139,7 @@ impl PartForm {
         year.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Returns the text for a part of a series name. With [`PartForm::LastTwo`], the text for
-    /// `2026` is `26`. In the other forms, it is the value itself.
+    /// Returns the text of a part's value: `26` for `2026` with `LastTwo`, or the value itself.
     pub(super) fn written<'a>(&self, value: &'a str) -> &'a str {
         match self {
             PartForm::LastTwo(_) => value.get(2..).unwrap_or(value),

@@ -1,5 +1,4 @@
-//! The texts that one template, such as `INV/{year}/{n:05}`, can write for all series whose names
-//! match a pattern.
+//! The texts that a template, such as `INV/{year}/{n:05}`, can write for the series of a pattern.
 
 use super::number_check::NumberCheck;
 use super::number_form::NumberForm;
@@ -29,13 +28,11 @@ pub(super) struct TextForm {
 }
 
 impl TextForm {
-    /// Creates the set of texts that a template can write for all series whose names match a
-    /// pattern.
+    /// Creates the set of texts that a template can write for all series that match a pattern.
     ///
     /// # Errors
     /// Returns [`FieldError`] if the pattern has no part for a placeholder of the template, or if
-    /// the template has `{year:last2}` and `years` is `None`. Two digits determine a year only
-    /// within a range of years.
+    /// the template has `{year:last2}`, which needs a range of years, and `years` is `None`.
     pub(super) fn new(
         pattern: &SeriesPattern,
         template: &NumberTemplate,
@@ -119,9 +116,8 @@ impl TextForm {
             .collect()
     }
 
-    /// Returns the series and the number that a text stands for. `pieces` are the values of the
-    /// text's fields. Returns `None` if they give no valid series name. The series is `None` if the
-    /// text does not contain every variable part of its name.
+    /// Returns the series and number of a text whose fields have these values, or `None` if
+    /// either is invalid. The series is `None` if the text lacks a variable part of its name.
     fn reading(&self, pieces: &[&str]) -> Option<(Option<SeriesName>, u64)> {
         let mut parts = vec![None; self.pattern.parts().len()];
         let mut number = None;
@@ -152,15 +148,12 @@ impl TextForm {
         SeriesName::from_text(&name).ok()
     }
 
-    /// `true` if every part of a series name that can have several values also occurs in the texts
-    /// of its numbers.
+    /// `true` if the texts contain every part of a series name that can have several values.
     pub(super) fn has_all_parts(&self) -> bool {
         self.missing_part().is_none()
     }
 
-    /// Returns the index of the first part of a series name that can have several values, but is
-    /// missing from the texts. For example, the texts `T-{n}` for the series `ticket-*` lack the
-    /// part `*`.
+    /// Returns the index of the first name part that can vary but is missing from the texts.
     pub(super) fn missing_part(&self) -> Option<usize> {
         self.name.iter().find_map(|field| match field {
             TextField::Part { part, form } if form.only().is_none() => {

@@ -1,5 +1,4 @@
-//! Voiding of numbers, such as the number of a cancelled order. A void number still counts as
-//! given, and the reason for voiding it is stored.
+//! Voids numbers (of cancelled orders, for example). They still count as given. Stores the reason.
 
 use super::number_plan::{GivenNumbers, clipped};
 use super::series_name::SeriesName;
@@ -106,8 +105,7 @@ impl VoidRequest {
 }
 
 impl VoidPlan {
-    /// Makes the change that voids a number, such as the number of a cancelled order. The number
-    /// must not be void already.
+    /// Makes the change that voids a number. The number must not be void already.
     ///
     /// `given` is the record of the request that got this number, or `None` if the number has not
     /// been given.
