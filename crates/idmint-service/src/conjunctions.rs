@@ -21,9 +21,8 @@ use idmint_storage::{
 /// hundreds of times as long as the report.
 pub const NEAR_MAX: usize = 10;
 
-/// The number of conjunctions for which near conjunctions (same objects, within a minute) are read
-/// in one batch. Batches limit the memory, because many more near conjunctions may be read than are
-/// listed.
+/// The number of conjunctions for which near ones (same objects, within a minute) are read in one
+/// batch. Batches limit the memory, because many more near ones may be read than are listed.
 const NEAR_STEP_LEN: usize = 1_000;
 
 /// The ids assigned to the reports of a request.
@@ -237,8 +236,7 @@ pub struct ListedConjunction {
     /// The ids of other conjunctions (close approaches) of the same two objects, in either order,
     /// whose times are within a minute of this conjunction's time.
     pub near: Vec<u128>,
-    /// The ids from other organizations that are attached to the conjunction (close approach), in
-    /// the order in which they were attached.
+    /// The conjunction's ids from other organizations, in the order in which they were attached.
     pub externals: Vec<ExternalId>,
 }
 
@@ -261,9 +259,8 @@ impl ListQuery {
 }
 
 impl Service {
-    /// Returns the conjunctions that match a query, with ids in the format of `minter`. This method
-    /// blocks while counts of reports are being written, because it could otherwise count a report
-    /// twice or not at all.
+    /// Returns the conjunctions that match a query, with ids in the format of `minter`. Blocks
+    /// while report counts are being written, so that no report is counted twice or missed.
     ///
     /// # Errors
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
@@ -417,9 +414,8 @@ impl Service {
         pair: Pair,
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
-        // A list begins after its cursor. For the requested conjunction to come first, the cursor
-        // must be just before it: at the same time and primary object, with a secondary object
-        // whose number is lower by one.
+        // A list begins after its cursor. So put the cursor just before the requested conjunction:
+        // same time and primary object, and the number of the secondary object minus one.
         let after = pair
             .secondary
             .checked_sub(1)

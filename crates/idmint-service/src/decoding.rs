@@ -13,8 +13,7 @@ use idmint_wire::{
     AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
-/// A decoder of ids. It also recognizes numbers of series, such as `INV-00042`. It knows the
-/// domains whose hashes occur in the ids of the format SIQ.
+/// A decoder of ids and of numbers such as `INV-00042`. It knows the domains hashed in SIQ ids.
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,
@@ -129,9 +128,8 @@ fn has_numbers(filter: DecodeFilter<'_>) -> bool {
 }
 
 impl DecodingAt<'_> {
-    /// Adds one line of a file to a column (lines that are judged together to find the format of
-    /// their ids). Returns the fingerprint (hash) of the line, with which callers can count
-    /// repeated lines. Returns `None` if the line is blank.
+    /// Adds a line of a file to a column (lines judged together to find the format of their ids).
+    /// Returns the hash of the line, for counting repeated lines, or `None` if the line is blank.
     pub fn inspect(
         &self,
         column: &mut IdColumn,
@@ -175,8 +173,7 @@ impl DecodingAt<'_> {
     }
 
     /// Decodes the example id of a format, and returns the names of the other formats that are
-    /// nearly as likely. If there are any, the text of an id does not show which of these formats
-    /// it has.
+    /// nearly as likely. The text of an id does not show which of these formats it has.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
@@ -219,8 +216,7 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the verdict on a column of ids. The verdict has no count of repeated lines, which
-    /// callers keep themselves.
+    /// Returns the verdict on a column of ids, without a count of repeats, which callers keep.
     pub fn judge(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Verdict<'_> {
         column.judge(&self.decoder, filter)
     }

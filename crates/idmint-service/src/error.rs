@@ -14,8 +14,7 @@ pub enum ServiceError {
     /// No format has this name.
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
-    /// No id of this format is minted here, because minting is switched off, or because the format
-    /// can only be decoded.
+    /// No id of this format is minted, because minting is off or the format can only be decoded.
     #[error("`{format}` is decoded but not minted here ({})", why_not_minted(.format, *.rule))]
     NotMinted {
         /// The name of the format.
@@ -67,9 +66,8 @@ fn why_not_minted(format: &str, rule: Rule) -> String {
     }
 }
 
-/// The reason why a request to assign ids to conjunction reports failed. Either no report got an
-/// id, or the outcome is unknown, or the external ids (from other organizations) were possibly not
-/// stored.
+/// The reason why assigning ids to conjunction reports failed. Either no report got an id, or the
+/// outcome is unknown, or ids from other organizations were possibly not stored.
 #[derive(Debug)]
 pub enum GroupFailure {
     /// One of the reports in the request is invalid.

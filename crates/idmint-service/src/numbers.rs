@@ -281,9 +281,8 @@ pub(super) struct Blocks(Mutex<Reserves>);
 /// The reserved numbers of one minting session.
 #[derive(Debug, Default)]
 struct Reserves {
-    /// The minting session (a period in which this process keeps its worker numbers) in which the
-    /// numbers were reserved. The numbers are not issued in a later session, because this process
-    /// may have left the fleet between the two sessions.
+    /// The minting session (period with the same worker numbers) that reserved the numbers. A later
+    /// session does not issue them, because this process may have left the fleet in between.
     session: Option<Arc<Session>>,
     of_series: HashMap<SeriesName, SharedReserve>,
 }

@@ -37,8 +37,7 @@ pub struct Service {
     /// no stored form, so they are written with these templates. Empty until the service can read
     /// records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
-    /// The `Reserver`. It reserves time for minting: it stores the time up to which ids may be
-    /// minted. Empty while the process is starting.
+    /// Stores the time up to which ids may be minted. Empty while the process is starting.
     reserver: OnceLock<Arc<dyn Reserver>>,
     /// `true` once the first minting session has begun. From then on, no request waits for the
     /// start. Written by the method `is_starting`. `Relaxed`, because the flag only saves looking
@@ -80,9 +79,8 @@ pub struct ServiceParts {
     pub limits: RequestLimits,
     /// The domains and the default type for SIQ ids.
     pub siq: SiqDefaults,
-    /// The configured slot (place among all nodes) of this node. It determines the worker numbers,
-    /// which keep the ids of different nodes apart. `None` in a fleet, where a node leases its
-    /// slot.
+    /// The configured slot (place among all nodes), which determines the worker numbers in this
+    /// node's ids. `None` in a fleet, where a node leases its slot.
     pub slot: Option<u32>,
     /// The counters that the service increments when an event happens.
     pub counters: ServiceCounters,
@@ -101,9 +99,8 @@ pub enum Conjunctions {
         /// The time for which a conjunction is kept after its time of closest approach. If `None`,
         /// a conjunction is kept forever.
         retention: Option<Duration>,
-        /// The maximum difference in time at which an analysis (a report with an `event_id`) joins
-        /// the stored close approach that its `event_id` names. Both times are times of closest
-        /// approach.
+        /// The maximum difference in times of closest approach at which an analysis (a report with
+        /// an `event_id`) joins the stored close approach that its `event_id` names.
         analysis_reach: Duration,
     },
 }
@@ -134,9 +131,8 @@ pub struct SiqDefaults {
 impl Service {
     /// Creates a service that is still starting, and so cannot serve all requests yet.
     ///
-    /// The service can decode ids and mint random ids at once. It can read and write records after
-    /// a call of [`Service::serve_records`], and mint sequenced ids, which contain the time, after
-    /// a call of [`Service::begin`].
+    /// The service can decode ids and mint random ids at once, read and write records after
+    /// [`Service::serve_records`], and mint ids that contain the time after [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
         let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
         Service {
@@ -200,9 +196,8 @@ impl Service {
         &self.parts.mint
     }
 
-    /// Waits for requests whose callers have disconnected. Then releases the slot (this node's
-    /// place in the fleet), if the node leases it. Call this method after the last response was
-    /// sent.
+    /// Waits for requests whose callers have disconnected. Then releases the slot (place in the
+    /// fleet) if the node leases it. Call this method after the last response was sent.
     pub async fn release_slot(&self) {
         let detached = self.load().requests.wait_for_detached(DETACHED_MAX).await;
         if detached > 0 {
@@ -252,8 +247,7 @@ impl Service {
         self.parts.mint.prepare(start)
     }
 
-    /// Returns the current minting session: the period in which this process has its worker
-    /// numbers, and so can mint ids that contain the time.
+    /// Returns the current minting session: the period for which this process has worker numbers.
     ///
     /// # Errors
     /// Returns the [`Refusal`] that explains why no minting session is active.

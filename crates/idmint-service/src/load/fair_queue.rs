@@ -14,16 +14,14 @@ use tokio::sync::oneshot;
 
 use super::pending::Sender;
 
-/// A fixed number of places, each of which lets one piece of work run. Peers (callers) that wait
-/// for a place get one in turn.
+/// A fixed number of places to run a piece of work. Waiting peers (callers) get a place in turn.
 #[derive(Debug)]
 pub(super) struct FairQueue(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     places_free: usize,
-    /// The number of times that a place (the right to run one piece of work) was given to a peer,
-    /// since the queue was created.
+    /// The number of places (rights to run work) given to peers since the queue was created.
     given: u64,
     /// The peers that hold a place or wait for one.
     peers: HashMap<Sender, Peer>,
@@ -38,8 +36,7 @@ struct Peer {
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
 
-/// The right to run one piece of work, which a peer gets from the queue. Dropping this value frees
-/// the place in the queue.
+/// A peer's right to run one piece of work. Dropping this value frees the place in the queue.
 #[derive(Debug)]
 pub struct Place {
     queue: Arc<FairQueue>,
@@ -168,8 +165,7 @@ mod tests {
 
     type Waiting = Pin<Box<dyn Future<Output = Place>>>;
 
-    /// Polls the waiters in order. Returns the host numbers of the peers that now have a place in
-    /// the queue (the right to run).
+    /// Polls the waiters in order, and returns the host numbers of the peers that may now run.
     fn served(waiting: &mut Vec<(u8, Waiting)>, places: &mut Vec<Place>) -> Vec<u8> {
         let mut hosts = Vec::new();
         waiting.retain_mut(|(host, waiting)| {

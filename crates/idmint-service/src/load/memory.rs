@@ -147,9 +147,8 @@ impl MemoryBudget {
     /// free for single mints and health checks.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
-    /// Creates a budget of `memory_max` bytes, minus the memory that is kept free for health checks
-    /// and for requests that mint a single id. A `memory_max` below [`MemoryBudget::LEAST`] is
-    /// raised to it.
+    /// Creates a budget of `memory_max` bytes, raised to [`MemoryBudget::LEAST`] if lower, minus
+    /// the memory that is kept free for health checks and for requests that mint a single id.
     pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         let memory_max = memory_max.max(Self::LEAST);
         Self::of(Self::reservable(memory_max), memory_max / 4, counts)

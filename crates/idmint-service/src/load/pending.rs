@@ -45,8 +45,7 @@ struct Places {
     next_number: u64,
     /// The places that each sender holds, oldest first.
     by_sender: HashMap<Sender, BTreeMap<u64, oneshot::Sender<()>>>,
-    /// Each sender with the number of places that it holds, sorted by this number. The sender with
-    /// the most places is last.
+    /// The number of places that each sender holds, sorted so that the highest number is last.
     by_count: BTreeSet<(usize, Sender)>,
 }
 
@@ -60,9 +59,8 @@ impl PendingBodies {
         })
     }
 
-    /// Takes one of the limited places for a request of this sender whose body has not arrived yet.
-    /// Dropping the result frees the place. If all places are taken, the sender with the most
-    /// places loses its oldest place.
+    /// Takes a place for a request whose body has not arrived yet. Dropping the result frees the
+    /// place. If all places are taken, the sender with the most places loses its oldest place.
     pub fn enter(self: &Arc<Self>, sender: Sender) -> PendingBody {
         let mut places = self.places();
         if places.taken >= self.places_max {

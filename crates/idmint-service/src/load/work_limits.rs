@@ -27,9 +27,8 @@ const YIELD_FROM: Duration = Duration::from_micros(50);
 /// admits a long request however long it takes. Paused requests do not count.
 const BULK_PER_CORE: usize = 1;
 
-/// The estimated total time of admitted long work, for each core, below which a node accepts more
-/// from any peer. From this time on, a node that is not idle accepts more only from a peer whose
-/// work takes less than its fair part of this time.
+/// The estimated total time of admitted long work, for each core, from which on a node that is not
+/// idle accepts more only from a peer whose work takes less than its fair part of this time.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
@@ -100,10 +99,9 @@ impl Bulk {
         }
     }
 
-    /// `true` if this node can soon start another long request of this peer. This is the case if
-    /// the node is idle, or if all work in progress together takes less than [`BACKLOG_MAX`] for
-    /// each core. It is also the case if other peers have work, and the work of this peer takes
-    /// less than its equal part of this time.
+    /// `true` if this node can soon start another long request of this peer: if the node is idle,
+    /// if all work in progress takes less than [`BACKLOG_MAX`] for each core, or if other peers
+    /// have work and this peer's work takes less than its equal part of this time.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -117,8 +115,7 @@ impl Bulk {
 
 impl WorkLimits {
     /// Creates a limit of `in_flight_max` requests at once. At most half of them, rounded up, may
-    /// be long (take more than an estimated 500 µs). The limits on long work depend on the number
-    /// of cores of this machine.
+    /// take more than an estimated 500 µs. The limits on such work depend on the number of cores.
     pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<WorkLimits> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new(WorkLimits {
@@ -240,10 +237,9 @@ impl Drop for HeldMint {
 /// The long work of one peer, which shares the node with the long work of other peers:
 ///
 /// - Admission: At most half of the allowed requests in flight, rounded up, may be long. Within
-///   this limit, a node that is idle, or whose admitted work takes less than an estimated 20 ms for
-///   each core, accepts work of every peer. A busier node accepts more only from a peer whose work
-///   takes less than its part of this time. The time is divided equally between this peer and all
-///   other peers that have work. Paused work does not count.
+///   this limit, a node that is idle or has less than an estimated 20 ms of admitted work per core
+///   accepts work of every peer. A busier node accepts more only from a peer whose work takes less
+///   than its part of this time, divided equally among all peers with work. Pauses do not count.
 /// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
 #[derive(Debug, Clone)]
 pub struct PeerBulk {
@@ -309,8 +305,7 @@ impl PeerBulk {
         self.requests.largest.enter(&self.peer).await
     }
 
-    /// Runs a part of long work on a thread of lower priority, as soon as a CPU core is free and it
-    /// is this peer's turn.
+    /// Runs a part of long work on a low-priority thread once it is this peer's turn for a core.
     pub async fn work_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -327,8 +322,7 @@ impl PeerBulk {
     }
 }
 
-/// The permit for a long request (one that takes more than an estimated 500 µs). The request counts
-/// as admitted until the permit is dropped.
+/// The permit for a long request (over an estimated 500 µs), admitted until the permit is dropped.
 #[derive(Debug)]
 pub struct BulkPass {
     is_working: bool,
@@ -338,9 +332,8 @@ pub struct BulkPass {
 }
 
 impl BulkPass {
-    /// Pauses the work, for example while a request body arrives slowly. Paused work does not count
-    /// when this node decides whether it is too busy for other work, because the caller may decide
-    /// how long the pause takes. The request still counts as admitted.
+    /// Pauses the work. Paused work does not make this node too busy for other work, because the
+    /// caller may decide how long the pause takes. The request still counts as admitted.
     pub fn pause(&mut self) {
         if std::mem::take(&mut self.is_working) {
             self.of.requests.bulk().end(&self.of.peer, self.nanos);
