@@ -1,5 +1,4 @@
-//! Checks how every storage engine stores anchors, the first reports of conjunctions (close
-//! approaches of two objects).
+//! Checks how every storage engine stores anchors, the first reports of close approaches.
 
 use std::thread;
 

@@ -37,9 +37,8 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
             1..4 if !ledgers.is_empty() => {
                 let head = ledgers[random.random_range(0..ledgers.len())].head;
                 let names = &["a", "b", "c"][..random.random_range(1..4)];
-                // Each plan to append is based on the stored events. So if two plans of one call
-                // append to the same ledger (chain of events), the second plan is stale (based on
-                // outdated data).
+                // Plans are based on stored events. So if two plans of one call append to one
+                // ledger (chain of events), the second is stale (based on an outdated last event).
                 RecordPlan::Append(plan(
                     &append(head.id.ledger(), names, key),
                     Some(head),
@@ -88,9 +87,8 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
                 &format!("reason {number}"),
             ),
             head if random.random_bool(0.02) => close_plan(&name, head),
-            // Issue the numbers after the last stored one. No plan is written before this function
-            // returns. So if two plans issue numbers of the same series, the second is stale (based
-            // on an outdated last number).
+            // No plan is written before this function returns. So if two plans issue numbers of one
+            // series, the second is stale (based on an outdated last number).
             head => {
                 let key = format!("{step}-{number}");
                 let plan = given_plan(&name, random.random_range(1..5), &key, head);

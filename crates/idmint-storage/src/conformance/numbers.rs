@@ -421,8 +421,7 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
     let of = numbers.forms(&acme, 7..=7).expect("reads").remove(0).of;
     assert_eq!(of, KeyHash::of_series(&acme, "d"));
 
-    // This plan is stale (based on an outdated last number) and is refused. So the store must not
-    // keep its form (how its numbers are written as text).
+    // The store must not keep the form (way to write numbers) of this stale (outdated) plan.
     assert_stale(
         records,
         &[in_form(given_plan(&acme, 1, "late", None), form("D-"))],
@@ -445,9 +444,8 @@ pub fn a_number_keeps_the_form_in_which_it_was_given(records: &dyn RecordStore) 
         ("E-12".to_owned(), "F-13".to_owned())
     );
 
-    // The first number of the series is 12, written `OLD-12`. It is then corrected to 10, written
-    // `NEW-10`. The correction must remove the stored prefix `OLD-`, or a later number 12 could be
-    // written `OLD-12`.
+    // The first number 12, written `OLD-12`, is corrected to 10, written `NEW-10`. The correction
+    // must remove the stored prefix `OLD-`, or a later number 12 could be written `OLD-12`.
     let moved = series("moved");
     let beginning = |first, key: &str, before: &str| {
         let request = crate::samples::number_request(&moved, 1, key).beginning_with(first);
@@ -576,9 +574,8 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     let agree = |rules: &NumberRules| records.agree_on_rules(rules).expect("no text is equal");
     let [luhn, mod97] = [NumberCheck::Luhn, NumberCheck::Mod97].map(Some);
 
-    // The series `orders` writes its numbers 1 to 12 as 1001 to 1012. Plain digits, which are
-    // written by the rule `{n}` or without a rule, would repeat these texts for the numbers 1001 to
-    // 1012.
+    // The series `orders` writes its numbers 1 to 12 as 1001 to 1012. Plain digits (the rule `{n}`,
+    // or no rule) would repeat these texts for the numbers 1001 to 1012.
     let one = rules("orders", "1{n:03}", None);
     agree(&one);
     write("orders", 12, &one);
@@ -608,8 +605,7 @@ pub fn a_series_does_not_repeat_its_own_plain_digits(records: &dyn RecordStore) 
     write("tills", 9, &checked);
     refused(&plain, ["numbers.order.text", "of tills and number"]);
 
-    // The rule for `tills` changes to texts with a `T`, and then to two check digits. Going back to
-    // one check digit is refused, because a later number could repeat a text with two check digits.
+    // Going back from two check digits to one is refused, because earlier texts could be repeated.
     agree(&rules("tills", "T{n}", None));
     let two = rules("tills", "{n}", mod97);
     agree(&two);
@@ -850,8 +846,7 @@ mod reopened {
                 assert_eq!(text.map(|form| form.text(1)).as_deref(), Some("DONE-1"));
                 let closed = numbers.series_state(&series("done")).expect("reads").closed;
                 assert_eq!(closed.map(|closed| closed.last), Some(Some(1)));
-                // The store never removes the idempotency keys of requests for numbers, however
-                // late the time is.
+                // The idempotency keys of requests for numbers are never removed, however late.
                 while records.forget_requests(at(NOW * 4), 1_000).expect("works") {}
             }
             assert_stale(&*records, &[given_plan(&acme, 1, "b", None)]);
