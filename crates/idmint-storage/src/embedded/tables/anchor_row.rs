@@ -13,14 +13,12 @@ pub(super) const LEN: usize = 9;
 /// objects, and their time of closest approach in microseconds since 1970.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
-/// Returns the key of the row for the first report (anchor) of a close approach of these two
-/// objects. `tca` is their time of closest approach.
+/// Returns the row key of the first report of a close approach of two objects at the time `tca`.
 pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
     (format, pair.primary, pair.secondary, tca.0)
 }
 
-/// Encodes the row of an anchor. The result does not contain the name (the row's key), but the
-/// checksum covers it.
+/// Encodes the row of an anchor without the row's key, `name`, which the checksum also covers.
 pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     let mut bytes = [VERSION; LEN];
     bytes[1..5].copy_from_slice(&rank.to_be_bytes());

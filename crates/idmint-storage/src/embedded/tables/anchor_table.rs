@@ -1,5 +1,4 @@
-//! The table of anchors. An anchor is the first report of a conjunction (close approach of two
-//! objects).
+//! The table of anchors, the first reports of conjunctions (close approaches of two objects).
 
 use std::ops::{Bound, RangeInclusive};
 
@@ -15,8 +14,7 @@ use idmint_records::conjunction::{Anchor, Pair, Tca};
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 
-/// Returns the stored anchors (first reports of conjunctions) of two objects whose times are in
-/// this range.
+/// Returns the stored anchors (first reports of close approaches) of a pair in a range of times.
 pub(super) fn anchors_within(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     format: &str,
@@ -40,8 +38,7 @@ pub(super) fn unreadable_anchor(name: anchor_row::Name<'_>, row: &[u8]) -> redb:
     unreadable(is_whole, &format!("the anchor {name:?} is"))
 }
 
-/// Returns up to `count_max` pairs of objects that have anchors (first reports of close
-/// approaches). The pairs are ordered by format and objects, and begin after `after`.
+/// Returns up to `count_max` object pairs with anchors after `after`, sorted by format and objects.
 pub(super) fn pairs(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     after: Option<(&str, Pair)>,

@@ -183,8 +183,7 @@ fn rows_behind(
     Ok(appends.range((ledger.bits(), from)..=(ledger.bits(), u128::MAX))?)
 }
 
-/// Returns the rows of a long append that precede `last`, its last row. A long append is split into
-/// several rows.
+/// Returns the rows before `last`, the last row of a long append, which is split into rows.
 fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
     let name = append_row::name(last.head().id);
     let (mut pieces, mut next_place) = (Vec::new(), last.first_place);
@@ -217,8 +216,7 @@ fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     }
 }
 
-/// Returns the events of an append (events that were written together), each with the id of the
-/// event before it in the ledger.
+/// Returns events that were written together, each with the id of the ledger's event before it.
 fn links_of(
     appends: &Appends,
     append: &StoredAppend,

@@ -112,10 +112,8 @@ pub(crate) struct Database {
     /// The open engine, or `None` while the database is being dropped, and after an attempt to
     /// reopen it has failed.
     engine: RwLock<Option<Engine>>,
-    /// Keeps the engine open during a copy of the database. The lock protects no data, and its two
-    /// modes stand for two roles. The thread that copies locks it for writing, and a thread that
-    /// closes the engine locks it for reading. A thread that needs both locks must lock this one
-    /// before `engine`.
+    /// Keeps the engine open during a copy of the database. Copying takes the write lock, and
+    /// closing the engine the read lock. Lock `copying` before `engine` if a thread needs both.
     copying: RwLock<()>,
     /// The function that opens the engine again after an error, or `None` for a database in memory,
     /// which has no file.

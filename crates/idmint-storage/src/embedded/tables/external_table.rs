@@ -1,6 +1,5 @@
-//! The tables of external ids, which other organizations gave to conjunctions (close approaches of
-//! two objects). One table maps conjunctions to external ids, and the other maps external ids to
-//! conjunctions.
+//! The tables of ids from other organizations for conjunctions (close approaches of two objects).
+//! One table maps conjunctions to these ids, and the other maps these ids to conjunctions.
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -10,16 +9,14 @@ use crate::records::rows::externals_row;
 use crate::records::{AnchorKey, ListPlace, ListRange};
 use idmint_records::conjunction::{ExternalId, Pair, Tca};
 
-/// The key of a row, which names an anchor (first report of a close approach of two objects): the
-/// id format, the time of the approach, and the numbers of the two objects.
+/// The key of a close approach: the id format, time and two objects of its first report.
 type Name<'a> = (&'a str, i64, u64, u64);
 
 /// The key of a row: a format and an external id, followed by the time and the two objects of a
 /// conjunction that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
-/// Maps the first report of a conjunction (close approach of two objects) to the external ids that
-/// other originators gave to it.
+/// Maps the first report of a conjunction to the conjunction's external ids (of other originators).
 pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("externals");
 
@@ -51,8 +48,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the external ids (ids from other originators) of a close approach, which is named by its
-/// first report. If the table does not exist yet, the result is empty.
+/// Returns the ids of a close approach from other originators, or none if there is no table yet.
 pub(super) fn beside(
     table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
     key: &AnchorKey,
@@ -70,8 +66,7 @@ pub(super) fn beside(
     })
 }
 
-/// Returns up to `count_max` anchors (first reports of close approaches) that have this external
-/// id, from the latest to the earliest.
+/// Returns up to `count_max` anchors (first reports) with this external id, the latest ones first.
 pub(super) fn anchors_of(
     transaction: &ReadTransaction,
     format: &str,
@@ -106,9 +101,8 @@ pub(super) fn anchors_of(
     .collect()
 }
 
-/// The two tables of external ids (ids that other originators gave to close approaches), opened for
-/// writing. When the first reports of old close approaches are removed, their external ids are
-/// removed from both tables.
+/// The two tables of external ids (from other originators), opened for writing. When old close
+/// approaches are removed, their external ids are removed from both tables.
 pub(super) struct Externals<'a> {
     table: Table<'a, Name<'static>, &'static [u8]>,
     by_external: Table<'a, NameOfId<'static>, &'static [u8]>,

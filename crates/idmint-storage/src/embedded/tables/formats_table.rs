@@ -212,9 +212,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks that every stored row is intact. The check includes the row's key, for example the
-    /// name of a format. Otherwise, a format whose row has a damaged name would look new, and any
-    /// definition of the format would be accepted.
+    /// Checks that every stored row is intact, including its key. Otherwise, a format whose key
+    /// (name) is damaged would look new, and any definition of the format would be accepted.
     fn check_all(&self) -> Result<Result<(), DatabaseError>, redb::Error> {
         for row in self.table.iter()? {
             let (row, kept) = row?;
@@ -226,8 +225,7 @@ impl Rows<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns the number of slots (places for nodes), and the names and descriptions of all stored
-    /// formats.
+    /// Returns the number of slots (for nodes), and the names and descriptions of all formats.
     fn kept_formats(
         &self,
     ) -> Result<Result<(Option<u32>, Descriptions), DatabaseError>, redb::Error> {
@@ -253,9 +251,8 @@ impl Rows<'_> {
         Ok(Ok((slots, formats)))
     }
 
-    /// Compares `now`, the configured properties of a format or the configured number of slots,
-    /// with the stored row, and returns the differences. If no row is stored yet, stores `now` if
-    /// `joins` is `true`, as it is for the slots and for formats that are minted.
+    /// Compares `now` (properties of a format, or the number of slots) with the stored row, and
+    /// returns the differences. If no row is stored yet and `joins` is `true`, stores `now`.
     fn keep_or_compare(
         &mut self,
         row: &str,

@@ -19,9 +19,8 @@ use idmint_records::ledger::SeriesName;
 /// hold has ended.
 const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
-/// The key of the row for the current hold, which stops all series from issuing numbers.
-/// `ENDED_FOR_ALL` is the key of the last hold that has ended for all series. All other keys are
-/// names of series, and such a name is never empty or `*`.
+/// The key of the current hold, which stops all series from issuing numbers. `ENDED_FOR_ALL` is the
+/// key of the last hold that ended for all. Other keys are series names, never empty or `*`.
 const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
@@ -46,9 +45,8 @@ pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), 
 }
 
 impl RecordTables {
-    /// `true` if the series is on hold, so it issues no numbers after a restore. Only a start of
-    /// the node sets a hold. So if no hold was in force when the tables were opened, no row is
-    /// read.
+    /// `true` if the series is on hold (issues no numbers) after a restore. Only a start sets a
+    /// hold, so no row is read if no hold was in force when the tables were opened.
     pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
         if !self.may_hold {
             return Ok(false);

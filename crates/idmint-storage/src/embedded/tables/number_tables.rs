@@ -218,8 +218,7 @@ impl RecordTables {
     }
 }
 
-/// Returns the last number of a series and the time at which it was issued, or `None` if the series
-/// has no number yet.
+/// Returns the last number of a series and its time of issue, or `None` if there is none yet.
 pub(super) fn head_of(
     numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,
@@ -260,8 +259,7 @@ fn span_of(
     Ok(head_of(numbers, series)?.map(|head| (first, head)))
 }
 
-/// Returns the time of closing and the caller who closed the series, or `None` if the series is
-/// open.
+/// Returns the time of closing and the caller who closed the series, or `None` if it is open.
 pub(super) fn closing_of(
     closed: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
     series: &SeriesName,
@@ -278,9 +276,8 @@ pub(super) fn closing_of(
     closing.transpose()
 }
 
-/// Removes the numbers `wrong`, and the idempotency keys of the requests that received them. Each
-/// number was the first one of its series, and a caller has corrected it to another number. Later
-/// numbers cannot be corrected.
+/// Removes the numbers `wrong` and the idempotency keys of their requests. A caller has corrected
+/// each number, which was the first of its series. Later numbers cannot be corrected.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

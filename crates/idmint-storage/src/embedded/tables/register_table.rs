@@ -21,12 +21,10 @@ use crate::records::{
 };
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 
-/// The key of a row, which names an anchor (first report of a close approach): the format, the time
-/// and the two objects.
+/// The key of a close approach: the id format, time and two objects of its first report.
 type Name<'a> = (&'a str, i64, u64, u64);
 
-/// Maps the first report of a close approach, which is named by its format, its time and its two
-/// objects, to the count of all reports of this close approach.
+/// Maps the first report of a close approach to the count of all reports of this close approach.
 pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("anchors-by-time");
 
@@ -220,8 +218,7 @@ pub(super) fn add(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), re
     Ok(())
 }
 
-/// Returns the report count of an anchor (first report of a conjunction), or `None` if no valid
-/// count is stored.
+/// Returns the report count of a close approach, or `None` if no valid count is stored.
 fn report_count_of(
     register: &impl ReadableTable<Name<'static>, &'static [u8]>,
     format: &str,

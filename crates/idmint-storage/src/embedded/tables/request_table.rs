@@ -119,8 +119,7 @@ fn to_bytes(name: Name, done: &DoneRequest) -> [u8; 28] {
     bytes
 }
 
-/// Decodes the row of a completed request. `name` is the key of the row. Returns `None` if the row
-/// is damaged.
+/// Decodes a completed request's row with the key `name`. Returns `None` if the row is damaged.
 fn from_bytes(name: Name, bytes: &[u8]) -> Option<DoneRequest> {
     let (content, crc) = bytes.split_last_chunk::<4>()?;
     if crc_of(name, content) != u32::from_be_bytes(*crc) {

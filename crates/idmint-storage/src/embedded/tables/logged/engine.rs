@@ -47,10 +47,9 @@ const TABLES: [&str; 14] = [
 /// tables. Otherwise, the next reader would have to wait until all of its rows are added.
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
-/// The maximum number of bytes from the log in the open transaction, which is not visible to
-/// readers yet. A larger transaction is committed before a reader needs it. Otherwise, the next
-/// reader would have to wait for a long commit. Committing this many bytes takes about a
-/// millisecond.
+/// The maximum number of bytes from the log in the open transaction, which readers cannot see yet.
+/// A larger transaction is committed before a reader needs it, because the reader would have to
+/// wait for a long commit. Committing this many bytes takes about a millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The database engine, with a log of the commits that it has not synced yet.
@@ -69,9 +68,8 @@ pub(crate) struct Engine {
 struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
-    /// The number of the last commit, stored outside the database. It is raised after a commit is
-    /// synced and before the commit is acknowledged. If the database has a lower last commit at a
-    /// start, commits were lost.
+    /// The number of the last commit, stored outside the database and raised between the sync and
+    /// acknowledgement of a commit. If the database has a lower one at a start, commits were lost.
     mark: Arc<CommitMark>,
     /// The number of the last commit, which may be only in the log and not in the tables yet.
     last: u64,

@@ -271,14 +271,12 @@ impl<'a> Tables<'a> {
 
 /// A row of the log.
 enum Row<'a> {
-    /// One row for all numbers that a request received: the row's name, its bytes, and the hash of
-    /// the request's idempotency key.
+    /// The row of a request's numbers, and the hash of the request's idempotency key.
     Number(number_rows::NumberName<'a>, &'a [u8], KeyHash),
     Void(number_rows::NumberName<'a>, &'a [u8]),
     Form(number_rows::NumberName<'a>, &'a [u8]),
     Close(number_rows::NumberName<'a>, &'a [u8]),
-    /// A row of an append (events that were written together): the row's name, its bytes, and the
-    /// append request if it has an idempotency key.
+    /// A row of events written together, and the request if it has an idempotency key.
     Append(append_row::AppendName, &'a [u8], Option<DoneRequest>),
     Anchor(anchor_row::Name<'a>, &'a [u8]),
 }
@@ -314,9 +312,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     }
 }
 
-/// A decoded row of the log and the bytes after it. The row is `None` if its checksum is right but
-/// it cannot be decoded, because a later version has written it. The whole value is `None` if the
-/// bytes are not a valid row.
+/// A decoded row of the log and the bytes after it, or `None` if the bytes are not a valid row. The
+/// row is `None` if its checksum is right but it cannot be decoded (from a later version).
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {
@@ -414,8 +411,7 @@ pub(super) fn opened<'a, 'b, K: Key + 'static, V: Value + 'static>(
     Ok(table.insert(opened))
 }
 
-/// Inserts a row. Returns `true` if the row is new, `false` if it was already there, and an error
-/// if a different row has this name.
+/// Inserts a row. Returns `true` if the row is new, or an error if its name has a different row.
 fn insert<K: Key + 'static>(
     table: &mut Table<'_, K, &'static [u8]>,
     name: K::SelfType<'_>,

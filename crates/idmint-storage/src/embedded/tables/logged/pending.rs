@@ -52,8 +52,7 @@ impl Pending {
             .inspect_err(|error| *failure = Some(kept(error)))
     }
 
-    /// Commits the open transaction of the engine together with the rows that still wait in the
-    /// log, so that readers of the tables see all rows.
+    /// Commits the open transaction and the rows that wait in the log, so that readers see them.
     ///
     /// # Errors
     /// Returns the errors of [`take`](Self::take).
@@ -120,8 +119,7 @@ impl Rows {
     }
 }
 
-/// Returns the kind and the text of an error. Later calls return an I/O error made from them,
-/// because the error itself cannot be cloned.
+/// Returns the kind and text of an error that cannot be cloned, for the I/O errors of later calls.
 fn kept(error: &redb::Error) -> (io::ErrorKind, Cow<'static, str>) {
     match error {
         redb::Error::Io(cause) => (cause.kind(), cause.to_string().into()),

@@ -1,6 +1,5 @@
-//! Checks that plans (decisions to write records) still hold when they are written. A plan is
-//! refused if the data on which it is based has changed, either in the tables or by an earlier plan
-//! of the same commit.
+//! Checks that plans (decisions to write records) still hold when written. A plan is refused if the
+//! data on which it is based has changed, in the tables or by an earlier plan of the same commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -46,17 +45,14 @@ struct PlanCheck<'a> {
     transaction: &'a WriteTransaction,
     appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
-    /// The last event of each ledger (chain of events), as if the writes that were checked so far
-    /// were done.
+    /// The last event of each ledger (chain of events) after the plans that were checked so far.
     heads: HashMap<LedgerId, Option<Head>>,
-    /// The anchors (first reports of new close approaches) in the planned writes that were checked
-    /// so far.
+    /// The anchors (first reports of close approaches) in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
     closed: Option<NumberTable<'a>>,
-    /// The last number of each series (named sequence of numbers), as if the writes that were
-    /// checked so far were done.
+    /// The last number of each series (sequence) after the plans that were checked so far.
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that the plans checked so far make void.
     new_voids: HashSet<(SeriesName, u64)>,
@@ -127,8 +123,7 @@ impl<'a> PlanCheck<'a> {
         Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
     }
 
-    /// Returns `true` if the planned events may be appended: the last event of the ledger is still
-    /// the one that the plan expects.
+    /// Returns `true` if the last event of the ledger is still the one that the plan expects.
     fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
         let ledger = plan.ledger();
         let head = match self.heads.get(&ledger) {
@@ -142,9 +137,8 @@ impl<'a> PlanCheck<'a> {
         Ok(head == plan.before)
     }
 
-    /// Returns `true` if the anchors (first reports) of the same two objects still allow the new
-    /// anchor. None may lie in the time ranges that the plan requires to be free, and the new rank
-    /// must still be one above the highest rank near it, or 0 if no anchor is near.
+    /// Returns `true` if no anchor (first report) of these objects lies in the time ranges to keep
+    /// free, and the new rank is one above the highest rank nearby, or 0 if no anchor is near.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
         let AnchorPlan {
             format,
