@@ -65,9 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept any slot (place of a node) that the horizon file names, even one that a fleet node
-        // uses now. Once the fleet has taken over the node, it mints no id with the node's worker
-        // numbers below the horizon (time up to which the node may have minted ids).
+        // Accept any slot (place of a node), even one that the fleet uses, because the fleet will
+        // mint nothing for this slot below the horizon (time up to which the node may have minted).
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -84,10 +83,9 @@ impl AdoptedFolder {
         let is_held = tables
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
-        // Refuse a node whose series are on hold (give no numbers) after a restore, or will be on
-        // hold from its next start on, because an operator has set a floor. The fleet could issue
-        // lost numbers again. A takeover that has begun may continue, because no start can set a
-        // hold once an adoption note exists.
+        // Refuse a node whose series are on hold (give no numbers) after a restore, or will be from
+        // the next start on because of a floor. The fleet could issue lost numbers again. A
+        // takeover that has begun may continue, because an adoption note prevents new holds.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
                 "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
@@ -124,9 +122,8 @@ impl AdoptedFolder {
         self.note.as_ref()
     }
 
-    /// Records the progress of the adoption. The note is durable when this method returns. After
-    /// the first note, no single node can start on the folder. A node of the adopting fleet can
-    /// start on it once the note says that the adoption is done.
+    /// Records the progress of the adoption durably. After the first note, no single node can start
+    /// on the folder, but a node of the adopting fleet can once the adoption is done.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old

@@ -8,9 +8,8 @@
 //!
 //! Version 1 lacks `origin`.
 //!
-//! No single node can start on a folder that has an adoption note. A node of the adopting fleet can
-//! start on it once the progress is `done`. The note is written before the horizon is marked, and
-//! it is never removed.
+//! No single node can start on a folder with this note, but a node of the adopting fleet can once
+//! the progress is `done`. The note is written before the horizon is marked, and is never removed.
 
 use std::fs;
 use std::io;
@@ -25,8 +24,7 @@ use crate::failure::{FailureKind, StoreError};
 /// version or an earlier version can be read.
 const VERSION: u32 = 2;
 
-/// The file in the folder of a node that a fleet adopts (takes over). It names the fleet, and
-/// records the progress of the takeover.
+/// The note in a node's folder about the fleet that adopts it (takes it over), and the progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptionNote {
@@ -46,8 +44,7 @@ pub struct AdoptionNote {
     pub origin: Option<String>,
 }
 
-/// The progress of a fleet in adopting a node (taking it over). The text in a variant is the id of
-/// the fleet.
+/// The progress of the takeover of a node by a fleet. The text in a variant is the id of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdoptionProgress {

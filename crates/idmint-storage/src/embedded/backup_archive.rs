@@ -49,8 +49,7 @@ pub(crate) enum ArchiveError {
     /// The content does not match a checksum.
     #[error("the archive is damaged: {0}; copy it again, or restore another backup")]
     Damaged(&'static str),
-    /// The archive is not a backup. Where a backup has the file `wanted`, the archive has `found`,
-    /// which is another entry or no entry at all.
+    /// The archive is not a backup, because it has `found` instead of the file `wanted`.
     #[error(
         "the archive is not a backup: it has {found} instead of the file {wanted}; restore the output of `idmint backup -`"
     )]
@@ -317,9 +316,8 @@ mod tests {
     fn every_flipped_bit_and_every_missing_byte_is_noticed() {
         let archive = archive_of(b"database");
         let is_unused = |at: usize| {
-            // The checksum of a tar header covers all its fields except the checksum field, even
-            // owners and dates, which a restore ignores. So only a changed bit in the checksum
-            // field may go unnoticed.
+            // Only a flipped bit in the checksum field of a tar header may go unnoticed. The
+            // checksum covers all other fields, even owners and dates, which a restore ignores.
             let at = at % BLOCK;
             CHECKSUM.contains(&at)
         };

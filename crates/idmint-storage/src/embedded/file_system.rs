@@ -159,9 +159,8 @@ pub(crate) fn create_folder(system: &impl FileSystem, path: &Path) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && system.is_folder(path) => {}
         done => done?,
     }
-    // Sync the parent folder, so that a power loss does not remove the new folder. The file with
-    // the horizon (time up to which ids may be minted) would be lost with the folder, and the next
-    // start would look like a first start.
+    // Sync the parent folder, or a power loss could remove the new folder with the horizon (time up
+    // to which ids may be minted), and the next start would look like a first start.
     system.sync_folder(above)
 }
 
@@ -181,8 +180,7 @@ mod tests {
     const FILE: &str = "/data/horizon";
     const BYTES: &[u8] = b"all of it";
 
-    /// An upper bound on the number of file system operations that creating a file or folder takes
-    /// in these tests.
+    /// An upper bound on the file system operations that creating a file or folder takes.
     const STEPS_MAX: u64 = 20;
 
     /// Runs `work` once for every combination of a step at which the power can fail and a member of

@@ -24,9 +24,8 @@ use crate::failure::{FailureKind, StoreError, WithCauses};
 use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
-/// The file name prefix of high-water files. In such a file, a fleet node stores times that its
-/// coordinator (etcd) has returned or acknowledged: the fleet's floor (lowest time for minting) and
-/// the horizons of the node's slots (times up to which ids may have been issued).
+/// The name prefix of files with times that the coordinator (etcd) has confirmed to a fleet node:
+/// the floor (lowest time for minting) and the horizons of its slots (up to which ids may exist).
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -42,11 +41,9 @@ pub struct FleetFolder {
 pub struct AdoptedNode {
     /// The folder that the node used.
     pub path: PathBuf,
-    /// The id of the fleet that took over the node, or `None` if the note about it in the folder is
-    /// missing.
+    /// The id of the fleet that took over the node, or `None` if the note about it is missing.
     pub fleet: Option<String>,
-    /// The first instant for which the adopted node has certainly not minted an id, or 0 if the
-    /// file with this instant cannot be read.
+    /// The first instant for which the node has certainly minted no id, or 0 if unreadable.
     pub horizon: UnixNanos,
 }
 
@@ -61,8 +58,7 @@ impl FleetFolder {
     /// Returns [`StoreError`] in these cases:
     /// - Another process holds the lock.
     /// - A single node has minted there, and no fleet has adopted that node (taken over its ids).
-    /// - The adoption note in the folder names another namespace, says that the adoption has not
-    ///   ended, or cannot be read.
+    /// - The adoption note is unreadable, of another namespace, or of an unfinished adoption.
     /// - The lookup of a file in the folder fails.
     pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
         let lock = lock(path)?;
@@ -105,12 +101,8 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Returns the single node that used the folder, if any.
-///
-/// # Errors
-/// Returns an error if no fleet has adopted that node (taken over its ids), or if the lookup of a
-/// file fails. Also returns an error if the adoption note names another namespace, says that the
-/// adoption has not ended, or cannot be read.
+/// Returns the single node that used the folder, if any. Fails if no fleet has adopted that node,
+/// if a lookup fails, or if the adoption note is unreadable, unfinished or of another namespace.
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));
@@ -178,9 +170,8 @@ pub(super) struct FormerFleet {
     /// A file in which a fleet node stored times up to which ids may have been issued (high-water
     /// file).
     pub(super) path: PathBuf,
-    /// The latest time in the high-water files that can be read, or `None` if no time can be read.
-    /// The fleet may have issued later ids, because the files have only the horizons of the slots
-    /// that this node has held, and may be out of date.
+    /// The latest time in the readable high-water files, if any. The fleet may have issued later
+    /// ids, because the files may be old, and lack the horizons of other nodes' slots.
     pub(super) highest: Option<UnixNanos>,
 }
 

@@ -40,8 +40,7 @@ pub(crate) struct EmptyFolder {
 /// configured formats were not compared with the stored formats yet.
 pub(crate) struct ReservedFolder {
     // The fields are dropped in this order, so the lock is released last.
-    /// `None` if no database exists yet, for example because the first start ended before it
-    /// created one.
+    /// `None` if no database exists yet, for example because the first start ended early.
     database: Option<Database>,
     horizon: HorizonFile,
     data_dir: DataDir,
@@ -76,9 +75,8 @@ pub(crate) enum OpenError {
         /// The path where the horizon should be.
         path: PathBuf,
     },
-    /// The file with the horizon (time up to which ids may be minted) says that a database was
-    /// created, but the folder has none. So the database was lost, together with its formats and
-    /// records.
+    /// The file with the time up to which ids may be minted says that a database was created, but
+    /// the folder has none. So the database was lost, together with its formats and records.
     #[error(
         "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
          changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
@@ -88,9 +86,8 @@ pub(crate) enum OpenError {
         /// The path where the database should be.
         path: PathBuf,
     },
-    /// A fleet is adopting the node of this folder (taking it over), or has adopted it. The fleet
-    /// now mints with the node's worker numbers, so no single node may mint ids in this folder any
-    /// more.
+    /// A fleet is adopting (taking over) the node of this folder, or has adopted it. The fleet
+    /// mints with the node's worker numbers, so no single node may mint in this folder any more.
     #[error("{}", adopted(.path, .note.as_deref()))]
     Adopted {
         /// The path of the data folder.
@@ -98,9 +95,8 @@ pub(crate) enum OpenError {
         /// The adoption note, or `None` if it was lost.
         note: Option<Box<AdoptionNote>>,
     },
-    /// A node of a fleet has minted in this folder. The fleet uses the worker numbers (parts of ids
-    /// that keep machines apart) of this node, and the folder does not show up to which time the
-    /// fleet has issued ids.
+    /// A fleet node has minted in this folder. The fleet uses this node's worker numbers (parts of
+    /// ids), and the folder does not show up to which time the fleet has issued ids.
     #[error(
         "{} was left by a node of a fleet, and storage.engine is \"embedded\": this node would mint with worker \
          numbers of that fleet; start with --floor and an instant at or above which that fleet issued no id, or give \
@@ -204,9 +200,8 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        // The horizon (time up to which ids may be minted) is durable. So the floor in the restore
-        // note, a file that a restore has left, is no longer needed. If this process is killed
-        // before the note is removed, the next start removes the note.
+        // The horizon (time limit for minting) is durable, so the floor in the note of a restore is
+        // not needed any more. If this process is killed first, the next start removes the note.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -334,8 +329,7 @@ impl ReadyEngine for ReadyFolder {
 }
 
 impl ReadyFolder {
-    /// Checks that the paths in the data folder still lead to the files that this process has
-    /// opened, so that the next start finds the same files.
+    /// Checks that the paths still lead to the opened files, so that the next start finds them.
     fn check_in_place(&self) -> Result<(), Displaced> {
         self.data_dir.check_in_place()?;
         self.horizon_place.check()?;
@@ -343,8 +337,7 @@ impl ReadyFolder {
     }
 }
 
-/// Opens the file with the horizon (time up to which ids may be minted) in the folder. Returns
-/// `None` at a first start, because the file does not exist yet.
+/// Opens the horizon file (time up to which to mint), or returns `None` at a first start (no file).
 fn open_horizon(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -354,9 +347,8 @@ fn open_horizon(
     let path = data_dir.horizon_path();
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
-        // Check first whether the horizon file is marked as adopted (taken over by a fleet). The
-        // fleet mints with the worker numbers of this node, so the folder is refused even if the
-        // operator gives another slot (place of a node) or a floor (lowest time for minting).
+        // First check if a fleet has adopted (taken over) the node. The fleet mints with the node's
+        // worker numbers, so neither another slot (place) nor a floor (lowest time) helps.
         if is_noted_as_adopted(&path) {
             return Err(OpenError::Adopted {
                 path: data_dir.path().to_owned(),

@@ -1,5 +1,4 @@
-//! Finds out whether the next start of a node would succeed with its data folder, without changing
-//! the folder.
+//! Finds out whether a node's next start would succeed, without changing the node's data folder.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

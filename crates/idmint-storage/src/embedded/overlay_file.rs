@@ -8,8 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::block_file::{BLOCK_LEN, Block, BlockFile};
 
-/// A file that is read but never changed. Blocks that are written to it are kept in memory, and
-/// later reads return them.
+/// A file that is never changed. Written blocks are kept in memory, and later reads return them.
 #[derive(Debug)]
 pub(super) struct OverlayFile {
     file: File,

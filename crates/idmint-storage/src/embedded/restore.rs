@@ -424,8 +424,7 @@ mod tests {
         let again = start(&dir, OfARestore(floor)).expect("the variable is still set");
         assert_eq!(again.horizon(), Some(UnixNanos::from_seconds(2_000)));
         drop(again);
-        // Since the restore, the node may have minted above the floor (lowest time for minting). So
-        // if the horizon file, which limits these ids, is lost, the floor must not be used again.
+        // Ids above the floor may exist, so the floor must not be used if the horizon file is lost.
         fs::remove_file(dir.join("horizon")).expect("it is there");
         assert_refused(
             &dir,

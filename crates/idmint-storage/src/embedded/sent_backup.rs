@@ -49,8 +49,7 @@ impl SentBackup {
         copied
     }
 
-    /// Removes an unfinished copy of the database that a killed process has left in the data
-    /// folder.
+    /// Removes an unfinished copy of the database that a killed process left in the data folder.
     ///
     /// # Errors
     /// Returns any error of the file system.

@@ -215,9 +215,8 @@ impl StorageBackend for CheckedPages {
         let pages = len / PAGE_BYTES;
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
-        // If the file grows again later, the engine (redb) expects zeros in the pages that this
-        // truncation removes. So give these pages the checksum of pages that were never written,
-        // which contain zeros.
+        // If the file grows again, the engine (redb) expects zeros in the removed pages. So give
+        // them the checksum of pages that were never written, which contain zeros.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

@@ -69,9 +69,8 @@ pub(super) fn check(
     };
     let view = FileView::of(Arc::clone(base))?;
     view.write(SLOT_CHOICE_AT, &[choice])?;
-    // The view makes the later of the file's two commits current. If the pages of the later commit
-    // are incomplete, it was never finished, and the current commit of the file is valid. The
-    // engine (redb) may panic when it reads incomplete pages.
+    // The view makes the later of two commits current. If the later commit's pages are incomplete,
+    // it was never finished, and the file's current commit is valid. Reading such pages may panic.
     //
     // Unwind safety: a panic drops the view and its engine.
     let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else {
@@ -265,8 +264,7 @@ mod tests {
                 free += 1;
                 fs::write(&copy, &spoilt).expect("writable");
                 flip_choice_of_slots(&copy);
-                // In the file `copy`, the older commit is now marked as current. If its pages are
-                // already overwritten, the file is refused and `last_of_sound` returns `None`.
+                // The file is refused if pages of the older commit, now current, were overwritten.
                 if let Some(last) = last_of_sound(&copy) {
                     assert_eq!(last, number, "an older commit was taken for the last");
                     found += 1;

@@ -105,8 +105,7 @@ impl Layout {
         (LOG_BLOCK, u64::from(self.log_len))
     }
 
-    /// Returns the index of the block that contains the checksums of group number `group`. A group
-    /// is 1 024 pages of the database engine.
+    /// Returns the index of the block with the checksums of a group (1 024 pages of the engine).
     pub(super) fn sums(self, group: u64) -> u64 {
         self.groups() + group * (GROUP_LEN + 1)
     }
@@ -116,16 +115,14 @@ impl Layout {
         self.sums(page / GROUP_LEN) + 1 + page % GROUP_LEN
     }
 
-    /// Returns the number of pages of the database engine that fit into a file of `blocks` blocks.
-    /// The other blocks contain the head, the log and checksums.
+    /// Returns the number of engine pages in `blocks` blocks, beside the head, log and checksums.
     pub(super) fn pages_in(self, blocks: u64) -> u64 {
         let behind = blocks.saturating_sub(self.groups());
         let (whole, rest) = (behind / (GROUP_LEN + 1), behind % (GROUP_LEN + 1));
         whole * GROUP_LEN + rest.saturating_sub(1)
     }
 
-    /// Returns the number of blocks in a file that contains `pages` pages of the database engine.
-    /// The other blocks contain the head, the log and checksums.
+    /// Returns the number of blocks for `pages` engine pages, the head, the log and checksums.
     pub(super) fn blocks_for(self, pages: u64) -> u64 {
         self.groups() + pages + pages.div_ceil(GROUP_LEN)
     }

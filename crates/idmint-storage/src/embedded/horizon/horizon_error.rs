@@ -61,8 +61,7 @@ pub(crate) enum HorizonError {
         path: PathBuf,
     },
     /// A later version of this program wrote the horizon or the commit mark (number of the last
-    /// commit) in the file, so this version cannot read the file. A floor (lowest time for minting)
-    /// that an operator sets does not help.
+    /// commit). This version cannot read the file, even with a stated floor (lowest time to mint).
     #[error(
         "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
          that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
@@ -82,9 +81,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The disk refused to write the horizon (time up to which ids may be minted), so the content
-    /// of the file is unknown. No id may be minted with this horizon. The operator has to stop the
-    /// process, repair the disk, and start again.
+    /// The disk refused the horizon (time up to which ids may be minted), so the file's content is
+    /// unknown. Do not mint with this horizon. Stop the process, repair the disk, and start again.
     #[error("cannot make the horizon in {} durable; stop the process, check the disk, start again", .path.display())]
     NotWritten {
         /// The path of the horizon file.
@@ -93,9 +91,8 @@ pub(crate) enum HorizonError {
         #[source]
         cause: io::Error,
     },
-    /// The write was refused, because an earlier write of the horizon (time up to which ids may be
-    /// minted) has failed. After that, even a successful write would not prove that the horizon is
-    /// durable.
+    /// The write was refused, because an earlier write of the horizon (time up to which to mint)
+    /// has failed. After that, even a successful write does not prove that the horizon is durable.
     #[error(
         "the horizon in {} is no longer written, because a write failed; check the disk, start again",
         .path.display()

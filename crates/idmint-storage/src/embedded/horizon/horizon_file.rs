@@ -81,8 +81,7 @@ impl fmt::Display for Damage {
 pub(crate) struct HorizonFile<F = File> {
     path: PathBuf,
     file: F,
-    /// The content of both copies of the horizon (time up to which ids may be minted), unless a
-    /// write has failed.
+    /// The content of both copies of the horizon (time up to which to mint) if no write has failed.
     newest: HorizonRecord,
     is_poisoned: bool,
 }
@@ -264,8 +263,7 @@ impl<F: BlockFile> HorizonFile<F> {
         })
     }
 
-    /// Checks that both copies of the horizon in the file still have the content that this process
-    /// wrote.
+    /// Checks that both copies of the horizon in the file are still as this process wrote them.
     ///
     /// # Errors
     /// Returns [`HorizonError::Changed`] if a copy differs or cannot be read.
@@ -418,9 +416,8 @@ fn choose_copy(
             damage: None,
         });
     }
-    // The newest pass (write of both copies) has written the copy that comes second, so the sync of
-    // the copy before it had reported success. But that copy still has the content of an earlier
-    // pass, so its last write was lost.
+    // The newest pass (write of both copies) has written its second copy, so the sync of its first
+    // had reported success. But the first copy is of an earlier pass, so its last write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,

@@ -27,8 +27,7 @@ impl SimulatedDatabase {
         }
     }
 
-    /// Opens the records in the database. If the simulated disk is empty, the database is created
-    /// first.
+    /// Opens the records in the database, which is created first if the simulated disk is empty.
     pub fn open_records(&self) -> Result<Records, StoreError> {
         let disk = Arc::clone(&self.disk);
         let database = Database::over(disk, LOG_LEN, "simulated")?;
