@@ -20,8 +20,7 @@ pub enum OwnEngine {
     },
 }
 
-/// A floor that an operator has stated: a time such that no id was ever minted for this time or a
-/// later one.
+/// A time, stated by an operator, at or above which no id was ever minted (floor).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedFloor {
     /// The operator has stated no floor.

@@ -37,9 +37,8 @@ impl StoreError {
         self.obstacle.kind
     }
 
-    /// Returns the kind of the failure and a text about it that may be shown to callers. The text
-    /// of the storage engine's own error must not be shown to callers, because it may contain
-    /// paths.
+    /// Returns the kind of the failure and a text that may be shown to callers. The storage
+    /// engine's own error text must not be shown to callers, because it may contain paths.
     pub fn obstacle(&self) -> Obstacle {
         self.obstacle
     }
@@ -54,8 +53,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Creates the reason why a store cannot be used. `text` says what is wrong and what to do
-    /// about it.
+    /// Creates the reason why a store cannot be used. `text` says what is wrong and what to do.
     pub const fn new(kind: FailureKind, text: &'static str) -> Obstacle {
         Obstacle { kind, text }
     }

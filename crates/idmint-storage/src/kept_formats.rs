@@ -15,8 +15,7 @@ use super::failure::{FailureKind, StoreError};
 /// Neither name can contain this character.
 const OF_ENCODING: char = '/';
 
-/// The properties of a format of ids, or of one encoding of a format, that must not change between
-/// starts.
+/// The properties of an id format or of an encoding that must not change between starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFormat {
     /// The name of the format, followed by `/` and the name of the encoding if these are the

@@ -75,9 +75,8 @@ pub trait ConjunctionStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// Returns at most `count_max` anchors (first reports of close approaches) of a format, from
-    /// the latest to the earliest. Each of these close approaches has `external`, an id from
-    /// another organization.
+    /// Returns at most `count_max` anchors (first reports of close approaches) of a format that
+    /// have the id `external` from another organization, from the latest to the earliest.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -99,9 +98,8 @@ pub trait ConjunctionStore {
         count_max: usize,
     ) -> Result<Vec<CountedAnchor>, StoreError>;
 
-    /// Removes old conjunctions (close approaches of two objects): their first reports, report
-    /// counts and ids from other organizations. Keeps a conjunction whose report count has changed
-    /// since the count was read.
+    /// Removes old conjunctions (close approaches): their first reports, report counts and external
+    /// ids. Keeps a conjunction whose report count has changed since the count was read.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed

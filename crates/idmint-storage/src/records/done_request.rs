@@ -7,9 +7,8 @@ use idmint_records::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 
-/// The maximum number of days by which a day with stored request keys may be ahead of today, if it
-/// is the only day after today. If it is further ahead, it is ignored, because a wrong clock has
-/// probably recorded it.
+/// The maximum number of days by which the only later day with stored request keys may be ahead of
+/// today. A day further ahead is ignored, because a wrong clock has probably recorded it.
 const LONE_DAY_MAX: u32 = 31;
 
 /// A completed request with an idempotency key.

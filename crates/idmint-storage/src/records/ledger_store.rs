@@ -7,8 +7,7 @@ use idmint_records::ledger::{
 
 /// A store of the events of every ledger.
 pub trait LedgerStore {
-    /// Returns the last event of a ledger (chain of events linked by checksum), or `None` if the
-    /// ledger does not exist.
+    /// Returns the last event of a ledger (chain of events), or `None` if there is no such ledger.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

@@ -12,17 +12,14 @@ use idmint_records::ledger::{
     TemplateHistory, VoidedNumber,
 };
 
-/// The number of series (named sequences of numbers) that are read from the store at a time, while
-/// a starting node checks the configured number rules.
+/// The number of series of numbers to read at a time while a start checks the number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series to name in a message which says that the texts of their new numbers
-/// change, for example from `7` to `INV-7`.
+/// The maximum number of series to name in a message about changed texts, such as `INV-7` for `7`.
 const NAMED_MAX: usize = 5;
 
-/// A store of the numbers of all series (named sequences of numbers). Numbers and the idempotency
-/// keys of their requests are never removed, except that the first number of a series can be
-/// corrected.
+/// A store of the numbers of all series (sequences). Numbers and the idempotency keys of their
+/// requests are never removed, except that the first number of a series can be corrected.
 pub trait NumberStore {
     /// Returns the last number of a series, and whether the series is closed.
     ///
@@ -30,8 +27,7 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn series_state(&self, series: &SeriesName) -> Result<SeriesState, StoreError>;
 
-    /// Returns the last number of a series and the time at which it was issued, or `None` if the
-    /// series has no number yet.
+    /// Returns the last number of a series and its time of issue, or `None` if there is none yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -91,8 +87,7 @@ pub trait NumberStore {
         }))
     }
 
-    /// Returns the numbers of a series that were declared void and are within `numbers`, in
-    /// ascending order.
+    /// Returns the void numbers of a series that are within `numbers`, in ascending order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -133,9 +128,8 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError>;
 
-    /// Ends a hold, which stops series from issuing numbers after a restore. Lets one series issue
-    /// numbers again, or all series if `series` is `None`. The change is durable when this method
-    /// returns.
+    /// Ends a hold durably, so that one series, or all series if `series` is `None`, can issue
+    /// numbers again. A hold stops series from issuing numbers after a restore.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the hold has possibly not ended. The call may be repeated.
@@ -309,9 +303,8 @@ pub trait NumberStore {
                         false => found.last,
                     },
                 };
-                // First compare as if the series had written all its numbers in this form (way to
-                // write a number as text). Only if that comparison finds a conflict, read in which
-                // form each number was really written, because reading takes longer.
+                // First assume that all numbers were written in this form (way to write a number).
+                // Read each number's real form only after a conflict, because reading takes longer.
                 let mut repeated = conflict(&whole);
                 if repeated.is_some() && !is_in_use {
                     let written = self.written_in(found, Some(&former))?;
@@ -375,9 +368,8 @@ pub trait NumberStore {
         Ok(written)
     }
 
-    /// Returns the ranges of numbers of a series that are stored in this form (way to write a
-    /// number as text), or without a form. A number without a stored form may have been written in
-    /// any form.
+    /// Returns the ranges of numbers of a series that are stored with this form (way to write a
+    /// number), or without a form, because such numbers may have been written in any form.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -398,9 +390,8 @@ pub trait NumberStore {
         Ok(ranges.flatten().collect())
     }
 
-    /// Returns the series whose next number is written differently than the templates (patterns of
-    /// number texts) of the last start would write it. The series are grouped by rule. Only open
-    /// series without gaps that have numbers are returned.
+    /// Returns the open series without gaps that have numbers, and whose next number is written
+    /// differently than with the last start's templates (of number texts), grouped by rule.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -547,9 +538,8 @@ fn takes_numbers(found: &SeriesSummary, rules: &NumberRules) -> bool {
     found.has_numbers() && found.closed.is_none() && is_gapless
 }
 
-/// Returns the error for configured number rules under which the text of an earlier number could be
-/// written again for another number. `earlier` says which series have written the text before, or
-/// may still write it.
+/// Returns the error for number rules that could write the text of an earlier number again for
+/// another number. `earlier` says which series have written the text, or may still write it.
 fn repeated_text(found: &FormerConflict, earlier: &str) -> StoreError {
     let [what, settings] = match &found.rule {
         Some(rule) => [
@@ -578,8 +568,7 @@ pub struct AgreedRules {
     /// The templates (patterns of number texts) of the first start that stored any. They apply to
     /// numbers without a stored form (way to write a number).
     pub first: KeptTemplates,
-    /// The series whose new numbers are written differently than at the last start, grouped by
-    /// rule.
+    /// The series whose new numbers are written differently than at the last start, by rule.
     pub changes: Vec<TextChange>,
 }
 
@@ -587,13 +576,11 @@ pub struct AgreedRules {
 /// new numbers are written differently than at the last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
-    /// The name of the rule that now determines the texts of the numbers, or `None` if no
-    /// configured rule matches the series any more.
+    /// The name of the rule that now applies to the series, or `None` if no configured rule does.
     rule: Option<String>,
     template: NumberTemplate,
     check: Option<NumberCheck>,
-    /// The first few series whose texts change, each with the first number that is written
-    /// differently.
+    /// The first few series whose texts change, each with the first number written differently.
     series: Vec<(SeriesName, u64)>,
     /// The number of changed series, including those that are not in `series`.
     count: usize,
@@ -638,8 +625,7 @@ pub struct NumberRecord {
 /// The data on which new numbers of a series depend.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeriesState {
-    /// The last number of the series and the time at which it was issued, or `None` if the series
-    /// has no number yet.
+    /// The last number of the series and its time of issue, or `None` if there is none yet.
     pub head: Option<SeriesHead>,
     /// The time of closing and the caller who closed the series, or `None` if the series is open.
     pub closed: Option<ClosedSeries>,
@@ -678,8 +664,7 @@ impl SeriesSummary {
         self.first <= self.last
     }
 
-    /// Returns the last number and the time at which it was issued, or `None` if the series has no
-    /// number.
+    /// Returns the last number and its time of issue, or `None` if the series has no number.
     pub fn head(&self) -> Option<SeriesHead> {
         self.has_numbers().then_some(SeriesHead {
             last: self.last,
