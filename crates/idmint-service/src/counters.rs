@@ -294,7 +294,7 @@ impl ServiceCounters {
         self.count_number_request(outcome, "given");
     }
 
-    /// Counts a request for `count` numbers, reserved in advance, by the outcome of the request.
+    /// Counts a request for `count` numbers of a block (reserved in advance), by its outcome.
     pub(super) fn count_block(&self, count: NonZeroU32, outcome: &Result<u64, RecordError>) {
         match outcome {
             Ok(_) => {

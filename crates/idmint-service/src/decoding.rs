@@ -173,7 +173,7 @@ impl DecodingAt<'_> {
     }
 
     /// Decodes the example id of a format, and returns the names of the other formats that are
-    /// nearly as likely. The text of an id does not show which of these formats it has.
+    /// nearly as likely. If there are any, an id's text does not show which of these it has.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());

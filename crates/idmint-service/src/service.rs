@@ -37,7 +37,7 @@ pub struct Service {
     /// no stored form, so they are written with these templates. Empty until the service can read
     /// records.
     pub(super) first_templates: OnceLock<KeptTemplates>,
-    /// Stores the time up to which ids may be minted. Empty while the process is starting.
+    /// The reserver, which stores the time up to which ids may be minted. Empty during the start.
     reserver: OnceLock<Arc<dyn Reserver>>,
     /// `true` once the first minting session has begun. From then on, no request waits for the
     /// start. Written by the method `is_starting`. `Relaxed`, because the flag only saves looking
@@ -131,8 +131,8 @@ pub struct SiqDefaults {
 impl Service {
     /// Creates a service that is still starting, and so cannot serve all requests yet.
     ///
-    /// The service can decode ids and mint random ids at once, read and write records after
-    /// [`Service::serve_records`], and mint ids that contain the time after [`Service::begin`].
+    /// The service can decode ids and mint random ids at once. After [`Service::serve_records`], it
+    /// can read and write records. After [`Service::begin`], it can mint ids that contain the time.
     pub fn new(parts: ServiceParts) -> Service {
         let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
         Service {

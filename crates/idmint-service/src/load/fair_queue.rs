@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 
 use super::pending::Sender;
 
-/// A fixed number of places to run a piece of work. Waiting peers (callers) get a place in turn.
+/// A fixed number of places, each for one piece of work. Waiting peers (callers) get one in turn.
 #[derive(Debug)]
 pub(super) struct FairQueue(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     places_free: usize,
-    /// The number of places (rights to run work) given to peers since the queue was created.
+    /// The number of times that a place was given to a peer since the queue was created.
     given: u64,
     /// The peers that hold a place or wait for one.
     peers: HashMap<Sender, Peer>,

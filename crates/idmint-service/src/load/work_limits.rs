@@ -239,7 +239,7 @@ impl Drop for HeldMint {
 /// - Admission: At most half of the allowed requests in flight, rounded up, may be long. Within
 ///   this limit, a node that is idle or has less than an estimated 20 ms of admitted work per core
 ///   accepts work of every peer. A busier node accepts more only from a peer whose work takes less
-///   than its part of this time, divided equally among all peers with work. Pauses do not count.
+///   than its part of this time (equal parts for all peers with work). Paused work does not count.
 /// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
 #[derive(Debug, Clone)]
 pub struct PeerBulk {

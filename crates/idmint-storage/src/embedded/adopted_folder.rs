@@ -65,8 +65,8 @@ impl AdoptedFolder {
             });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
-        // Accept any slot (place of a node), even one that the fleet uses, because the fleet will
-        // mint nothing for this slot below the horizon (time up to which the node may have minted).
+        // Accept any slot (place of a node), even one that the fleet uses. It will mint no id with
+        // this node's worker numbers below the horizon (time up to which the node may have minted).
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
@@ -84,7 +84,7 @@ impl AdoptedFolder {
             .as_ref()
             .is_some_and(|tables| tables.records.may_hold);
         // Refuse a node whose series are on hold (give no numbers) after a restore, or will be from
-        // the next start on because of a floor. The fleet could issue lost numbers again. A
+        // the next start on because of a stated floor. The fleet could issue lost numbers again. A
         // takeover that has begun may continue, because an adoption note prevents new holds.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(

@@ -24,7 +24,7 @@ use crate::failure::{FailureKind, StoreError};
 /// version or an earlier version can be read.
 const VERSION: u32 = 2;
 
-/// The note in a node's folder about the fleet that adopts it (takes it over), and the progress.
+/// The note in the folder of a node that a fleet adopts (takes over): the fleet and the progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptionNote {

@@ -25,7 +25,7 @@ use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
 
 /// The name prefix of files with times that the coordinator (etcd) has confirmed to a fleet node:
-/// the floor (lowest time for minting) and the horizons of its slots (up to which ids may exist).
+/// the floor (lowest time to mint), and horizons of the node's slots (up to which ids may exist).
 const HIGH_WATER: &str = "high-water-";
 
 /// The data folder of a node in a fleet. If the folder could be locked, it stays locked until this
@@ -43,7 +43,7 @@ pub struct AdoptedNode {
     pub path: PathBuf,
     /// The id of the fleet that took over the node, or `None` if the note about it is missing.
     pub fleet: Option<String>,
-    /// The first instant for which the node has certainly minted no id, or 0 if unreadable.
+    /// The first instant for which the node certainly minted no id, or 0 if its file is unreadable.
     pub horizon: UnixNanos,
 }
 
@@ -102,7 +102,8 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
 }
 
 /// Returns the single node that used the folder, if any. Fails if no fleet has adopted that node,
-/// if a lookup fails, or if the adoption note is unreadable, unfinished or of another namespace.
+/// if a lookup fails, or if the adoption note is unreadable, of another namespace, or of an
+/// unfinished adoption.
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));

@@ -201,7 +201,7 @@ impl Folder {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
         // The horizon (time limit for minting) is durable, so the floor in the note of a restore is
-        // not needed any more. If this process is killed first, the next start removes the note.
+        // no longer needed. If this process is killed before the removal, the next start does it.
         note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
@@ -337,7 +337,8 @@ impl ReadyFolder {
     }
 }
 
-/// Opens the horizon file (time up to which to mint), or returns `None` at a first start (no file).
+/// Opens the file with the horizon (time up to which ids may be minted). Returns `None` at a first
+/// start, because the file does not exist yet.
 fn open_horizon(
     data_dir: &DataDir,
     files: FoundFiles,

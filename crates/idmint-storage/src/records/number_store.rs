@@ -15,7 +15,7 @@ use idmint_records::ledger::{
 /// The number of series of numbers to read at a time while a start checks the number rules.
 const SERIES_PAGE: usize = 1_000;
 
-/// The maximum number of series to name in a message about changed texts, such as `INV-7` for `7`.
+/// The maximum number of series to name in a message that texts change, such as `7` to `INV-7`.
 const NAMED_MAX: usize = 5;
 
 /// A store of the numbers of all series (sequences). Numbers and the idempotency keys of their
@@ -87,7 +87,7 @@ pub trait NumberStore {
         }))
     }
 
-    /// Returns the void numbers of a series that are within `numbers`, in ascending order.
+    /// Returns the numbers within `numbers` that were declared void, in ascending order.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

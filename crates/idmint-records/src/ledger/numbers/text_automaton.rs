@@ -60,8 +60,8 @@ pub(super) enum Role {
     Literal,
     /// One character of the part with this index.
     Part(usize),
-    /// The last character of an abbreviated part, such as the `6` in `26` for 2026, which
-    /// determines the full value. The fields are the index of the part and the full value, `2026`.
+    /// The last character of an abbreviated part, such as the `6` in `26`. The full value is known
+    /// only here. The fields are the index of the part and the full value, such as `2026`.
     Value(usize, String),
     /// A digit of the number.
     Number,
@@ -498,7 +498,7 @@ impl Names {
                     _ => ("", rest),
                 };
                 // Group the possible states after this part of the name by the state to which the
-                // next fixed characters lead, because the rest of the name can then be the same.
+                // next fixed characters lead. Within a group, the name can go on in the same ways.
                 let mut ends: Vec<(usize, BTreeSet<usize>)> = Vec::new();
                 for end in self.ends(&fragment, state) {
                     let behind = self.after(end, literal);

@@ -245,7 +245,7 @@ enum Difference {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Streams {
     /// One entry for each part of the series name (or for the whole name), and one for the number.
-    /// If reading 0 of the text has `a` so far, and reading 1 has `ac`, the entry is `(1, "c")`.
+    /// If reading 0 has `a` of a part so far, and reading 1 has `ac`, the entry is `(1, "c")`.
     ahead: Vec<(usize, String)>,
     /// For each of the two readings of a text, how many entries of [`Outputs::literals`] (fixed
     /// characters such as the `-` of `acme-2026`) its series name has so far.
@@ -272,7 +272,7 @@ impl Difference {
         Difference::Unknown(streams)
     }
 
-    /// Returns the comparison after `letter`, which has the meanings `edges` in the two readings,
+    /// Returns the comparison after the character `letter`, for which each reading takes one edge,
     /// or `None` if one reading is ahead by more characters than a series name can have.
     fn after(
         self,
@@ -316,14 +316,15 @@ impl Difference {
 /// name (or for the whole name), and one for the number. Readings are compared stream by stream.
 #[derive(Debug, Clone)]
 struct Outputs {
-    /// The number of compared values: the parts of the name (or the whole name), and the number.
+    /// The number of streams: the parts of the name (or the whole name), and the number.
     count: usize,
-    /// The indices and values of the name's parts that are the same in all texts of the template,
-    /// such as the year `2026`, and so are not read from the text.
+    /// The indices and values of the name's parts that are not read from the text, because they are
+    /// the same for all texts of the template, such as the year `2026`.
     constants: Vec<(usize, String)>,
     /// For each part of the name, its index in [`Streams::ahead`] (0 if whole names are compared).
     streams: Vec<usize>,
-    /// The fixed characters around the parts of a name, or empty if names are compared by parts.
+    /// The fixed characters of the name before each part and after the last one. They are empty if
+    /// names are compared part by part.
     literals: Vec<String>,
 }
 

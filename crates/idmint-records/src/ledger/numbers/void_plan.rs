@@ -1,4 +1,5 @@
-//! Voids numbers (of cancelled orders, for example). They still count as given. Stores the reason.
+//! Voiding of numbers, for example of cancelled orders. A void number still counts as given, and
+//! its record has the reason.
 
 use super::number_plan::{GivenNumbers, clipped};
 use super::series_name::SeriesName;

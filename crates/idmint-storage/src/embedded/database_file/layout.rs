@@ -115,7 +115,7 @@ impl Layout {
         self.sums(page / GROUP_LEN) + 1 + page % GROUP_LEN
     }
 
-    /// Returns the number of engine pages in `blocks` blocks, beside the head, log and checksums.
+    /// Returns the number of engine pages in `blocks` blocks. The rest is head, log and checksums.
     pub(super) fn pages_in(self, blocks: u64) -> u64 {
         let behind = blocks.saturating_sub(self.groups());
         let (whole, rest) = (behind / (GROUP_LEN + 1), behind % (GROUP_LEN + 1));

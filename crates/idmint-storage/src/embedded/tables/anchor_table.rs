@@ -38,7 +38,7 @@ pub(super) fn unreadable_anchor(name: anchor_row::Name<'_>, row: &[u8]) -> redb:
     unreadable(is_whole, &format!("the anchor {name:?} is"))
 }
 
-/// Returns up to `count_max` object pairs with anchors after `after`, sorted by format and objects.
+/// Returns up to `count_max` pairs with anchors that follow `after`, sorted by format and objects.
 pub(super) fn pairs(
     anchors: &impl ReadableTable<anchor_row::Name<'static>, &'static [u8]>,
     after: Option<(&str, Pair)>,

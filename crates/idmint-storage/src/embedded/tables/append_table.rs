@@ -183,7 +183,7 @@ fn rows_behind(
     Ok(appends.range((ledger.bits(), from)..=(ledger.bits(), u128::MAX))?)
 }
 
-/// Returns the rows before `last`, the last row of a long append, which is split into rows.
+/// Returns the other rows of a long append, which is split into rows. `last` is its last row.
 fn pieces_before(appends: &Appends, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
     let name = append_row::name(last.head().id);
     let (mut pieces, mut next_place) = (Vec::new(), last.first_place);

@@ -251,8 +251,9 @@ impl Rows<'_> {
         Ok(Ok((slots, formats)))
     }
 
-    /// Compares `now` (properties of a format, or the number of slots) with the stored row, and
-    /// returns the differences. If no row is stored yet and `joins` is `true`, stores `now`.
+    /// Compares `now`, the configured properties of a format or the number of slots, with the
+    /// stored row, and returns the differences. If no row is stored yet, stores `now` if `joins` is
+    /// `true`, as it is for the slots and for formats that are minted.
     fn keep_or_compare(
         &mut self,
         row: &str,

@@ -313,7 +313,7 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
 }
 
 /// A decoded row of the log and the bytes after it, or `None` if the bytes are not a valid row. The
-/// row is `None` if its checksum is right but it cannot be decoded (from a later version).
+/// row is `None` if its checksum is right but a later version wrote it, so it cannot be decoded.
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {
