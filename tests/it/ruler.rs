@@ -79,7 +79,7 @@ payment (base36)  2026-11-21T03:36:01Z  fair evidence, -3.4 bits
 async fn a_flax_id() {
     let expected = "
 0RdKJcxqVBiAiQr0
-flax (base64_lex)  2015-10-15T20:10:25.807Z  weak evidence, -6.3 bits  ambiguous
+flax (base64_lex)  2015-10-15T20:10:25.807Z  weak evidence, -6.3 bits
 
   0000010111001010010101010101001010001111 01110110100000001100101110001011101110011011110111000001
   └──────────────── time ────────────────┘ └─────────────────────── random ───────────────────────┘
