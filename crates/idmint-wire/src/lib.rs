@@ -1,5 +1,4 @@
-//! The types of the JSON API, which the server and its clients share. This crate is internal to
-//! idmint.
+//! Internal to idmint: the types of the JSON API, which the server and its clients share.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
