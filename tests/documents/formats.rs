@@ -182,7 +182,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             grouped(&odds.even.to_string())
         ));
     }
-    facts.push(format!("**What an id reveals**: {}", info.reveals));
+    facts.push(format!("**An id reveals**: {}", info.reveals));
     facts
 }
 
