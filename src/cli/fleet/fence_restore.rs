@@ -201,8 +201,8 @@ impl Restored {
         }
     }
 
-    /// Raises the floor (the time below which no node mints), restores the records from the
-    /// journals at these paths, and prints which records were restored.
+    /// Reads the journals at these paths, raises the floor (the time below which no node mints),
+    /// restores the records of the journals, and prints which records were restored.
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
         let names = names_of_restored(&*self.coordinator, &self.keys)?;
         thread::sleep(JOURNALS_AFTER);

@@ -167,7 +167,7 @@ impl Mint {
     /// Makes `session` the active session, in which sequenced ids are minted.
     ///
     /// # Panics
-    /// Panics if another session is active, because two sessions could mint with the same worker
+    /// Panics if any session is active, because two sessions could mint with the same worker
     /// numbers. Also panics if the session's horizon was not raised, because the node would claim
     /// to be ready although it cannot mint.
     pub fn begin(&self, session: Arc<Session>) {

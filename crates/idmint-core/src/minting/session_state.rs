@@ -45,7 +45,7 @@ impl SessionState {
     /// Makes `session` the active session.
     ///
     /// # Panics
-    /// Panics if another session is active, because two sessions could mint with the same worker
+    /// Panics if any session is active, because two sessions could mint with the same worker
     /// numbers. Also panics if `session` cannot mint yet.
     pub(super) fn begin(&self, session: Arc<Session>) {
         let mut state = self.locked();

@@ -224,7 +224,8 @@ impl<'a> TransactionDraft<'a> {
     }
 
     /// Adds a plan to this draft of a transaction. Returns `false` if the plan is based on outdated
-    /// rows or its series is stopped after a restore. The draft must then not be committed.
+    /// rows, or if its series is stopped after a restore and the plan neither resumes the series nor
+    /// declares a number void. The draft must then not be committed.
     #[must_use]
     pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
         match plan {

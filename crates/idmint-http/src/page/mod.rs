@@ -48,8 +48,9 @@ impl PageFile {
     }
 }
 
-/// Returns the text without indentation, and with an empty line in place of each line that is only
-/// a comment. Browsers then download an eighth less. Line numbers do not change.
+/// Returns the text without indentation, and with an empty line in place of each line that is a
+/// whole comment (`//`, or `/*` to `*/`). Browsers then download an eighth less. Line numbers do
+/// not change.
 fn without_comments(text: &str) -> String {
     let is_comment =
         |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");

@@ -22,7 +22,7 @@ pub struct EncodeAnswer<'a> {
 
 impl<'a> EncodeAnswer<'a> {
     /// Creates the response for an id. `format` must be one of the decoder's formats, and `known`
-    /// must contain the prepared JSON for these formats.
+    /// must contain the prepared JSON for these formats. Otherwise, writing the response panics.
     pub fn new(
         format: &'a Format,
         made: &IdOfFields,

@@ -141,8 +141,8 @@ impl Format {
     }
 
     /// Returns one id for each layout of the format. `set` writes the tick number `ticks` into the
-    /// time fields, or the nearest possible tick number before or after it. Constant fields keep
-    /// their value, and `free` returns the value of each other field.
+    /// time fields, or the nearest possible tick number before or after it if the fields leave gaps.
+    /// Constant fields keep their value, and `free` returns the value of each other field.
     fn ids_of_tick(
         &self,
         ticks: u128,

@@ -59,7 +59,8 @@ pub struct Adoption {
 pub enum AdoptionStep {
     /// An earlier run had begun. This run continues it.
     Resumed,
-    /// The data folder of the single node is marked, so that no node can start with it any more.
+    /// The data folder of the single node is marked, so that no single node can start with it any
+    /// more.
     Marked,
     /// The fleet's floor (the value) was raised if necessary. No id is minted in the fleet for a
     /// time before the floor, which keeps new ids apart from the ids of the single node.
