@@ -1,4 +1,4 @@
-//! Calibrates the decoder with texts whose format is known. The tests count how often the best
+//! Calibrates the decoder with texts of known formats. The tests count how often the best
 //! reading of a text has the wrong format, although the decoder does not mark it as doubtful. They
 //! also check the verdict on a column.
 //!
@@ -44,19 +44,18 @@ const ROWS: [usize; 4] = [5, 10, 30, 1_000];
 struct Row {
     texts: usize,
     right: usize,
-    /// The number of texts whose right format is the first or the second one in the decoder's list
+    /// The number of texts with the right format in the first or second place of the decoder's list
     /// of possible formats.
     near: usize,
-    /// The number of texts whose right format is that of the first reading or of one of its rivals
-    /// (readings that are nearly as likely).
+    /// The number of texts for which the first reading, or one of its rivals (readings that are
+    /// nearly as likely), has the right format.
     listed: usize,
-    /// The number of texts for which the first reading and its rivals have at most two formats.
-    /// `near_of_two` counts those of these texts whose right format is the first or the second one
-    /// in the list.
+    /// The number of texts for which the first reading and its rivals have at most two formats. In
+    /// `near_of_two` of these texts, the right format is the first or the second one in the list.
     of_two: usize,
     near_of_two: usize,
     doubted: usize,
-    /// The number of texts whose first reading has the wrong format, although the reading is not
+    /// The number of texts with a wrong format in the first reading, although the reading is not
     /// ambiguous and has no note.
     wrong: usize,
     wrong_as: BTreeMap<String, usize>,
