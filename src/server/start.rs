@@ -401,7 +401,7 @@ mod tests {
     use crate::server::config::OnExhausted;
     use idmint_core::minting::{Denied, Minter};
     use idmint_core::time::{ManualClock, UnixTime};
-    use idmint_records::conjunction::{NotedRule, Report, SentReport};
+    use idmint_records::conjunction::{GroupRequest, Report, SentReport};
     use idmint_records::ledger::{
         Event, KeyHash, LedgerId, LedgerRequest, RequestMark, SeriesName, digest_of,
     };
@@ -720,8 +720,9 @@ mod tests {
             report,
             noted: None,
         };
+        let request = GroupRequest::new(Arc::clone(minter), &[sent_report]).expect("has an id");
         service
-            .group(served, minter, &[sent_report], &[], NotedRule::default())
+            .group(served, minter, request, &[sent_report], &[], false)
             .await
             .expect("grouped")
             .grouped[0]

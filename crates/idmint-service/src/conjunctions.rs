@@ -9,7 +9,7 @@ use crate::formats::ServedFormat;
 use crate::ledgers::page;
 use crate::service::{Conjunctions, Service};
 use idmint_records::conjunction::{
-    Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca,
+    Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, Pair, SentReport, Tca,
 };
 use idmint_storage::{
     AnchorKey, ListPlace, ListRange, RecordError, RecordStore, StoreError, StoredConjunction,
@@ -42,7 +42,9 @@ pub struct GroupedReports {
 }
 
 impl Service {
-    /// Assigns an id to each report of a request, in order. The ids have the format of `minter`.
+    /// Assigns an id to each report of a request, in order. `sent_reports` has the reports from
+    /// which `request` was made with `minter`. If `are_analyses` is true, conjunctions nearer to the
+    /// reports than their own are looked up, too.
     ///
     /// If conjunctions are stored, the first reports (anchors) of new conjunctions are durable when
     /// this method returns. `externals` contains ids that other organizations gave to the
@@ -55,13 +57,11 @@ impl Service {
         &self,
         served: &ServedFormat,
         minter: &Arc<GroupedMinter>,
+        request: GroupRequest,
         sent_reports: &[SentReport],
         externals: &[(usize, ExternalId)],
-        noted_rule: NotedRule,
+        are_analyses: bool,
     ) -> Result<GroupedReports, GroupFailure> {
-        let request =
-            GroupRequest::new(Arc::clone(minter), sent_reports).map_err(GroupFailure::Report)?;
-        let request = request.with_noted_rule(noted_rule);
         let outcome = match self.conjunctions() {
             Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
             Conjunctions::Stored { .. } => match self.record_writer_handle() {
@@ -102,9 +102,9 @@ impl Service {
         served.counters().count_granted(count, false);
         let near = self.near_created(minter, sent_reports, &grouped).await;
         self.counters().count_near(near.len());
-        let nearer = match noted_rule.named_reach.is_zero() {
-            true => HashMap::new(),
-            false => self.nearer_than_named(minter, sent_reports, &grouped).await,
+        let nearer = match are_analyses {
+            false => HashMap::new(),
+            true => self.nearer_than_named(minter, sent_reports, &grouped).await,
         };
         Ok(GroupedReports {
             grouped,
@@ -140,7 +140,7 @@ impl Service {
         let Some(writer) = self.record_writer_handle().filter(|_| !joined.is_empty()) else {
             return HashMap::new();
         };
-        let minter = Arc::clone(minter);
+        let (minter, count) = (Arc::clone(minter), joined.len());
         let look_up = move |records: &dyn RecordStore| -> Result<HashMap<usize, u128>, StoreError> {
             let within = |(_, pair, tca, distance): &(usize, Pair, Tca, u64)| {
                 (*pair, tca.within(distance.saturating_sub(1)))
@@ -156,7 +156,7 @@ impl Service {
                 };
             Ok(joined.iter().zip(anchors).filter_map(nearest).collect())
         };
-        writer.read_aside(look_up).await.unwrap_or_default()
+        writer.read_aside(count, look_up).await.unwrap_or_default()
     }
 
     /// Returns, for each newly created conjunction (close approach), the nearest other conjunctions
@@ -186,7 +186,9 @@ impl Service {
         };
         let minter = Arc::clone(minter);
         let near = writer
-            .read_aside(move |records| near(records, &minter, &places, NEAR_MAX))
+            .read_aside(places.len(), move |records| {
+                near(records, &minter, &places, NEAR_MAX)
+            })
             .await
             .unwrap_or_default();
         let found = created.into_iter().map(|(at, _)| at).zip(near);

@@ -135,13 +135,17 @@ impl Service {
         self: &Arc<Self>,
         read: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> T {
-        if !self
-            .record_writer_handle()
-            .is_some_and(|writer| writer.records().is_remote())
-        {
+        if !self.has_remote_records() {
             return read(self);
         }
         self.read_aside(read).await
+    }
+
+    /// `true` if the records are stored on another machine, so that reading them waits for the
+    /// network.
+    pub fn has_remote_records(&self) -> bool {
+        self.record_writer_handle()
+            .is_some_and(|writer| writer.records().is_remote())
     }
 
     /// Runs `read` on a thread for blocking work.

@@ -7,6 +7,7 @@
 //! start                         the steps of a start, whose order is enforced by types
 //! reserver                      the trait that reserves time for minting, as the service sees it
 //! embedded/                     a folder: a lock, the horizon file, a commit log and redb tables
+//! long_work_threads             threads of a lower priority, for work that takes long
 //! memory_engine                 the same tables over redb's in-memory backend
 //! writers/                      the threads that make plans durable
 //! conformance/                  the checks for every store; each store runs them as tests
@@ -26,6 +27,7 @@ mod failure;
 mod files;
 
 mod kept_formats;
+mod long_work_threads;
 mod records;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
@@ -55,6 +57,7 @@ pub use etcd_settings::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespa
 pub use failure::{FailureKind, Obstacle, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};
 pub use kept_formats::{Difference, FormatsError, KeptFormat, differences};
+pub use long_work_threads::{LongWorkThreads, thread_time};
 pub use memory_engine::MemoryEngine;
 pub use records::{
     AgreedRules, AnchorKey, BackedUp, ConjunctionStore, CountedAnchor, DoneRequest, LedgerStore,

@@ -193,7 +193,7 @@ pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
 }
 
 /// Runs a part of a request's work. If `aside`, the handle for long work, is given, the part runs
-/// on another thread. Without it, the work is short and runs at once.
+/// on another thread, and otherwise at once.
 pub(crate) async fn work_on<T: Send + 'static>(
     aside: Option<&PeerBulk>,
     work: impl FnOnce() -> T + Send + 'static,

@@ -7,9 +7,9 @@ use axum::extract::Request;
 use axum::http::Response;
 use serde_json::value::RawValue;
 
-use super::ledgers::{self, PARSE_PERCENT};
+use super::ledgers::{self, PARSE_PERCENT, aside_if_long};
 use super::report_answers::detail_len;
-use crate::access::{DurableWork, Permit, permit_of};
+use crate::access::{DurableWork, Permit};
 use crate::answer::{
     Answer, AnswerBody, AuditedLedger, IdEncoder, MediaType, Problem, Slug, event_detail,
     json_bytes, mark_outcome, media_type_of_body, minted, negotiate_minted,
@@ -17,7 +17,7 @@ use crate::answer::{
 use crate::request::{
     Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, owner_of,
     paid_with, query_of, read_event, read_reserved_body, refuse_count, reserve_answer,
-    shallow_json,
+    shallow_json, work_on,
 };
 use idmint_core::id::Format;
 use idmint_core::minting::Batch;
@@ -51,9 +51,13 @@ pub(crate) async fn append_events(
     )?;
     refuse_count(&query, "event", format)?;
     let encoding = encoding(&query, format)?;
-    let permit = permit_of(&parts.extensions);
+    let permit = parts.extensions.get::<Arc<Permit>>().cloned();
     let import = match import_part(&query)? {
-        Some(ImportPart::More) if permit.is_some_and(|permit| !permit.begins_imports()) => {
+        Some(ImportPart::More)
+            if permit
+                .as_ref()
+                .is_some_and(|permit| !permit.begins_imports()) =>
+        {
             Some(ImportPart::Further)
         }
         import => import,
@@ -71,17 +75,18 @@ pub(crate) async fn append_events(
     .await?;
     let (request_body, reserved) = reserved.into_parts();
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(&request_body, addressed, key, import, permit)?;
+    let aside = aside_if_long(service, &parts.extensions, request_body.len());
+    let key = key.to_owned();
+    let read = move || read_request(&request_body, addressed, &key, import, permit.as_deref());
+    let request = work_on(aside.as_ref(), read).await?;
     let answer_len = (1 + request.event_count()) * detail_len(format, encoding, false);
     let reserved = reserve_answer(&owner, reserved, answer_len).await?;
 
     let (of_service, served) = (Arc::clone(service), Arc::clone(served));
     let append = async move {
         let appended = of_service.append(&served, request).await?;
-        Ok(paid_with(
-            answer(&served, media, encoding, &appended),
-            reserved,
-        ))
+        let write = move || answer(&served, media, encoding, &appended);
+        Ok(paid_with(work_on(aside.as_ref(), write).await, reserved))
     };
     DurableWork::of(&parts, &service.load().requests, append).await
 }

@@ -15,10 +15,13 @@ use crate::answer::{
     ANSWER_LEN_MAX, Answer, LongBody, MediaType, PieceThread, Pieces, Problem, Slug,
     media_type_of_body, negotiate, no_store, too_long,
 };
-use crate::request::{DecodeInput, Query, bulk_of, owner_of, query_of, read_reserved_body};
+use crate::request::{
+    DecodeInput, Query, bulk_of, owner_of, query_of, read_reserved_body, work_on,
+};
 use idmint_core::id::{DecodeFilter, Fingerprint, Liberty};
 use idmint_core::time::UnixNanos;
 use idmint_service::{BudgetOwner, BulkPass, DecodingAt, MemoryReservation, PeerBulk, Service};
+use idmint_storage::thread_time;
 use idmint_wire::{Style, ruler};
 
 /// The maximum length of a body, in bytes.
@@ -63,8 +66,8 @@ const PIECE_TEXTS_MAX: usize = 1024;
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The maximum time for a request that was estimated as short work. If the first texts show that
-/// all texts take longer, the rest is long work. The estimate may be too low, because a text that
-/// is not an id takes several times the estimated time.
+/// all texts take longer, the rest needs a permit for long work. The estimate may be too low,
+/// because a text that is not an id takes several times the estimated time.
 const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The minimum time over which the speed of decoding is measured. A measurement over a shorter time
@@ -73,6 +76,10 @@ const MEASURED_MIN: Duration = Duration::from_micros(100);
 
 /// The number of texts that are decoded before the clock is read again.
 const TEXTS_BY_THE_CLOCK: usize = 8;
+
+/// The number of texts that are decoded before the thread lets other threads run. A request with as
+/// many texts never runs on a thread that serves requests.
+const TEXTS_IN_A_ROW: usize = 24;
 
 /// Decodes each text, in the order of the request. Decoding does not use the minters, so it works
 /// even while the service cannot mint.
@@ -128,7 +135,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let owner = owner_of(service, &parts.extensions);
     let bulk = bulk_of(service, &parts.extensions);
     let (pass, body, reserved) = read_texts(service, body, &owner, &bulk).await?;
-    let texts_max = DecodeInput::count_max(&body, media_of_body);
+    let texts_max = count_max(&body, media_of_body, &bulk).await;
     let of_texts = nanos(
         if detail == Detail::Full {
             NANOS_FOR_ALL_OF_A_TEXT
@@ -146,7 +153,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
             Some(owner.reserve(texts_max * Fingerprint::LEN).await?)
         }
     };
-    let pass = bulk.go_on(pass, estimate).await?;
+    let pass = bulk.go_on(pass, estimate)?;
     let peer_bulk = bulk.clone();
     let aside = pass.is_some().then_some(bulk);
     let input = match &aside {
@@ -189,6 +196,13 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
         media,
         answers.into_body(peer_bulk, texts_max).await?,
     ))
+}
+
+/// Returns the maximum number of texts in `body`. Counts those of a long body on another thread.
+pub(super) async fn count_max(body: &Bytes, media: MediaType, bulk: &PeerBulk) -> usize {
+    let aside = (body.len() > BODY_LEN_AT_ONCE_MAX).then_some(bulk);
+    let body = body.clone();
+    work_on(aside, move || DecodeInput::count_max(&body, media)).await
 }
 
 /// Returns the time for `count` items that take `nanos` nanoseconds each.
@@ -354,9 +368,9 @@ struct Draft {
 /// needs.
 struct Answers {
     draft: Draft,
-    /// The handle that runs the peer's long work on other threads, or `None` if this is short work.
+    /// The handle that runs the work on other threads, or `None` if the work runs at once.
     aside: Option<PeerBulk>,
-    /// The bulk permit, for long work.
+    /// The permit for the work, or `None` if the work runs at once.
     pass: Option<BulkPass>,
     /// The memory reservation for the texts.
     _reserved: Option<MemoryReservation>,
@@ -408,6 +422,32 @@ impl Draft {
         })
     }
 
+    /// Returns the first chunk, and `true` if it is the last one. If the first texts show that all
+    /// `texts_max` texts together take longer than [`SHORT_TIME_MAX`], the chunk ends early, and the
+    /// last value is the estimated time for the other texts.
+    fn first_piece(&mut self, texts_max: usize) -> (Vec<u8>, bool, Option<Duration>) {
+        let began = thread_time();
+        // The speed is measured from the second text on, because the first one can be slow by chance.
+        let (mut measured_from, mut rest) = (began, None);
+        let (first, is_whole) = self.piece_until(|written| {
+            if written == 1 {
+                measured_from = thread_time();
+            }
+            let is_to_measure = written.is_power_of_two() || written % TEXTS_BY_THE_CLOCK == 0;
+            if !is_to_measure {
+                return false;
+            }
+            let now = thread_time();
+            let measured = now.saturating_sub(measured_from);
+            let left = time_of(texts_max.saturating_sub(written), measured, written - 1);
+            let is_long =
+                measured >= MEASURED_MIN && now.saturating_sub(began) + left > SHORT_TIME_MAX;
+            rest = is_long.then_some(left);
+            is_long
+        });
+        (first, is_whole, rest)
+    }
+
     /// Returns the next chunk, and `true` if it is the last one. The chunk ends when it is full or
     /// `is_late` returns `true`. Calls `is_late` after each text, with the chunk's number of texts.
     fn piece_until(&mut self, mut is_late: impl FnMut(usize) -> bool) -> (Vec<u8>, bool) {
@@ -432,6 +472,10 @@ impl Draft {
             self.form
                 .write(&mut out, &text, &self.tried, &decoding, ids_of);
             self.written += 1;
+            if number % TEXTS_IN_A_ROW == 0 {
+                // The kernel seldom interrupts a thread before its time slice of milliseconds ends.
+                std::thread::yield_now();
+            }
             let is_full = is_late(number) || out.len() >= PIECE_LEN;
             // Do not split off a chunk that would have only the closing bytes of the response.
             if is_full && self.input.clone().next().is_some() {
@@ -449,28 +493,21 @@ impl Answers {
     /// # Errors
     /// Returns 503 `overloaded` if the service has too much long work.
     async fn into_body(mut self, bulk: PeerBulk, texts_max: usize) -> Result<Body, Problem> {
-        if self.aside.is_some() {
+        if self.pass.as_ref().is_some_and(|pass| !pass.is_short()) {
             return Ok(Body::new(LongBody::new(self, None, None)));
         }
-        let (began, texts_left) = (Instant::now(), |written| texts_max.saturating_sub(written));
-        // The speed is measured from the second text on, because the first one can be slow by chance.
-        let (mut measured_from, mut rest) = (began, Duration::ZERO);
-        let (first, is_whole) = self.draft.piece_until(|written| {
-            if written == 1 {
-                measured_from = Instant::now();
-            }
-            let is_to_measure = written.is_power_of_two() || written % TEXTS_BY_THE_CLOCK == 0;
-            if !is_to_measure || measured_from.elapsed() < MEASURED_MIN {
-                return false;
-            }
-            rest = time_of(texts_left(written), measured_from.elapsed(), written - 1);
-            began.elapsed() + rest > SHORT_TIME_MAX
-        });
+        let mut draft = self.draft;
+        let write = move || {
+            let (first, is_whole, rest) = draft.first_piece(texts_max);
+            (draft, first, is_whole, rest)
+        };
+        let (draft, first, is_whole, rest) = work_on(self.aside.as_ref(), write).await;
+        self.draft = draft;
         if is_whole {
             return Ok(Body::from(first));
         }
-        if began.elapsed() + rest > SHORT_TIME_MAX {
-            self.pass = bulk.go_on(None, rest).await?;
+        if let Some(rest) = rest {
+            self.pass = bulk.go_on(self.pass.take(), rest)?;
         }
         self.aside = self.pass.is_some().then_some(bulk);
         self.pass.iter_mut().for_each(BulkPass::pause);

@@ -7,7 +7,7 @@ use axum::body::HttpBody;
 use axum::extract::{Request, State};
 
 use super::decode::{decode_filter, outcome_of};
-use super::decode_many::{MEDIA_TYPES, NANOS_TO_READ_A_BYTE, Tried, nanos, read_texts};
+use super::decode_many::{MEDIA_TYPES, NANOS_TO_READ_A_BYTE, Tried, count_max, nanos, read_texts};
 use crate::answer::{Answer, MediaType, json_bytes, media_type_of_body, negotiate, no_store};
 use crate::request::{DecodeInput, bulk_of, owner_of, query_of, work_on};
 use idmint_core::id::{Fingerprint, IdColumn};
@@ -30,6 +30,9 @@ pub(super) fn time_to_judge(lines_max: usize) -> Duration {
 
 /// The number of lines that are read before the task yields to other tasks.
 const PIECE_LINES: usize = 512;
+
+/// The number of lines that are read before the thread lets other threads run.
+const LINES_AT_ONCE: usize = 32;
 
 /// Returns one verdict on the format of all texts together. Inspection mints no ids, so it works
 /// even while the service cannot mint.
@@ -55,10 +58,10 @@ async fn read(service: &Arc<Service>, request: Request) -> Answer {
     let owner = owner_of(service, &parts.extensions);
     let bulk = bulk_of(service, &parts.extensions);
     let (pass, body, reserved_body) = read_texts(service, body, &owner, &bulk).await?;
-    let lines_max = DecodeInput::count_max(&body, media_of_body);
+    let lines_max = count_max(&body, media_of_body, &bulk).await;
     let estimate = nanos(NANOS_TO_READ_A_BYTE, body.len()).saturating_add(time_to_judge(lines_max));
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
-    let pass = bulk.go_on(pass, estimate).await?;
+    let pass = bulk.go_on(pass, estimate)?;
     let now = service.clock().now();
     // Work that is long enough to need the permit `pass` runs on other threads.
     let aside = pass.is_some().then_some(&bulk);
@@ -114,9 +117,8 @@ impl Inspection {
         }
     }
 
-    /// Reads all lines and returns the verdict on their format. If the work is long, `aside` is a
-    /// handle with which the lines are read in batches on other threads. For short work, `aside` is
-    /// `None`.
+    /// Reads all lines and returns the verdict on their format. If `aside` is given, the lines are
+    /// read in batches on other threads, and otherwise at once.
     pub(super) async fn judge(mut self, aside: Option<&PeerBulk>) -> JudgedColumn {
         let Some(bulk) = aside else {
             while self.read_lines() {}
@@ -134,7 +136,11 @@ impl Inspection {
     /// Reads the next lines. Returns `true` if there may be more.
     fn read_lines(&mut self) -> bool {
         let decoding = self.service.decoding().at(self.now);
-        for _ in 0..PIECE_LINES {
+        for number in 1..=PIECE_LINES {
+            if number % LINES_AT_ONCE == 0 {
+                // The kernel seldom interrupts a thread before its time slice of milliseconds ends.
+                std::thread::yield_now();
+            }
             let Some(line) = self.input.next() else {
                 return false;
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::access::{DurableWork, Permit, permit_of};
 use crate::answer::{
@@ -15,11 +15,11 @@ use crate::answer::{
 use crate::request::{
     bulk_of, event_before, event_id, idempotency_key, import_part, invalid, key_required,
     ledger_id, no_query, owner_of, page_limit, path_params, query_of, read_event,
-    read_reserved_body,
+    read_reserved_body, work_on,
 };
 use idmint_core::id::Rejection;
 use idmint_records::ledger::{EventTime, KeyHash, LedgerId, Link, RequestMark, digest_of};
-use idmint_service::{PAGE_LEN, Service, ServiceError};
+use idmint_service::{PAGE_LEN, PeerBulk, Service, ServiceError};
 use idmint_storage::LedgerSummary;
 use idmint_wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
@@ -32,6 +32,10 @@ pub(crate) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// The estimated time to read a page of ledgers.
 const PAGE_ESTIMATE: Duration = Duration::from_millis(1);
+
+/// The maximum length, in bytes, of a body of events that is parsed on the thread that serves the
+/// request. Longer bodies are parsed on another thread.
+const READ_AT_ONCE_MAX: usize = 4 * 1024;
 
 /// The estimated time to read and return an event.
 const EVENT_ESTIMATE: Duration = Duration::from_micros(1);
@@ -60,9 +64,10 @@ async fn create_from(service: &Arc<Service>, request: Request) -> Answer {
     let timeout = service.limits().body_timeout;
     let reserved =
         read_reserved_body(body, LEDGER_BODY_LEN_MAX, timeout, &owner, PARSE_PERCENT).await?;
-    let body = &reserved.bytes;
+    let body = reserved.bytes.clone();
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
-    let genesis = read_event(body, None)?;
+    let aside = aside_if_long(service, &parts.extensions, body.len());
+    let genesis = work_on(aside.as_ref(), move || read_event(&body, None)).await?;
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));
     }
@@ -78,6 +83,16 @@ async fn create_from(service: &Arc<Service>, request: Request) -> Answer {
         Ok(created(&ledger, appended.is_replayed))
     };
     DurableWork::of(&parts, &service.load().requests, create).await
+}
+
+/// Returns a handle to process events of `body_len` bytes on another thread, or `None` if they are
+/// short. Long events wait for a core, but are never refused.
+pub(super) fn aside_if_long(
+    service: &Service,
+    extensions: &Extensions,
+    body_len: usize,
+) -> Option<PeerBulk> {
+    (body_len > READ_AT_ONCE_MAX).then(|| bulk_of(service, extensions))
 }
 
 fn created(ledger: &LedgerSummary, is_replayed: bool) -> Response<Body> {
@@ -167,7 +182,7 @@ pub(crate) async fn ids(State(service): State<Arc<Service>>, request: Request) -
     let (after, count) = service.read_records(look_up).await?;
     let estimate = EVENT_ESTIMATE * u32::try_from(count).unwrap_or(u32::MAX);
     let bulk = bulk_of(&service, request.extensions());
-    let pass = bulk.go_on(None, estimate).await?;
+    let pass = bulk.go_on(None, estimate)?;
     let read = move |service: &Service| {
         let page = service.events(ledger, after, limit)?;
         let next = page.next(|last| last.id.to_string());
@@ -182,13 +197,11 @@ pub(crate) async fn ids(State(service): State<Arc<Service>>, request: Request) -
             next,
         }))
     };
-    match pass {
-        None => service.read_records(read).await,
-        Some(_pass) => {
-            let reading = Arc::clone(&service);
-            bulk.work_aside(move || read(&reading)).await
-        }
+    if pass.is_none() || service.has_remote_records() {
+        return service.read_records(read).await;
     }
+    let reading = Arc::clone(&service);
+    bulk.work_aside(move || read(&reading)).await
 }
 
 /// Returns one event of a ledger.

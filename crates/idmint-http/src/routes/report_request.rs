@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::answer::{MediaType, Problem, media_type_of_body, negotiate, negotiate_minted};
 use crate::request::{
     Query, bulk_of, encoding, owner_of, query_of, read_reserved_body, refuse_count,
-    report_count_max,
+    report_count_max, work_on,
 };
 use idmint_core::id::Format;
 use idmint_records::conjunction::NotedRule;
@@ -203,12 +203,14 @@ impl ReportBody {
             true => MediaType::Json,
             false => media_type_of_body(&parts.headers, false, &BODY_TYPES)?,
         };
-        let of_reports = match bytes.len() <= BODY_LEN_AT_ONCE_MAX {
-            true => NANOS_FOR_A_REPORT.saturating_mul(report_count_max(&bytes, media)),
-            false => 0,
-        };
-        let estimate = estimate(bytes.len()) + Duration::from_nanos(of_reports);
-        let bulk = peer_bulk.go_on(bulk, estimate).await?;
+        let mut bulk = peer_bulk.go_on(bulk, estimate(bytes.len()))?;
+        if bytes.len() <= BODY_LEN_AT_ONCE_MAX {
+            let of_body = bytes.clone();
+            let count = move || report_count_max(&of_body, media);
+            let count = work_on(bulk.as_ref().map(BulkPass::peer), count).await;
+            let of_reports = Duration::from_nanos(NANOS_FOR_A_REPORT.saturating_mul(count));
+            bulk = peer_bulk.go_on(bulk, estimate(bytes.len()) + of_reports)?;
+        }
         Ok(ReportBody {
             bytes,
             media,
@@ -219,7 +221,7 @@ impl ReportBody {
 }
 
 impl Permits {
-    /// Returns the handle to process the body on another thread, or `None` if the work is short.
+    /// Returns the handle to process the body on another thread, or `None` to process it at once.
     pub(super) fn aside(&self) -> Option<PeerBulk> {
         self.bulk.as_ref().map(|pass| pass.peer().clone())
     }

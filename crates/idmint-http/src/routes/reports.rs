@@ -27,7 +27,8 @@ use idmint_core::id::Format;
 use idmint_core::minting::Batch;
 use idmint_core::time::UnixTime;
 use idmint_records::conjunction::{
-    ExternalId, GroupedMinter, NotedRule, ReadRule, Report, Reports, SentReport, SortedReports,
+    ExternalId, GroupRequest, GroupedMinter, NotedRule, ReadRule, Report, Reports, SentReport,
+    SortedReports,
 };
 use idmint_service::{Conjunctions, GroupFailure, GroupedReports, PeerBulk, ServedFormat, Service};
 use idmint_wire::ReportRequest;
@@ -160,7 +161,7 @@ struct Grouping {
     served: Arc<ServedFormat>,
     minter: Arc<GroupedMinter>,
     order: ReportOrder,
-    /// The handle that runs long work on another thread, or `None` if the work is short.
+    /// The handle that runs the work on another thread, or `None` if the work runs at once.
     aside: Option<PeerBulk>,
     /// The maximum time between an analysis (a report with an `event_id`) and the conjunction that
     /// its `event_id` names, at which the analysis still joins that conjunction.
@@ -170,7 +171,7 @@ struct Grouping {
 /// Reports that are accepted or refused together.
 struct AllOrNone {
     reports: Reports<Bytes>,
-    sent_reports: Vec<SentReport>,
+    sent_reports: Arc<[SentReport]>,
     externals: Vec<(usize, ExternalId)>,
     warnings: Warnings,
     /// The estimated length of the JSON details of all these reports in the response, in bytes.
@@ -212,7 +213,7 @@ impl Grouping {
                               leave out return";
                 return Err(Problem::parameter("return", detail));
             }
-            let sent_reports = reports.sent_reports(&minter, encoding)?;
+            let sent_reports: Arc<[_]> = reports.sent_reports(&minter, encoding)?.into();
             let (externals, warnings) = (reports.externals(&minter), reports.warnings());
             let of_ids = sent_reports.len().saturating_mul(id_detail_len);
             let details_len = of_ids + warnings_len(&warnings);
@@ -353,6 +354,7 @@ impl Grouping {
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
+        let sent_reports = sent_reports.into();
         // Grouping accepts all of these reports, because `look_at_each` has checked them.
         let found = self
             .group(&sent_reports, &externals, are_analyses)
@@ -382,7 +384,7 @@ impl Grouping {
 
     async fn group(
         &self,
-        sent_reports: &[SentReport],
+        sent_reports: &Arc<[SentReport]>,
         externals: &[(usize, ExternalId)],
         are_analyses: bool,
     ) -> Result<GroupedReports, GroupFailure> {
@@ -390,16 +392,23 @@ impl Grouping {
             true => self.analysis_reach,
             false => Duration::ZERO,
         };
+        let noted_rule = NotedRule {
+            named_reach,
+            ..self.order.noted_rule
+        };
+        let (minter, reports) = (Arc::clone(&self.minter), Arc::clone(sent_reports));
+        let request = move || {
+            GroupRequest::new(minter, &reports).map(|request| request.with_noted_rule(noted_rule))
+        };
+        let request = work_on(self.aside.as_ref(), request).await;
         self.service
             .group(
                 &self.served,
                 &self.minter,
+                request.map_err(GroupFailure::Report)?,
                 sent_reports,
                 externals,
-                NotedRule {
-                    named_reach,
-                    ..self.order.noted_rule
-                },
+                !named_reach.is_zero(),
             )
             .await
     }

@@ -12,7 +12,7 @@ use super::ledgers::LIST_EXAMPLE;
 use crate::access::{Permit, permit_of};
 use crate::answer::{Answer, MediaType, Problem, Slug, json, media_type_of_body, negotiate};
 use crate::request::{
-    bulk_of, event_before, ledger_id, next_piece, owner_of, path_params, query_of,
+    bulk_of, event_before, ledger_id, next_piece, owner_of, path_params, query_of, work_on,
 };
 use idmint_records::ledger::{ChainChecker, ChainLines, LineTooLong};
 use idmint_service::{PeerBulk, Service};
@@ -23,9 +23,12 @@ pub(crate) const ROUTE: &str = "/ledgers/{ledger}/verify";
 /// The accepted media types. In each of them, the body has one event per line.
 const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::OctetStream];
 
-/// The maximum number of bytes of events that are verified before the task yields. A longer line is
-/// verified on another thread.
-const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
+/// The maximum number of bytes of events that are verified together, on another thread.
+const PART_LEN_MAX: usize = 64 * 1024;
+
+/// The maximum number of bytes of events that are verified at once, on the thread that serves the
+/// request.
+const CHECKED_AT_ONCE_MAX: usize = 4 * 1024;
 
 /// An example request that works for a caller who may read this ledger.
 const EXAMPLE: &str = r#"POST /ledgers/aa77f99c/verify {"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
@@ -67,11 +70,12 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
     while let Some(mut piece) = piece_within(&mut body, service.limits().body_timeout).await? {
         while !piece.is_empty() {
-            let part = piece.split_to(piece.len().min(CHECKED_AT_ONCE_MAX));
+            let part = piece.split_to(piece.len().min(PART_LEN_MAX));
             lines = read(lines, part, &bulk).await?;
         }
     }
-    let verdict = lines.end();
+    let aside = (lines.open_len() > CHECKED_AT_ONCE_MAX).then_some(&bulk);
+    let verdict = work_on(aside, move || lines.end()).await;
     if verdict.events == 0 {
         let detail = "the body is empty; send one event a line, each with its eventId";
         return Err(Problem::parameter("body", detail));

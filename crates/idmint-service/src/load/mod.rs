@@ -2,7 +2,6 @@
 //! may use at once. Requests beyond the limits are refused.
 
 mod fair_queue;
-mod long_work_threads;
 mod memory;
 mod pending;
 mod shed;

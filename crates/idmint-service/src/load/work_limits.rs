@@ -10,18 +10,18 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::fair_queue::{FairQueue, Place};
-use super::long_work_threads::LongWorkThreads;
 use super::pending::Sender;
 use super::shed::{Shed, ShedCounts};
+use idmint_storage::LongWorkThreads;
 
-/// The longest estimated duration of work that counts as short. Short work starts at once, even
-/// under high load.
+/// The longest estimated duration of work that runs at once, on a thread that serves requests.
+/// Longer work runs on a thread for long work. Otherwise a caller with a tiny request would wait
+/// for the work of all connections whose requests arrived before.
+const AT_ONCE_MAX: Duration = Duration::from_micros(50);
+
+/// The longest estimated duration of work that counts as short. Short work is never refused as long
+/// work, even under high load.
 const SHORT_MAX: Duration = Duration::from_micros(500);
-
-/// The estimated duration from which short work lets other tasks run before it starts. Otherwise
-/// one connection could have many such requests processed in a row, and a caller with a tiny
-/// request would wait for all of them.
-const YIELD_FROM: Duration = Duration::from_micros(50);
 
 /// A node is idle if fewer long requests than this are in progress for each core. An idle node
 /// admits a long request however long it takes. Paused requests do not count.
@@ -265,34 +265,34 @@ impl PeerBulk {
         bulk.begin(&self.peer, nanos);
         Ok(BulkPass {
             is_working: true,
-            nanos,
+            nanos: Some(nanos),
             of: self.clone(),
         })
     }
 
     /// Admits work after its request body has arrived, with a better estimate of its duration. If
-    /// `pass` is a permit, the work was already admitted and continues with the new estimate.
-    /// Otherwise long work gets a new permit. Short work needs no permit, so the result is `None`.
-    /// Before short work of 50 µs or more, this method yields to other tasks.
+    /// `pass` is a permit for long work, the work continues with the new estimate.
+    /// Otherwise work of more than 50 µs gets a new permit, which is never refused up to 500 µs.
+    /// Shorter work needs no permit, so the result is `None`.
     ///
     /// # Errors
     /// Returns the errors of [`PeerBulk::enter`].
-    pub async fn go_on(
+    pub fn go_on(
         &self,
         pass: Option<BulkPass>,
         estimate: Duration,
     ) -> Result<Option<BulkPass>, Shed> {
-        match pass {
-            None if estimate <= SHORT_MAX => {
-                if estimate >= YIELD_FROM {
-                    tokio::task::yield_now().await;
-                }
-                Ok(None)
-            }
+        match pass.filter(|pass| !pass.is_short()) {
+            None if estimate <= AT_ONCE_MAX => Ok(None),
+            None if estimate <= SHORT_MAX => Ok(Some(BulkPass {
+                is_working: false,
+                nanos: None,
+                of: self.clone(),
+            })),
             None => self.enter(estimate).map(Some),
             Some(mut pass) => {
                 pass.pause();
-                pass.nanos = nanos_of(estimate);
+                pass.nanos = Some(nanos_of(estimate));
                 pass.resume();
                 Ok(Some(pass))
             }
@@ -322,12 +322,14 @@ impl PeerBulk {
     }
 }
 
-/// The permit for a long request (over an estimated 500 µs), admitted until the permit is dropped.
+/// The permit for a request that takes more than an estimated 50 µs. A long request (over an
+/// estimated 500 µs) is admitted until the permit is dropped. Short requests are not counted.
 #[derive(Debug)]
 pub struct BulkPass {
     is_working: bool,
-    /// The last estimate of the duration of the work, in nanoseconds.
-    nanos: u64,
+    /// The last estimate of the duration of the work, in nanoseconds, or `None` for short work,
+    /// which counts towards no limit.
+    nanos: Option<u64>,
     of: PeerBulk,
 }
 
@@ -335,16 +337,25 @@ impl BulkPass {
     /// Pauses the work. Paused work does not make this node too busy for other work, because the
     /// caller may decide how long the pause takes. The request still counts as admitted.
     pub fn pause(&mut self) {
-        if std::mem::take(&mut self.is_working) {
-            self.of.requests.bulk().end(&self.of.peer, self.nanos);
+        if let Some(nanos) = self.nanos
+            && std::mem::take(&mut self.is_working)
+        {
+            self.of.requests.bulk().end(&self.of.peer, nanos);
         }
     }
 
     /// Resumes work that was paused.
     pub fn resume(&mut self) {
-        if !std::mem::replace(&mut self.is_working, true) {
-            self.of.requests.bulk().begin(&self.of.peer, self.nanos);
+        if let Some(nanos) = self.nanos
+            && !std::mem::replace(&mut self.is_working, true)
+        {
+            self.of.requests.bulk().begin(&self.of.peer, nanos);
         }
+    }
+
+    /// `true` if the work was estimated as short, at most 500 µs.
+    pub fn is_short(&self) -> bool {
+        self.nanos.is_none()
     }
 
     /// Returns the handle to the peer's long work.
@@ -364,7 +375,9 @@ impl BulkPass {
 impl Drop for BulkPass {
     fn drop(&mut self) {
         self.pause();
-        self.of.requests.bulk().admitted -= 1;
+        if !self.is_short() {
+            self.of.requests.bulk().admitted -= 1;
+        }
     }
 }
 
@@ -415,34 +428,48 @@ mod tests {
         assert_eq!(counts.of(Shed::Bulk), 1);
     }
 
-    #[tokio::test]
-    async fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
+    #[test]
+    fn work_is_judged_by_what_it_takes_and_short_work_is_never_refused() {
         let (requests, counts) = requests(100_000);
         let bulk = requests.bulk_of(peer(1));
         let few = BULK_PER_CORE * requests.cores;
         let mut long = Vec::new();
         for _ in 0..few {
-            long.push(bulk.go_on(None, Duration::from_secs(1)).await);
+            long.push(bulk.go_on(None, Duration::from_secs(1)));
         }
-        assert!(long.iter().all(|pass| matches!(pass, Ok(Some(_)))));
-        assert!(matches!(bulk.go_on(None, SHORT_MAX).await, Ok(None)));
-        let longer = SHORT_MAX + Duration::from_nanos(1);
-        assert_eq!(bulk.go_on(None, longer).await.err(), Some(Shed::Bulk));
+        let is_long = |pass: &Result<Option<BulkPass>, Shed>| matches!(pass, Ok(Some(pass)) if !pass.is_short());
+        assert!(long.iter().all(is_long));
+        assert!(matches!(bulk.go_on(None, AT_ONCE_MAX), Ok(None)));
+        let nano = Duration::from_nanos(1);
+        for estimate in [AT_ONCE_MAX + nano, SHORT_MAX] {
+            let pass = bulk.go_on(None, estimate);
+            assert!(
+                matches!(pass, Ok(Some(pass)) if pass.is_short()),
+                "{estimate:?}"
+            );
+        }
+        assert_eq!(bulk.go_on(None, SHORT_MAX + nano).err(), Some(Shed::Bulk));
         assert_eq!(counts.of(Shed::Bulk), 1);
     }
 
-    #[tokio::test]
-    async fn short_work_gives_other_tasks_a_turn_unless_it_is_very_short() {
-        let (requests, _) = requests(100_000);
-        let bulk = requests.bulk_of(peer(1));
-        let has_run = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&has_run);
-        tokio::spawn(async move { count.fetch_add(1, Ordering::Relaxed) });
-        let very_short = YIELD_FROM - Duration::from_nanos(1);
-        for (estimate, turns) in [(very_short, 0), (YIELD_FROM, 1)] {
-            assert!(matches!(bulk.go_on(None, estimate).await, Ok(None)));
-            assert_eq!(has_run.load(Ordering::Relaxed), turns, "{estimate:?}");
+    #[test]
+    fn short_work_leaves_the_node_free_for_long_work() {
+        let (requests, _) = requests(2);
+        let [bulk, other] = [1, 2].map(|host| requests.bulk_of(peer(host)));
+        let short = |bulk: &PeerBulk| bulk.go_on(None, SHORT_MAX).expect("never refused");
+        let mut passes: Vec<_> = (0..1_000)
+            .flat_map(|_| [short(&bulk), short(&other)])
+            .collect();
+        passes.iter_mut().flatten().for_each(BulkPass::resume);
+        {
+            let counted = requests.bulk();
+            assert_eq!((counted.admitted, counted.all.requests), (0, 0));
+            assert!(counted.by_peer.is_empty());
         }
+        let long = bulk.go_on(passes.pop().flatten(), Duration::from_secs(1));
+        assert!(matches!(long, Ok(Some(pass)) if !pass.is_short()));
+        drop(passes);
+        assert_eq!(requests.bulk().admitted, 0);
     }
 
     #[test]

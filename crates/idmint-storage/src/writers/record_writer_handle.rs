@@ -16,17 +16,18 @@ use super::record_writer::RecordWriter;
 use super::report_counts::ReportTallies;
 use super::round::{Appended, Numbered};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
+use crate::long_work_threads::LongWorkThreads;
 use crate::records::{AnchorKey, LedgerSummary, RecordStore, Records};
-use idmint_core::time::{Clock, UnixTime};
-use idmint_records::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen, Tca};
+use idmint_core::time::{Clock, UnixNanos, UnixTime};
+use idmint_records::conjunction::{ExternalId, GroupRequest, Grouped, Seen, Tca};
 use idmint_records::ledger::{
     CloseRequest, ClosedSeries, GivenNumbers, LedgerId, LedgerRequest, NumberRequest,
     ResumeRequest, SeriesName, VoidRequest, VoidedNumber,
 };
 
-/// The maximum number of reports in a request for which stored anchors (first reports) are looked
-/// up on the caller's thread. The lookup for this many reports takes about a millisecond.
-const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
+/// The maximum number of reports in a request that are looked up and counted on the caller's
+/// thread. This takes less than a tenth of a millisecond.
+const LOOKED_UP_AT_ONCE_MAX: usize = 50;
 
 /// The maximum time for which a caller waits for the reply of the writer thread. After this time,
 /// the outcome is reported as unknown.
@@ -52,6 +53,8 @@ pub struct RecordWriterHandle {
     /// failure.
     failed: watch::Receiver<Option<FailureKind>>,
     thread: Option<JoinHandle<()>>,
+    /// The threads that look up and count the reports of large requests.
+    long_work: LongWorkThreads,
 }
 
 impl RecordWriterHandle {
@@ -65,6 +68,7 @@ impl RecordWriterHandle {
         clock: Arc<Clock>,
         retention: Option<Duration>,
     ) -> RecordWriterHandle {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
         let (jobs, waiting) = mpsc::sync_channel(WAITING_MAX);
         let (report, failed) = watch::channel(None);
         let report_counts = Arc::new(ReportTallies::default());
@@ -95,6 +99,7 @@ impl RecordWriterHandle {
             jobs: Some(jobs),
             failed,
             thread,
+            long_work: LongWorkThreads::new(cores),
         }
     }
 
@@ -103,17 +108,35 @@ impl RecordWriterHandle {
         &*self.records
     }
 
-    /// Runs `read` without blocking other callers. If the records are on another machine, runs
-    /// `read` on a thread for blocking work, and otherwise on this thread.
+    /// Runs `read`, which looks up `count` rows, without blocking other callers. If the records are
+    /// on another machine, runs `read` on a thread for blocking work. Otherwise runs it on a thread
+    /// for long work if the rows are many, and else on this thread.
     pub async fn read_aside<T: Send + 'static>(
         &self,
+        count: usize,
         read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static,
     ) -> T {
-        if !self.records.is_remote() {
-            return read(&*self.records);
-        }
         let records = Arc::clone(&self.records);
+        if !records.is_remote() {
+            return self.work_aside(count, move || read(&*records)).await;
+        }
         tokio::task::spawn_blocking(move || read(&*records))
+            .await
+            .expect("it does not panic, and nobody aborts it")
+    }
+
+    /// Runs `work` on `count` reports: on a thread for long work if they are many, and otherwise on
+    /// this thread.
+    async fn work_aside<T: Send + 'static>(
+        &self,
+        count: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if count <= LOOKED_UP_AT_ONCE_MAX {
+            return work();
+        }
+        let working = self.long_work.spawn(work);
+        working
             .await
             .expect("it does not panic, and nobody aborts it")
     }
@@ -162,7 +185,7 @@ impl RecordWriterHandle {
         ledger: LedgerId,
     ) -> Result<Option<LedgerSummary>, RecordError> {
         let read = move |records: &dyn RecordStore| records.ledger(ledger);
-        self.read_aside(read).await.map_err(|error| {
+        self.read_aside(1, read).await.map_err(|error| {
             log_unreadable(&error);
             RecordError::Unknown
         })
@@ -250,28 +273,40 @@ impl RecordWriterHandle {
     /// there are too many reports to count and their counts cannot be written. The call may be
     /// repeated.
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
-        let (request, stored) = self.with_neighbours(request).await?;
-        let (format, reports) = (
-            request.format().to_owned(),
-            request.reports().collect::<Vec<_>>(),
-        );
-        let grouped = match request.join_stored(&stored).map_err(RecordError::Group)? {
+        let (count, format) = (request.len(), request.format().to_owned());
+        let look_up = move |records: &dyn RecordStore| {
+            let stored = records.neighbours(request.format(), &mut request.keys());
+            let stored = stored.map_err(|error| log_unreadable(&error))?;
+            let known = request.join_stored(&stored).map_err(RecordError::Group)?;
+            let reports: Vec<_> = request.reports().collect();
+            Ok::<_, RecordError>((request, reports, known))
+        };
+        let (request, reports, known) = self.read_aside(count, look_up).await?;
+        let grouped = match known {
             Some(known) => known,
             None => self.send(request).await?,
         };
-        let (at, mut are_counts_due) = (self.clock.now(), false);
-        for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
-            let count = || {
-                self.report_counts
-                    .count(&format, pair, grouped.anchor, Seen { at, tca })
-            };
-            let is_counted = count();
-            if grouped.created == Some(false) && self.may_be_swept(grouped.anchor) {
-                are_counts_due = true;
-                if !is_counted {
-                    self.send(Arc::clone(&self.report_counts)).await?;
-                    count();
+        let (at, report_counts) = (self.clock.now(), Arc::clone(&self.report_counts));
+        let may_be_swept = self.may_be_swept(at);
+        let of_format = format.clone();
+        let count_all = move || {
+            let (mut are_counts_due, mut uncounted) = (false, Vec::new());
+            for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
+                let (anchor, seen) = (grouped.anchor, Seen { at, tca });
+                let is_counted = report_counts.count(&of_format, pair, anchor, seen);
+                if grouped.created == Some(false) && may_be_swept(anchor) {
+                    are_counts_due = true;
+                    uncounted.extend((!is_counted).then_some((pair, anchor, seen)));
                 }
+            }
+            (grouped, are_counts_due, uncounted)
+        };
+        let (grouped, are_counts_due, uncounted) = self.work_aside(count, count_all).await;
+        for (pair, anchor, seen) in uncounted {
+            let count = || self.report_counts.count(&format, pair, anchor, seen);
+            if !count() {
+                self.send(Arc::clone(&self.report_counts)).await?;
+                count();
             }
         }
         if are_counts_due {
@@ -282,13 +317,14 @@ impl RecordWriterHandle {
         Ok(grouped)
     }
 
-    /// `true` if a conjunction whose first report has this time of closest approach may soon be
-    /// removed as old. A new report that is counted prevents the removal for a while.
-    fn may_be_swept(&self, anchor: Tca) -> bool {
-        self.retention.is_some_and(|retention| {
-            let soon = self.clock.now().after(CLOCKS_APART_MAX);
-            UnixTime::from(anchor).after(retention) < UnixTime::from(soon)
-        })
+    /// Returns a function that is `true` for the time of closest approach of a conjunction's first
+    /// report if the conjunction may soon be removed as old. A new report that is counted prevents
+    /// the removal for a while.
+    fn may_be_swept(&self, now: UnixNanos) -> impl Fn(Tca) -> bool + Send + 'static {
+        let (retention, soon) = (self.retention, UnixTime::from(now.after(CLOCKS_APART_MAX)));
+        move |anchor| {
+            retention.is_some_and(|retention| UnixTime::from(anchor).after(retention) < soon)
+        }
     }
 
     /// Attaches external ids (ids that other originators gave to conjunctions) to stored anchors.
@@ -301,7 +337,9 @@ impl RecordWriterHandle {
         externals: Vec<(AnchorKey, ExternalId)>,
     ) -> Result<(), RecordError> {
         let new = self
-            .read_aside(move |records| new_externals(records, externals))
+            .read_aside(externals.len(), move |records| {
+                new_externals(records, externals)
+            })
             .await;
         match new.map_err(|error| log_unreadable(&error))? {
             new if new.is_empty() => Ok(()),
@@ -312,27 +350,6 @@ impl RecordWriterHandle {
     /// Returns the report counts that are not stored yet.
     pub fn report_counts(&self) -> &ReportTallies {
         &self.report_counts
-    }
-
-    /// Looks up the stored anchors (first reports of conjunctions) near the reports of a request,
-    /// on a thread for blocking work if the reports are many or the records on another machine.
-    async fn with_neighbours(
-        &self,
-        request: GroupRequest,
-    ) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
-        let records = Arc::clone(&self.records);
-        let takes_long = request.len() > LOOKED_UP_AT_ONCE_MAX || records.is_remote();
-        let look_up = move || {
-            let stored = records.neighbours(request.format(), &mut request.keys());
-            let stored = stored.map_err(|error| log_unreadable(&error))?;
-            Ok((request, stored))
-        };
-        if !takes_long {
-            return look_up();
-        }
-        tokio::task::spawn_blocking(look_up)
-            .await
-            .expect("it does not panic, and nobody aborts it")
     }
 
     /// Sends a request to the writer thread, and waits for its outcome.

@@ -1,5 +1,7 @@
 //! Threads for long work, with a lower priority than the threads that serve requests.
 
+use std::time::Duration;
+
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -9,18 +11,25 @@ use tokio::task::JoinHandle;
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
+/// Returns the CPU time that the current thread has used. Differences of this time measure work. Unlike
+/// a clock, the time does not advance while other threads use the core.
+pub fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Threads that do long work while other threads serve requests.
 ///
 /// When a request arrives, the kernel interrupts long work to run the thread that serves the
 /// request, even if long work keeps every core busy. With equal priorities, the request could have
 /// to wait until the time slice of the long work ends.
 #[derive(Debug)]
-pub(super) struct LongWorkThreads(Option<Runtime>);
+pub struct LongWorkThreads(Option<Runtime>);
 
 impl LongWorkThreads {
     /// Creates a pool of at most `threads` threads. A thread is started only when it is first
     /// needed.
-    pub(super) fn new(threads: usize) -> LongWorkThreads {
+    pub fn new(threads: usize) -> LongWorkThreads {
         let mut runtime = Builder::new_current_thread();
         runtime
             .thread_name("long-work")
@@ -39,7 +48,7 @@ impl LongWorkThreads {
     }
 
     /// Runs `work` on a thread of this pool. If all threads are busy, `work` waits for one of them.
-    pub(super) fn spawn<T: Send + 'static>(
+    pub fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
