@@ -2,11 +2,11 @@
 //! therefore does not delay a peer with one connection.
 //!
 //! Runnable tasks wait in the runtime's queue, in order of arrival. A round is one pass through
-//! that queue. In each round a peer gets up to 8 turns, each of which polls one task. Its further
+//! that queue. In each round a peer gets up to 4 turns, each of which polls one task. Its further
 //! tasks wait in the peer's own queue:
 //!
 //! ```text
-//! peer A  ● ● ● ● ● ● ● ● ● …  ──8 a round───┐
+//! peer A  ● ● ● ● ● ● ● ● ● …  ──4 a round───┐
 //! peer B  ●                    ──────────────┼──▶ the runtime's queue ──▶ polled
 //! peer C  ● ●                  ──────────────┘
 //! ```
@@ -29,7 +29,7 @@ use idmint_service::network_of;
 
 /// The number of turns that one peer gets in each scheduling round. In each turn, one task is
 /// polled once.
-const TURNS: usize = 8;
+const TURNS: usize = 4;
 
 /// The scheduler that shares the processor among all peers of one listener. Clones share its state.
 #[derive(Debug, Clone, Default)]

@@ -21,9 +21,9 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
 /// The number of task polls after which a runtime thread checks for network events.
 ///
-/// A poll that writes a part of a long response takes a fraction of a millisecond. With tokio's
+/// A poll that reads or writes a part of a long body takes a tenth of a millisecond. With tokio's
 /// default of 61, a new request for a single id could have to wait for 61 such polls.
-const EVENT_INTERVAL: u32 = 8;
+const EVENT_INTERVAL: u32 = 4;
 
 /// The setting `mint.wait_max` of a test service (`serve --test`). It is the maximum time by which
 /// one request may advance the clock. Between requests, the clock stands still.

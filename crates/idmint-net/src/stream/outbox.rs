@@ -35,7 +35,10 @@ const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
 /// limit, the kernel would accept megabytes for a caller that does not read, while other tasks of
 /// this thread wait.
-const LEN_AT_ONCE_MAX: usize = 128 * 1024;
+const LEN_AT_ONCE_MAX: usize = 32 * 1024;
+/// The number of bytes after which an HTTP/1 connection reads no more in one poll. Without this
+/// limit, a caller that sends a long body could keep this thread busy for milliseconds.
+const READ_AT_ONCE_MAX: usize = 32 * 1024;
 
 /// The socket of a connection, with its write buffer.
 // The socket is behind a lock, because hyper's stream and the connection around it both write to
@@ -55,6 +58,9 @@ struct Contents<S> {
     /// The number of bytes of long responses that the connection may still write in the current
     /// poll. At most [`LEN_AT_ONCE_MAX`].
     left_at_once: usize,
+    /// The number of bytes after which the connection reads no more in the current poll. At most
+    /// [`READ_AT_ONCE_MAX`].
+    left_to_read: usize,
     /// The memory reservation for more than `SHORT_LEN_MAX` buffered bytes. `None` until that many
     /// bytes are buffered.
     reservation: Option<MemoryReservation>,
@@ -77,6 +83,7 @@ impl<S: Socket> Outbox<S> {
             buffered: Vec::new(),
             sent: 0,
             left_at_once: LEN_AT_ONCE_MAX,
+            left_to_read: READ_AT_ONCE_MAX,
             reservation: None,
             unread: None,
             is_given_up: false,
@@ -94,6 +101,7 @@ impl<S: Socket> Outbox<S> {
     pub(crate) fn poll_send_all(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut contents = self.contents();
         contents.left_at_once = LEN_AT_ONCE_MAX;
+        contents.left_to_read = READ_AT_ONCE_MAX;
         contents.poll_send_all(context, &self.activity.owner)
     }
 
@@ -254,7 +262,18 @@ impl<S: Socket> AsyncRead for CoalescingStream<S> {
     ) -> Poll<io::Result<()>> {
         let contents = &mut *self.0.contents();
         contents.check()?;
-        Pin::new(&mut contents.socket).poll_read(context, buf)
+        if contents.left_to_read == 0 {
+            // Not only `poll_send_all` ends a poll. While a connection closes, its stream discards
+            // the rest of a request body, and nothing is sent.
+            contents.left_to_read = READ_AT_ONCE_MAX;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let filled_before = buf.filled().len();
+        ready!(Pin::new(&mut contents.socket).poll_read(context, buf))?;
+        let read = buf.filled().len() - filled_before;
+        contents.left_to_read = contents.left_to_read.saturating_sub(read);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -325,7 +344,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::task::Waker;
 
-    use tokio::io::{AsyncReadExt, DuplexStream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
     use idmint_service::Load;
@@ -370,5 +389,34 @@ mod tests {
             .await
             .expect("it is all there");
         assert!(received == answer);
+    }
+
+    #[tokio::test]
+    async fn a_long_body_is_read_in_parts_between_which_others_go_on() {
+        const LEN: usize = 5 * READ_AT_ONCE_MAX / 2;
+        let (socket, mut caller) = tokio::io::duplex(LEN);
+        caller.write_all(&vec![7; LEN]).await.expect("it fits");
+        let owner = Load::default()
+            .memory
+            .owner(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let outbox = Outbox::new(socket, Activity::begin(owner));
+        let mut stream = CoalescingStream(Arc::clone(&outbox));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut polls = Vec::new();
+        while polls.iter().sum::<usize>() < LEN {
+            let mut read = 0;
+            loop {
+                let mut buffer = [0; 8 * 1024];
+                let mut buf = ReadBuf::new(&mut buffer);
+                match Pin::new(&mut stream).poll_read(&mut context, &mut buf) {
+                    Poll::Ready(polled) => polled.expect("the socket works"),
+                    Poll::Pending => break,
+                }
+                read += buf.filled().len();
+            }
+            polls.push(read);
+        }
+        let half = READ_AT_ONCE_MAX / 2;
+        assert_eq!(polls, [READ_AT_ONCE_MAX, READ_AT_ONCE_MAX, half]);
     }
 }

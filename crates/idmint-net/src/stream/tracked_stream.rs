@@ -124,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
         if end.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        let mut discarded = [0; 4096];
+        let mut discarded = [0; 16 * 1024];
         loop {
             let mut buf = ReadBuf::new(&mut discarded);
             match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buf)) {
