@@ -63,6 +63,12 @@ pub enum Security<B> {
 /// refusal. Further refused connections are closed at once.
 const LINGERING_REFUSALS_MAX: usize = 256;
 
+/// The number of bytes that the kernel accepts for a caller before it could send them (the socket
+/// option `TCP_NOTSENT_LOWAT`). Without this limit, the kernel would accept megabytes for a caller
+/// that does not read, and copying them would delay other callers.
+#[cfg(target_os = "linux")]
+const UNSENT_LEN_MAX: u32 = 128 * 1024;
+
 /// Serves connections from this listener until `drain` completes and every accepted request has its
 /// response.
 ///
@@ -166,6 +172,9 @@ impl<H: Handler> Door<H> {
             };
             return turn_away(stream, answer, &self.lingering);
         }
+        // The limit only saves work, so the connection is served without it if the kernel refuses.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_LEN_MAX);
         let stop = self.draining.child_token();
         match self.enter(peer, &stop) {
             Ok((activity, held)) => {
