@@ -359,6 +359,16 @@ pub(crate) const ATTACKS: &[Attack] = &[
         ..DEFAULT
     },
     Attack {
+        name: "3 callers with the dearest body of each POST route in turn",
+        node: Node::Page,
+        come: Come::ByEach(&[Protocol::Http1]),
+        begin: greedy::dearest_bodies,
+        is_made: |deeds| deeds.requests.get() >= greedy::SPENDERS as u64,
+        is_met: |deeds, _| deeds.of_status(200) > 0 && deeds.of_status(201) > 0,
+        bounds: Bounds::CLOSE,
+        ..DEFAULT
+    },
+    Attack {
         name: "300 callers who ask for the interface 60 times at once and read nothing",
         come: ANY_PROTOCOL,
         begin: greedy::interfaces,

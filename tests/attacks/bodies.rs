@@ -86,9 +86,9 @@ pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
     in_turns_as_they_are(aim, 64, [head.as_bytes(), &chunks, b"0\r\n\r\n"].concat())
 }
 
-/// Sends the maximum number of valid reports in each request. White space fills the body up to the
-/// maximum length.
-pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
+/// Returns a body with the maximum number of valid reports. White space fills it up to the maximum
+/// length.
+pub(super) fn many_reports() -> String {
     let report = |number: usize| {
         let report = format!(
             r#"{{"tca":"2030-01-01T00:00:00Z","primary":{},"secondary":1}}"#,
@@ -99,7 +99,11 @@ pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     let mut body = format!("[{}", report(0));
     (1..REPORTS).for_each(|number| write!(body, ",{}", report(number)).unwrap());
     body.push_str(&" ".repeat(REPORTS_LEN - 1 - body.len()));
-    in_turns(aim, 32, "/ids/conjunction", (body + "]").as_bytes())
+    body + "]"
+}
+
+pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
+    in_turns(aim, 32, "/ids/conjunction", many_reports().as_bytes())
 }
 
 /// Announces a body far above the limit of every route, and sends it until the server stops

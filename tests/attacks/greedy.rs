@@ -1,12 +1,17 @@
-//! Attackers whose short requests cause long work or long responses. Each sends its next request as
-//! soon as it has a response.
+//! Attackers whose requests cause long work or long responses. Each sends its next request as soon
+//! as it has a response.
+
+use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use super::aim::Aim;
 use super::ask::{self, Ask};
+use super::attacker::Attacker;
+use super::bodies;
 use super::door::Door;
 use super::listed;
+use idmint_testing::http1::request;
 
 pub(super) const REPORTERS: usize = 32;
 pub(super) const PAGERS: usize = 48;
@@ -14,6 +19,7 @@ pub(super) const LISTERS: usize = 32;
 pub(super) const UNREAD: usize = 300;
 pub(super) const DECODERS: usize = 32;
 pub(super) const MINTERS: usize = 1_000;
+pub(super) const SPENDERS: usize = 3;
 
 /// The length of a body in bytes. It is below 64 KiB, so that the length alone does not make the
 /// request count as long work.
@@ -109,4 +115,57 @@ pub(super) fn singles(aim: &Aim) -> JoinSet<()> {
 
 pub(super) fn interfaces(aim: &Aim) -> JoinSet<()> {
     ask::unread(aim, UNREAD, &Ask::get("/openapi.yaml"), PIPELINED_UNREAD)
+}
+
+/// Sends, in turn, the body that costs the service the most time on each POST route. Each attacker
+/// begins with another route.
+pub(super) fn dearest_bodies(aim: &Aim) -> JoinSet<()> {
+    let ledger = listed::any_ledger(&aim.door);
+    let lines = |line: &str, len: usize| line.repeat(len / line.len());
+    let no_ids = |len| lines("0123456789abcdef0123456789abcde\n", len);
+    let event = r#"{"event":"Counted","entities":{},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
+    let post = |target: &str, media: &str, body: &str| {
+        let headers = format!("content-type: {media}\r\n");
+        request(&format!("POST {target}"), &headers, body)
+    };
+    let text = |target: &str, body: String| post(target, "text/plain", &body);
+    let requests = Arc::new([
+        post("/ids/uuid4?count=100000", "application/json", ""),
+        post(
+            "/ids/conjunction",
+            "application/json",
+            &bodies::many_reports(),
+        ),
+        text("/decode", no_ids(bodies::DECODE_LEN)),
+        text("/decode?detail=full", no_ids(BODY_LEN)),
+        text("/decode?column=true", no_ids(bodies::DECODE_LEN)),
+        text("/inspect", no_ids(bodies::DECODE_LEN)),
+        text(
+            &format!("/ledgers/{ledger}/verify"),
+            lines(&format!("{event}\n"), bodies::DECODE_LEN),
+        ),
+    ]);
+    let events = vec![r#"{"event":"Counted","entities":{}}"#; listed::EVENTS].join(",");
+    let append: Arc<str> = format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#).into();
+    aim.attackers(SPENDERS, move |aim, number| {
+        let (requests, append) = (Arc::clone(&requests), Arc::clone(&append));
+        async move {
+            let mut attacker = Attacker::connect(&aim, number).await;
+            for turn in number * requests.len() / SPENDERS.. {
+                // An append with a key that was used before would get the stored response.
+                let headers = format!(
+                    "content-type: application/json\r\nidempotency-key: {number}-{turn}\r\n"
+                );
+                let append = || request("POST /ids/evently", &headers, &append).into_bytes();
+                let is_sent = match requests.get(turn % (requests.len() + 1)) {
+                    Some(request) => attacker.send(request.as_bytes()).await,
+                    None => attacker.send(&append()).await,
+                };
+                attacker.deeds.requests.add(1);
+                if !is_sent || attacker.next_status().await.is_none() {
+                    attacker = Attacker::connect(&aim, number).await;
+                }
+            }
+        }
+    })
 }

@@ -12,7 +12,7 @@ pub(super) const LISTERS: usize = 8;
 const LEDGERS: usize = 150;
 
 /// The maximum number of events in one request, which is half a megabyte.
-const EVENTS: usize = 10_000;
+pub(super) const EVENTS: usize = 10_000;
 
 /// The minimum length in bytes of the list of all ledgers, with about 200 bytes for each ledger.
 pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
