@@ -116,7 +116,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             second => format!(", so {} ids per second", grouped(second)),
         };
         facts.push(format!(
-            "**Capacity**: each worker number (such as one machine) can mint {} ids per tick{per_second}.",
+            "**Capacity**: each worker number (the part of an id that keeps machines apart) allows {} ids per tick{per_second}.",
             grouped(&tick.to_string())
         ));
     }
@@ -124,7 +124,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
         let first = match spread {
             1 => "the first id of each tick has sequence 0".to_owned(),
             spread => format!(
-                "the first id of each tick has a sequence below {spread}, chosen by a hash of the tick"
+                "the first id of each tick has a sequence below {spread}, chosen by a hash of the tick, so that ids minted one at a time do not all end alike"
             ),
         };
         facts.push(format!(
@@ -147,7 +147,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
         facts.push(format!(
-            "**Types**, with the ids of each per tick: {}.",
+            "**Types**, with the number of ids of each type that a worker number allows per tick: {}.",
             types.join(", ")
         ));
     }
@@ -158,7 +158,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             types.join(", ")
         };
         facts.push(format!(
-            "**Type**: the characters before the last `_` of an id, at most 63 of a-z and `_`. A type begins and ends with a letter, or is empty. Minted types: {which}."
+            "**Type**: the text before the last `_` of an id. It has at most 63 characters: `a` to `z` and `_`. A type begins and ends with a letter, or is empty. Minted types: {which}."
         ));
     }
     if !info.labels.is_empty() {
@@ -173,10 +173,13 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     if let Some(odds) = &info.collision_odds {
         let within = odds.within.as_ref().map_or_else(
             || "in all".to_owned(),
-            |tick| format!("in a tick of {tick}"),
+            |tick| match tick.split_once('/') {
+                Some((tick, parts)) => format!("in the same 1/{parts} of {tick}"),
+                None => format!("in the same tick of {tick}"),
+            },
         );
         facts.push(format!(
-            "**Collisions**: each id has {} random bits. If {} ids are minted {within}, the chance that two of them are equal is one in a million. If {} ids are minted {within}, this chance is one half.",
+            "**Collisions**: each id has {} random bits. If {} ids are minted {within}, the chance that two of them are equal is one in a million. If {} ids are minted {within}, the chance that two of them are equal is one half.",
             odds.random_bits,
             grouped(&odds.one_in_a_million.to_string()),
             grouped(&odds.even.to_string())

@@ -25,12 +25,12 @@ impl Format {
             }
             (Rule::Chained, Some(tick)) => {
                 format!(
-                    "By time, in ticks of {tick}; each id of a ledger is greater than the one before it."
+                    "By time, in ticks of {tick}. Each id of a ledger (a chain of events) is greater than the ledger's earlier ids."
                 )
             }
             (Rule::Grouped, Some(tick)) => {
                 format!(
-                    "By the time in the id, in ticks of {tick}, and not by the time of minting."
+                    "Ids sort by the time that they contain, in ticks of {tick}, and not by when they were minted."
                 )
             }
             (Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
@@ -179,7 +179,7 @@ mod tests {
             (
                 "grouped",
                 &[TIME, OBJECT, OTHER],
-                "By the time in the id, in ticks of 1s, and not by the time of minting.",
+                "Ids sort by the time that they contain, in ticks of 1s, and not by when they were minted.",
             ),
         ] {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
@@ -200,7 +200,7 @@ mod tests {
         }
         assert_eq!(
             preset("evently").sort_order(),
-            "By time, in ticks of 1us; each id of a ledger is greater than the one before it."
+            "By time, in ticks of 1us. Each id of a ledger (a chain of events) is greater than the ledger's earlier ids."
         );
         assert_eq!(
             preset("siq").sort_order(),

@@ -213,7 +213,8 @@ impl StorageAdvice<'_> {
             };
             format!(
                 "The {name} texts{which} do not sort in the order of the ids. Use a collation that compares bytes, such as \
-                 SQLite's default BINARY. Other collations can treat the texts of two different ids as equal."
+                 SQLite's default BINARY. A collation that does not compare bytes can treat the texts of two different ids as \
+                 equal."
             )
         })
     }
@@ -257,8 +258,8 @@ impl StorageAdvice<'_> {
             |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Bytes16Hex);
         let name = self.format.encodings.iter().find(is_wide)?.name();
         Some(format!(
-            "Programs that store ids as SUOU does use varbinary(16) with {} leading zero bytes. Bind UNHEX of the {name} \
-             text there. Columns with and without these zero bytes sort alike, but one column must not mix both forms.",
+            "Programs that follow SUOU's documentation store ids as varbinary(16) with {} leading zero bytes. In such a column, \
+             bind UNHEX of the {name} text. Columns with and without these zero bytes sort alike, but one column must not mix both forms.",
             16 - bytes
         ))
     }
@@ -284,7 +285,7 @@ impl StorageAdvice<'_> {
         match self.database {
             Database::MySql | Database::MariaDb | Database::SqlServer => format!(
                 "MySQL, MariaDB and SQL Server keep the rows of a table in the order of its primary key. {subject} go to \
-                 random places, so give the table a primary key that counts up, and the id a unique index."
+                 random places in the table, so give the table a primary key that counts up, and the id a unique index."
             ),
             Database::PostgreSql | Database::Sqlite => format!(
                 "{subject} go to random places in the index. Keep the index in memory, or expect a disk read for each \
