@@ -403,7 +403,7 @@ mod tests {
         let mut stream = CoalescingStream(Arc::clone(&outbox));
         let mut context = Context::from_waker(Waker::noop());
         let mut polls = Vec::new();
-        while polls.iter().sum::<usize>() < LEN {
+        for _ in 0..3 {
             let mut read = 0;
             loop {
                 let mut buffer = [0; 8 * 1024];
