@@ -35,7 +35,7 @@ const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. Without this
 /// limit, the kernel would accept megabytes for a caller that does not read, while other tasks of
 /// this thread wait.
-const LEN_AT_ONCE_MAX: usize = 32 * 1024;
+const LEN_AT_ONCE_MAX: usize = 64 * 1024;
 /// The number of bytes after which an HTTP/1 connection reads no more in one poll. Without this
 /// limit, a caller that sends a long body could keep this thread busy for milliseconds.
 const READ_AT_ONCE_MAX: usize = 32 * 1024;
