@@ -12,7 +12,7 @@ use super::catalog::{Catalog, CatalogError};
 use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine};
 use idmint_core::id::{Decoder, DomainHash, Format, OwnNumbers, Rule};
 use idmint_core::minting::{
-    LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes,
+    LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, Refusal, SlotLanes,
 };
 use idmint_core::time::{Clock, Tick, format_duration};
 use idmint_records::conjunction::GroupedMinter;
@@ -100,6 +100,11 @@ pub fn assemble(
         counters: ServiceCounters::register(registry)?,
     });
     service.replace_object_rules(config.conjunction.object_rules());
+    // Random ids need no start, but a plausible clock.
+    if service.clock().is_before_build() {
+        let shown = service.clock().now().into();
+        service.wait_for(Refusal::ClockJumped { shown });
+    }
     Ok(Arc::new(service))
 }
 
@@ -163,11 +168,12 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     ))
 }
 
-/// Checks that even after a crash the horizon is at most `clock.max_ahead` ahead of the clock.
+/// Checks that neither a tick nor `storage.window` is longer than `clock.max_ahead`. Otherwise, a
+/// start after a crash would usually wait until the clock has caught up with the horizon.
 ///
-/// The horizon is the end of the reserved time. The horizon can be a whole tick ahead of the clock,
-/// because a tick is reserved to its end as soon as it begins. On a busy node, the horizon can be a
-/// whole `storage.window` ahead.
+/// The horizon is the end of the reserved time. A tick is reserved to its end as soon as it begins,
+/// and on a busy node, a whole `storage.window` is reserved after that. After a crash under such a
+/// load, or while requests wait for ids (up to `mint.wait_max`), a start can still have to wait.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
     let beyond = |what: &str, needed: &str, advice: &str| {

@@ -77,15 +77,16 @@ pub(crate) enum RestoreError {
         /// The floor that the restore has printed.
         floor: UnixNanos,
     },
-    /// The floor (time below which no id is minted) in the environment variable `IDMINT_FLOOR` is
-    /// too low, because it was made for an earlier restore.
+    /// The floor (time below which no id is minted) in `--floor` or in the environment variable
+    /// `IDMINT_FLOOR` is too low, for example because it was made for an earlier restore.
     #[error(
-        "IDMINT_FLOOR is {stated}, but the restore to {} needs {floor} or later: set IDMINT_FLOOR={floor}", .folder.display()
+        "the floor is {stated}, but the restore to {} needs {floor} or later: start with --floor {floor}, or set \
+         IDMINT_FLOOR={floor}", .folder.display()
     )]
     FloorTooLow {
         /// The path of the folder.
         folder: PathBuf,
-        /// The floor in the environment.
+        /// The stated floor.
         stated: UnixNanos,
         /// The floor that the restore has printed.
         floor: UnixNanos,
@@ -273,24 +274,32 @@ impl RestoreNote {
         if !files.has_database() {
             return Err(RestoreError::Interrupted { folder: folder() });
         }
-        if for_this_start.is_some() {
-            return Ok(for_this_start);
-        }
-        let floor = self.read()?;
+        let floor = match (self.read(), for_this_start) {
+            (Err(damaged), Some(floor)) => {
+                warn!(%floor, "starting above --floor, although {damaged}");
+                return Ok(for_this_start);
+            }
+            (read, _) => read?,
+        };
         match stated {
-            StatedFloor::OfARestore(stated) if stated < floor => Err(RestoreError::FloorTooLow {
+            StatedFloor::None => Err(RestoreError::FloorNeeded {
                 folder: folder(),
-                stated,
                 floor,
             }),
+            StatedFloor::OfARestore(stated) | StatedFloor::ForThisStart(stated)
+                if stated < floor =>
+            {
+                Err(RestoreError::FloorTooLow {
+                    folder: folder(),
+                    stated,
+                    floor,
+                })
+            }
             StatedFloor::OfARestore(stated) => {
                 warn!(floor = %stated, "starting above IDMINT_FLOOR after a restore");
                 Ok(Some(stated))
             }
-            StatedFloor::ForThisStart(_) | StatedFloor::None => Err(RestoreError::FloorNeeded {
-                folder: folder(),
-                floor,
-            }),
+            StatedFloor::ForThisStart(stated) => Ok(Some(stated)),
         }
     }
 
@@ -415,6 +424,14 @@ mod tests {
             disagrees,
             "set IDMINT_FLOOR=1970-01-01T00:16:40.000Z",
         );
+        let earlier = ForThisStart(UnixNanos::from_seconds(999));
+        assert_refused(
+            &dir,
+            earlier,
+            disagrees,
+            "start with --floor 1970-01-01T00:16:40.000Z",
+        );
+        assert_eq!(names_in(&dir), ["idmint.redb", "lock", NOTE_NAME]);
 
         let opened = start(&dir, OfARestore(floor)).expect("the floor suffices");
         assert_eq!(opened.horizon(), Some(floor));

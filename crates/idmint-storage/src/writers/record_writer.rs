@@ -232,14 +232,18 @@ impl RecordWriter {
     fn work(&mut self, mut jobs: Vec<AnyJob>) -> Result<(), StoreError> {
         let mut decisions = 0;
         loop {
-            let Decided { plans, replies } = round::decide(&*self.records, self.times(), jobs);
+            let Decided {
+                plans,
+                replies,
+                failed,
+            } = round::decide(&*self.records, self.times(), jobs);
             decisions += 1;
             let mut replies = VecDeque::from(replies);
             match self.write_and_reply(plans, &mut replies) {
                 Ok(()) => {
-                    return self
-                        .records
-                        .apply_pending()
+                    let applied = self.records.apply_pending();
+                    return applied
+                        .and(failed.map_or(Ok(()), Err))
                         .or_else(|error| self.could_not_write(error));
                 }
                 Err(WriteError::NotWritten(error)) => {

@@ -11,10 +11,10 @@ use tracing::error;
 
 use super::clock_check::{check_append_clock, check_clock};
 use super::job::{AnyJob, Request, job};
-use super::record_error::{RecordError, WAITING_MAX, log_unreadable, log_unwritten};
+use super::record_error::{RecordError, WAITING_MAX, log_unreadable};
 use super::record_writer::RecordWriter;
 use super::report_counts::ReportTallies;
-use super::round::{Appended, Numbered};
+use super::round::{Appended, HoldEnd, Numbered};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
 use crate::long_work_threads::LongWorkThreads;
 use crate::records::{AnchorKey, LedgerSummary, RecordStore, Records};
@@ -230,11 +230,7 @@ impl RecordWriterHandle {
     /// # Errors
     /// Returns [`RecordError`] if the hold has possibly not ended. The call may be repeated.
     pub async fn end_hold(&self, series: Option<SeriesName>) -> Result<(), RecordError> {
-        let records = Arc::clone(&self.records);
-        let ended = tokio::task::spawn_blocking(move || records.end_hold(series.as_ref())).await;
-        ended
-            .expect("it does not panic, and nobody aborts it")
-            .map_err(|error| log_unwritten(&error))
+        self.send(HoldEnd(series)).await
     }
 
     /// Voids a number of a series. The change is durable when this method returns. Dropping the

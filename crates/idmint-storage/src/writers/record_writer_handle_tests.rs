@@ -408,6 +408,37 @@ fn after_an_error_of_the_disk_nothing_is_known_and_nothing_more_is_written() {
 }
 
 #[test]
+fn after_an_error_of_the_disk_the_end_of_a_hold_and_counts_of_reports_end_the_thread_too() {
+    for is_hold in [true, false] {
+        let mut ended = 0;
+        for operation in 0..8 {
+            let bench = Bench::new();
+            bench.group(reports(&[0], 1, 2)).expect("was grouped");
+            let disk = bench.backend.disk();
+            disk.fail_after(operation, Fault::Error(EIO));
+            let answer = bench.runtime.block_on(async {
+                if is_hold {
+                    bench.writer.end_hold(None).await
+                } else {
+                    let counts = Arc::clone(&bench.writer.report_counts);
+                    bench.writer.send(counts).await
+                }
+            });
+            if answer.is_ok() {
+                continue;
+            }
+            let ending = async {
+                tokio::time::timeout(Duration::from_secs(60), bench.writer.failed()).await
+            };
+            let kind = bench.runtime.block_on(ending).expect("the thread ends");
+            assert_eq!(kind, FailureKind::NotUsable, "operation {operation}");
+            ended += 1;
+        }
+        assert!(ended > 0, "no operation failed, hold: {is_hold}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_waited_for() {
     let bench = Bench::new();
     let ledger = ledger_of(&bench.append(create("genesis", 1)));

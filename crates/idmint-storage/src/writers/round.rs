@@ -49,6 +49,9 @@ type Externals = Vec<(AnchorKey, ExternalId)>;
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,
+    /// The error of the first write that failed while the requests were decided. `None` if none
+    /// failed.
+    pub(super) failed: Option<StoreError>,
 }
 
 /// The current time, to be recorded in new records. If the clock must not be used for a kind of
@@ -79,6 +82,7 @@ pub(super) fn decide(
     Decided {
         plans: round.plans,
         replies,
+        failed: round.failed,
     }
 }
 
@@ -178,6 +182,8 @@ pub(super) struct Round<'a> {
     /// The error for requests that need a write, or `None` while the store can be written. A
     /// repeated request needs no write.
     refusal: Option<RecordError>,
+    /// The error of the first immediate write that failed.
+    failed: Option<StoreError>,
 }
 
 impl<'a> Round<'a> {
@@ -196,6 +202,7 @@ impl<'a> Round<'a> {
             closed: HashMap::new(),
             voids: HashMap::new(),
             refusal: None,
+            failed: None,
         }
     }
 
@@ -300,6 +307,21 @@ impl Round<'_> {
         Ok(recorded_min(days, now))
     }
 
+    /// Writes immediately, and keeps the error if that fails.
+    fn write_now(
+        &mut self,
+        write: impl FnOnce(&dyn RecordStore) -> Result<(), StoreError>,
+    ) -> Result<(), RecordError> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        write(self.records).map_err(|error| {
+            let refusal = log_unwritten(&error);
+            self.failed.get_or_insert(error);
+            refusal
+        })
+    }
+
     fn head(&mut self, ledger: LedgerId) -> Result<Option<Head>, RecordError> {
         if let Some(head) = self.heads.get(&ledger) {
             return Ok(*head);
@@ -339,11 +361,7 @@ impl Request for Externals {
     /// Writes the external ids (ids from other organizations) immediately. They need not wait for
     /// the records of the other requests in the round, because no decision depends on external ids.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
-        if let Some(refusal) = &round.refusal {
-            return Err(refusal.clone());
-        }
-        let added = round.records.add_externals(self);
-        added.map_err(|error| log_unwritten(&error))
+        round.write_now(|records| records.add_externals(self))
     }
 }
 
@@ -354,11 +372,19 @@ impl Request for Arc<ReportTallies> {
     /// Writes the report counts immediately. They need not wait for the records of the other
     /// requests in the round, because no decision depends on report counts.
     fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
-        if let Some(refusal) = &round.refusal {
-            return Err(refusal.clone());
-        }
-        let written = self.write(|counts| round.records.add_reports(counts));
-        written.map_err(|error| log_unwritten(&error))
+        round.write_now(|records| self.write(|counts| records.add_reports(counts)))
+    }
+}
+
+/// A request to let one series, or all series if it is `None`, issue numbers again after a restore.
+#[derive(Debug)]
+pub(super) struct HoldEnd(pub(super) Option<SeriesName>);
+
+impl Request for HoldEnd {
+    type Outcome = ();
+
+    fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
+        round.write_now(|records| records.end_hold(self.0.as_ref()))
     }
 }
 
