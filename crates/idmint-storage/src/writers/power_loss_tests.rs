@@ -158,7 +158,7 @@ impl Told {
             let time = |_| random.random_range(0..5_i64) * 1_000_000 + random.random_range(-1..=1);
             let times: Vec<i64> = (0..count).map(time).collect();
             let (answer, answered) = oneshot::channel();
-            jobs.send(job(reports(&times, 1, secondary), answer))
+            jobs.send(job(Arc::new(reports(&times, 1, secondary)), answer))
                 .expect("the writer lives");
             return Waiting::Group(secondary, times, answered);
         }

@@ -269,37 +269,71 @@ impl RecordWriterHandle {
     /// there are too many reports to count and their counts cannot be written. The call may be
     /// repeated.
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
-        let (count, format) = (request.len(), request.format().to_owned());
+        let request = Arc::new(request);
+        let grouped = match self.join(&request).await? {
+            Some(known) => known,
+            None => self.send(Arc::clone(&request)).await?,
+        };
+        let (grouped, may_be_removed) = self.count(&request, grouped, Vec::new()).await?;
+        if !may_be_removed {
+            return Ok(grouped);
+        }
+        // A conjunction may have been removed after it was looked up, and before its report was
+        // counted. Its reports then get the id of a new conjunction.
+        let again = match self.join(&request).await? {
+            Some(again) => again,
+            None => self.send(Arc::clone(&request)).await?,
+        };
+        Ok(self.count(&request, again, grouped).await?.0)
+    }
+
+    /// Returns the ids of the reports, or `None` if some of them begin a new conjunction.
+    async fn join(&self, request: &Arc<GroupRequest>) -> Result<Option<Vec<Grouped>>, RecordError> {
+        let (count, request) = (request.len(), Arc::clone(request));
         let look_up = move |records: &dyn RecordStore| {
             let stored = records.neighbours(request.format(), &mut request.keys());
             let stored = stored.map_err(|error| log_unreadable(&error))?;
-            let known = request.join_stored(&stored).map_err(RecordError::Group)?;
-            let reports: Vec<_> = request.reports().collect();
-            Ok::<_, RecordError>((request, reports, known))
+            request.join_stored(&stored).map_err(RecordError::Group)
         };
-        let (request, reports, known) = self.read_aside(count, look_up).await?;
-        let grouped = match known {
-            Some(known) => known,
-            None => self.send(request).await?,
-        };
+        self.read_aside(count, look_up).await
+    }
+
+    /// Counts the reports of a request. A report that was counted `before` for the same anchor
+    /// keeps its earlier result, and is not counted again.
+    ///
+    /// Returns the results. Also returns `true` if a conjunction of a counted report might have
+    /// been removed before the count. In that case, the counts are already in the store.
+    async fn count(
+        &self,
+        request: &Arc<GroupRequest>,
+        mut grouped: Vec<Grouped>,
+        before: Vec<Grouped>,
+    ) -> Result<(Vec<Grouped>, bool), RecordError> {
         let (at, report_counts) = (self.clock.now(), Arc::clone(&self.report_counts));
-        let may_be_swept = self.may_be_swept(at);
-        let of_format = format.clone();
+        let (may_be_swept, of_request) = (self.may_be_swept(at), Arc::clone(request));
         let count_all = move || {
             let (mut are_counts_due, mut uncounted) = (false, Vec::new());
-            for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
-                let (anchor, seen) = (grouped.anchor, Seen { at, tca });
-                let is_counted = report_counts.count(&of_format, pair, anchor, seen);
-                if grouped.created == Some(false) && may_be_swept(anchor) {
+            for (index, (pair, tca)) in of_request.reports().enumerate() {
+                let anchor = grouped[index].anchor;
+                if let Some(before) = before.get(index).filter(|one| one.anchor == anchor) {
+                    grouped[index] = *before;
+                    continue;
+                }
+                let seen = Seen { at, tca };
+                let is_counted = report_counts.count(of_request.format(), pair, anchor, seen);
+                if grouped[index].created == Some(false) && may_be_swept(anchor) {
                     are_counts_due = true;
                     uncounted.extend((!is_counted).then_some((pair, anchor, seen)));
                 }
             }
             (grouped, are_counts_due, uncounted)
         };
-        let (grouped, are_counts_due, uncounted) = self.work_aside(count, count_all).await;
+        let (grouped, are_counts_due, uncounted) = self.work_aside(request.len(), count_all).await;
         for (pair, anchor, seen) in uncounted {
-            let count = || self.report_counts.count(&format, pair, anchor, seen);
+            let count = || {
+                self.report_counts
+                    .count(request.format(), pair, anchor, seen)
+            };
             if !count() {
                 self.send(Arc::clone(&self.report_counts)).await?;
                 count();
@@ -310,7 +344,7 @@ impl RecordWriterHandle {
             // removes old conjunctions the next time.
             let _ = self.send(Arc::clone(&self.report_counts)).await;
         }
-        Ok(grouped)
+        Ok((grouped, are_counts_due))
     }
 
     /// Returns a function that is `true` for the time of closest approach of a conjunction's first

@@ -332,7 +332,7 @@ impl Round<'_> {
     }
 }
 
-impl Request for GroupRequest {
+impl Request for Arc<GroupRequest> {
     type Outcome = Vec<Grouped>;
 
     fn item_count(&self) -> usize {
@@ -341,9 +341,8 @@ impl Request for GroupRequest {
 
     fn decide(&self, round: &mut Round<'_>) -> Result<Vec<Grouped>, RecordError> {
         let stored = read(round.records.neighbours(self.format(), &mut self.keys()))?;
-        let (grouped, plans) = self
-            .decide(&stored, &mut round.anchors)
-            .map_err(RecordError::Group)?;
+        let (grouped, plans) =
+            GroupRequest::decide(self, &stored, &mut round.anchors).map_err(RecordError::Group)?;
         round
             .plans
             .extend(plans.into_iter().map(RecordPlan::Anchor));

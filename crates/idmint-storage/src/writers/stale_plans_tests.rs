@@ -44,6 +44,8 @@ struct Contended {
     other: Mutex<OtherWriter>,
     /// `true` if the store is lost, like a coordinator that stops responding after a commit.
     is_lost: AtomicBool,
+    /// `true` if all anchors are removed right after anchors are looked up the next time.
+    sweeps_next: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -242,7 +244,12 @@ impl ConjunctionStore for Contended {
         format: &str,
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
-        self.records.anchors_within(format, spans)
+        let within = self.records.anchors_within(format, spans);
+        if self.sweeps_next.swap(false, Ordering::Relaxed) {
+            let all = self.records.anchors(None, usize::MAX)?;
+            self.records.forget_anchors(&all)?;
+        }
+        within
     }
 
     fn conjunctions(
@@ -365,6 +372,7 @@ impl Bench {
             records: crate::samples::memory_tables().expect("memory suffices"),
             other: Mutex::default(),
             is_lost: AtomicBool::default(),
+            sweeps_next: AtomicBool::default(),
         });
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
@@ -413,7 +421,7 @@ impl Bench {
     fn send_reports(&self, request: GroupRequest) -> Answer<Result<Vec<Grouped>, RecordError>> {
         let (caller, answer) = oneshot::channel();
         self.jobs
-            .send(job(request, caller))
+            .send(job(Arc::new(request), caller))
             .expect("the writer lives");
         answer
     }
@@ -475,6 +483,36 @@ fn a_store_that_is_lost_after_a_commit_leaves_the_outcome_unknown() {
         form: None,
     }));
     assert_eq!(resumed, Err(RecordError::Unknown));
+}
+
+#[test]
+fn a_report_whose_conjunction_is_removed_before_it_is_counted_begins_a_new_one() {
+    for is_swept in [false, true] {
+        let (Bench { records, hand, .. }, runtime) = (Bench::new(), runtime());
+        let shared = Arc::clone(&records) as Records;
+        let retention = Some(Duration::from_secs(1));
+        let writer = RecordWriterHandle::start(shared, Arc::new(hand.clock()), retention);
+        let group = |micros| {
+            let grouped = runtime.block_on(writer.group(reports(&[micros], 1, 2)));
+            grouped.expect("memory")[0]
+        };
+        let first = group(0);
+        records.sweeps_next.store(is_swept, Ordering::Relaxed);
+        let late = group(1_000);
+        assert_eq!(late.created, Some(is_swept));
+        assert_eq!(late.anchor == first.anchor, !is_swept);
+        assert_eq!(group(2_000).anchor, late.anchor);
+        let written = writer
+            .report_counts()
+            .write(|counts| records.add_reports(counts));
+        written.expect("memory");
+        let anchors = records.anchors(None, 10).expect("memory");
+        let [anchor] = &anchors[..] else {
+            panic!("one conjunction: {anchors:?}")
+        };
+        let count = anchor.report_count.map(|counted| counted.count);
+        assert_eq!(count, Some(if is_swept { 2 } else { 3 }));
+    }
 }
 
 fn runtime() -> Runtime {
