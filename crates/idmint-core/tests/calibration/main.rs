@@ -271,6 +271,37 @@ fn a_column_is_never_told_wrongly_and_told_from_ten_clear_rows_on() {
 }
 
 #[test]
+fn ids_with_another_epoch_are_not_told_to_be_those_of_a_known_one() {
+    const DAY: u64 = 86_400;
+    let (decoder, mut random) = (decoder(), StdRng::seed_from_u64(63));
+    let decoder = decoder.at(UnixNanos::from_seconds(NOW));
+    let now = NOW * 1_000 - 1_288_834_974_657;
+    // With the epoch of Twitter, these ids end long before now, or some of them begin after now.
+    for (end, years) in [-400, -30, 10, 50, 100, 200]
+        .into_iter()
+        .flat_map(|days| [(days, 2), (days, 8), (days, 14)])
+    {
+        let end = now.checked_add_signed(end * (DAY * 1_000).cast_signed());
+        let end = end.unwrap();
+        let from = end - years * 365 * DAY * 1_000;
+        for rows in [30, 1_000, 5_000] {
+            let mut column = IdColumn::default();
+            for _ in 0..rows {
+                let time: u64 = random.random_range(from..end);
+                let id = time << 22 | random.random_range(0..1_u64 << 10) << 12;
+                column.add(&id.to_string(), &decoder, DecodeFilter::default());
+            }
+            let finding = column.judge(&decoder, DecodeFilter::default()).finding;
+            let is_told = matches!(finding, Finding::Told { .. });
+            assert!(
+                !is_told,
+                "{rows} rows of {years} years until {end}: {finding:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn random_tokens_are_not_told_to_be_ids() {
     let (decoder, mut random) = (decoder(), StdRng::seed_from_u64(58));
     let decoder = decoder.at(UnixNanos::from_seconds(NOW));

@@ -29,7 +29,7 @@ use crate::id::encoding::{EncodingKind, LetterSet};
 use crate::id::format::{Format, Parts};
 use crate::id::layout::{Field, FieldKind, Layout};
 use crate::id::rejection::Rejection;
-use crate::time::UnixNanos;
+use crate::time::{UnixNanos, UnixTime};
 
 /// The cost, in bits, of assuming that the ids have an unknown epoch. The first value is for
 /// encodings that can write any number, such as decimal: 4 bits, a probability of 1 in 16. The
@@ -73,9 +73,10 @@ struct Fields<'a> {
 impl Explanation {
     /// Computes how well a format explains a sample of texts. Each reading is a text read as an id
     /// of the format. There must be at least one reading, and all must have the same format and
-    /// encoding.
+    /// encoding. `newest` is the latest time of all lines of the column, as ids of the format.
     pub(super) fn of(
         readings: &[Reading<'_, '_>],
+        newest: Option<UnixTime>,
         formats: &[Arc<Format>],
         now: UnixNanos,
     ) -> Explanation {
@@ -93,7 +94,7 @@ impl Explanation {
             .map(|reading| (reading.found.variant_index(), reading.found.parts()));
         let fields = Fields::of(format, parts.collect());
         let below_time = fields.bits();
-        let times = fields.times(now);
+        let times = fields.times(newest, now);
         let bits = rarity + prefixes + below_time + times.map_or(0.0, |(known, _)| known);
 
         let numbers: Vec<u128> = readings.iter().map(|reading| reading.found.id()).collect();
@@ -135,7 +136,7 @@ impl Explanation {
                     BITS_OF_FOREIGN_ENCODING
                         + prefixes
                         + fields.bits()
-                        + fields.times(now).map_or(0.0, |(known, _)| known),
+                        + fields.times(None, now).map_or(0.0, |(known, _)| known),
                 )
             });
         let rivals = [
@@ -176,12 +177,17 @@ impl<'a> Fields<'a> {
     /// assumes that the epoch is known and writes the newest time as its age. The second number
     /// assumes that the newest time may be any value of the time field. Returns `None` for a format
     /// without time.
-    fn times(&self, now: UnixNanos) -> Option<(f64, f64)> {
+    ///
+    /// If the sample is only a part of the column, the newest time of the column, `newest`, counts:
+    /// only the right epoch puts the newest of many ids shortly before `now`.
+    fn times(&self, newest: Option<UnixTime>, now: UnixNanos) -> Option<(f64, f64)> {
         let format = self.format;
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
-        let newest = *self.ticks.iter().max()?;
-        let now = format.tick?.count(format.epoch, now.into());
-        let age = i128::try_from(newest).map_or(u128::MAX, |newest| newest.abs_diff(now));
+        let ticks_at = |time: UnixTime| Some(format.tick?.count(format.epoch, time));
+        let of_sample = i128::try_from(*self.ticks.iter().max()?).ok();
+        let newest = of_sample.max(newest.and_then(ticks_at));
+        let now = ticks_at(now.into())?;
+        let age = newest.map_or(u128::MAX, |newest| newest.abs_diff(now));
         let [known, any] = [bits_of_any_size(age, most), log2_of_values(most)]
             .map(|newest| bits_of_span(&self.ticks, newest));
         Some((known, any))

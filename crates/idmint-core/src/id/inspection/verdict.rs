@@ -35,6 +35,11 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
+/// The number of bits by which each sampled line with a time in the future weakens a format, if that
+/// time is not plausible. Such lines suggest that the ids have another epoch. 8 bits mean that one
+/// in 256 ids of a format has such a time by mistake.
+const BITS_OF_FUTURE_TIME: f64 = 8.0;
+
 /// The minimum number of distinct lines in a column before the lines may also be judged one by one.
 /// A column with fewer distinct lines is judged only as a whole.
 const CLEAR_MIN: usize = 10;
@@ -296,15 +301,18 @@ impl IdColumn {
             .filter(|(key, read)| filter.format.is_some() || is_enough(read) && !is_any(key));
         let mut readings: BTreeMap<(usize, usize), Vec<Reading<'_, 'a>>> =
             keys.map(|(key, _)| (*key, Vec::new())).collect();
+        let mut future_counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for text in self.sample.values() {
-            for found in decoder
-                .readings(text, filter)
-                .into_iter()
-                .filter(|found| is_id(found, filter))
-            {
-                if let Some(of_key) =
-                    readings.get_mut(&(found.format_index(), found.encoding_index()))
-                {
+            for found in decoder.readings(text, filter) {
+                let key = (found.format_index(), found.encoding_index());
+                if !is_id(&found, filter) {
+                    let is_after_now = |time: UnixTime| time > decoder.now().into();
+                    let is_future =
+                        !found.is_plausible() && found.parts().time.is_some_and(is_after_now);
+                    *future_counts.entry(key).or_default() += usize::from(is_future);
+                    continue;
+                }
+                if let Some(of_key) = readings.get_mut(&key) {
                     // A text may be read both with and without a prefix. Count the text once.
                     if of_key
                         .last()
@@ -320,13 +328,21 @@ impl IdColumn {
             let Explanation {
                 bits,
                 bits_of_rival,
-            } = Explanation::of(readings, decoder.formats(), decoder.now());
+            } = Explanation::of(
+                readings,
+                self.readings[key].span.map(|(_, newest)| newest),
+                decoder.formats(),
+                decoder.now(),
+            );
             let of_others = of_all - bits_of_any_texts(readings.iter().map(|reading| reading.text));
+            let of_future = future_counts
+                .get(key)
+                .map_or(0.0, |count| to_f64(*count as u128));
             Explained {
                 key: *key,
                 one: readings[0].found,
                 bits: bits + of_others,
-                saved: bits_of_rival - bits,
+                saved: bits_of_rival - bits - BITS_OF_FUTURE_TIME * of_future,
             }
         };
         readings
