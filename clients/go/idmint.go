@@ -119,6 +119,9 @@ func (e *Error) waitsForOperator() bool {
 	return e.Status == 503 && e.isOfRequest() && e.RetryAfter == 0
 }
 
+// isOfCertificate reports whether the certificate of an address is not trusted. Another address may have a valid one.
+func (e *Error) isOfCertificate() bool { return e.Kind == ErrRefused && e.Status == 0 }
+
 // again returns a copy of the error, because each call fails with its own error value.
 func (e *Error) again(outcomeUnknown bool) *Error {
 	again := *e
@@ -766,6 +769,7 @@ func (a *asking) send(ctx context.Context, r request) error {
 		case <-within.Done():
 		}
 	}()
+	var untrusted *Error
 	own := map[int]*pause{} // Pauses after errors that concern only this request, by address index.
 	for {
 		var failure *Error
@@ -785,25 +789,32 @@ func (a *asking) send(ctx context.Context, r request) error {
 					return nil
 				}
 				outcomeUnknown = outcomeUnknown || one.OutcomeUnknown
-				if one.Kind == ErrRefused {
+				if one.Kind == ErrRefused && !one.isOfCertificate() {
 					return one.again(outcomeUnknown)
 				}
 			}
-			// Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+			if one.isOfCertificate() {
+				untrusted = one
+			}
+			// Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
 			isBetter := r.isTooMany(one) || failure != nil && failure.Slug == "" && one.isOfRequest()
-			if failure == nil || failure.Kind == ErrBadResponse || (isBetter && !r.isTooMany(failure)) {
+			if failure == nil || failure.Kind != ErrUnavailable || (isBetter && !r.isTooMany(failure)) {
 				failure = one
 			}
 		}
 		earliest, isAway := a.earliest(own)
 		isLate := earliest.After(deadline) || time.Now().After(deadline)
-		if isAway || isLate || failure.Kind == ErrBadResponse || r.isTooMany(failure) || failure.waitsForOperator() {
+		if isAway || isLate || failure.Kind != ErrUnavailable || r.isTooMany(failure) || failure.waitsForOperator() {
 			if isLate && !failure.isOfRequest() {
 				a.lock.Lock()
 				a.isAway = true
 				a.lock.Unlock()
 			}
-			return failure.again(outcomeUnknown)
+			failed := failure.again(outcomeUnknown)
+			if untrusted != nil && untrusted != failure {
+				failed.message += "; " + untrusted.message
+			}
+			return failed
 		}
 		timer := time.NewTimer(time.Until(earliest))
 		select {
@@ -861,7 +872,7 @@ func (a *asking) pauseOf(at int, own map[int]*pause) *pause {
 func (a *asking) settle(at int, own map[int]*pause, failure *Error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	if failure == nil || failure.Kind == ErrRefused {
+	if failure == nil || failure.Kind == ErrRefused && !failure.isOfCertificate() {
 		a.addresses[at].pause = pause{}
 		if failure == nil {
 			a.first, a.isAway = at, false

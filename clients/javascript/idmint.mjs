@@ -69,9 +69,10 @@ function waitsForOperator(error) {
   return error.status === 503 && isOfRequest(error) && error.retryAfterMs === 0;
 }
 
-/** Returns a copy of an error, because each call fails with its own error object. */
-function again(error, outcomeUnknown) {
-  return new IdmintError(error.code, error.message, { ...error, cause: error.cause, outcomeUnknown });
+/** Returns a copy of an error, because each call fails with its own error object. Its message includes `untrusted`. */
+function again(error, outcomeUnknown, untrusted = error) {
+  const message = untrusted === error ? error.message : `${error.message}; ${untrusted.message}`;
+  return new IdmintError(error.code, message, { ...error, cause: error.cause, outcomeUnknown });
 }
 
 /** Ids of one format. */
@@ -533,7 +534,7 @@ class Asking {
     const isBusy = (error) => request.count > BULK && error.status === 503;
     // Pauses after errors that concern only this request. Other calls do not observe them.
     const own = new Map();
-    for (let outcomeUnknown = false; ; ) {
+    for (let outcomeUnknown = false, untrusted; ; ) {
       let error;
       const first = this.#first;
       for (let place = 0; place < this.#addresses.length; place += 1) {
@@ -554,7 +555,8 @@ class Asking {
             outcomeUnknown ||= failure.outcomeUnknown;
           }
           this.#throwIfEnded(signal, outcomeUnknown);
-          if (failure.code === "refused") {
+          // A refusal without a status means that the certificate is not trusted. Another address may have a valid one.
+          if (failure.code === "refused" && failure.status !== undefined) {
             Object.assign(address, FRESH);
             throw again(failure, outcomeUnknown);
           }
@@ -571,18 +573,19 @@ class Asking {
           pause.failures += 1;
           pause.notBefore = now() + Math.max(failure.retryAfterMs, backoff(pause.failures));
         }
-        // Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+        untrusted = failure.code === "refused" ? failure : untrusted;
+        // Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
         const isBetter = isBusy(failure) || (isOfRequest(failure) && !error?.slug);
-        if (!error || error.code === "bad-response" || (isBetter && !isBusy(error))) {
+        if (!error || error.code !== "unavailable" || (isBetter && !isBusy(error))) {
           error = failure;
         }
       }
       const wait = Math.max(0, Math.min(...this.#addresses.map((address) => (own.get(address) ?? address).notBefore)) - now());
       const isLate = now() + wait > deadline;
-      if (this.#isAway || isLate || error.code === "bad-response" || isBusy(error) || waitsForOperator(error)) {
+      if (this.#isAway || isLate || error.code !== "unavailable" || isBusy(error) || waitsForOperator(error)) {
         // From now on, calls fail without retries until an address responds.
         this.#isAway ||= isLate && !isOfRequest(error);
-        throw again(error, outcomeUnknown);
+        throw again(error, outcomeUnknown, untrusted);
       }
       await this.#sleep(wait, signal);
     }

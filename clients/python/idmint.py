@@ -108,9 +108,10 @@ class IdmintError(Exception):
     def _waits_for_operator(self) -> bool:
         return self.status == 503 and self._is_of_request() and not self.retry_after
 
-    def _again(self, outcome_unknown: bool) -> IdmintError:
-        """Returns a copy to raise, because each call must raise its own exception object."""
-        copied = type(self)(str(self), self.status, self.problem, self.retry_after, outcome_unknown)
+    def _again(self, outcome_unknown: bool, untrusted: Optional[IdmintError] = None) -> IdmintError:
+        """Returns a copy to raise, because each call must raise its own exception object. Its message includes `untrusted`."""
+        message = str(self) if untrusted in (None, self) else f"{self}; {untrusted}"
+        copied = type(self)(message, self.status, self.problem, self.retry_after, outcome_unknown)
         copied.__cause__ = self.__cause__
         return copied
 
@@ -551,6 +552,7 @@ class _Http:
             count: int, deadline: float) -> T:
         """Sends a request to one address after another until one responds or the deadline passes. It must be safe to repeat."""
         outcome_unknown = False
+        untrusted: Optional[IdmintError] = None
 
         def is_busy(error: IdmintError) -> bool:
             """Returns True if an address is too busy for this many ids. The next request then asks for fewer."""
@@ -574,11 +576,12 @@ class _Http:
                     pause.not_before = until
                     try:
                         answer = self._attempt(address, method, target, parse, headers, body, until)
-                    except Refused as refused:
-                        address.answers()
-                        raise refused._again(refused.outcome_unknown or outcome_unknown) from refused.__cause__
                     except IdmintError as raised:
                         failure, outcome_unknown = raised, outcome_unknown or raised.outcome_unknown
+                        # Refused without a status means that the certificate is not trusted. Another address may have a valid one.
+                        if isinstance(raised, Refused) and raised.status is not None:
+                            address.answers()
+                            raise raised._again(outcome_unknown) from raised.__cause__
                         pause = address
                         if failure._is_of_request():
                             address.answers()
@@ -590,17 +593,19 @@ class _Http:
                         address.answers()
                         self._first, self._is_away = at, False
                         return answer
-                # Prefer a response about this request to an error without a slug, as of an address that is down or of a proxy.
+                if isinstance(failure, Refused):
+                    untrusted = failure
+                # Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
                 is_better = is_busy(failure) or (failure._is_of_request() and error is not None and not error.slug)
-                if error is None or isinstance(error, BadResponse) or (is_better and not is_busy(error)):
+                if error is None or not isinstance(error, Unavailable) or (is_better and not is_busy(error)):
                     error = failure
             assert error is not None
             wait = max(0.0, min(own.get(at, address).not_before for at, address in enumerate(self._addresses)) - _now())
             is_late = _now() + wait > deadline
-            if self._is_away or is_late or isinstance(error, BadResponse) or is_busy(error) or error._waits_for_operator():
+            if self._is_away or is_late or not isinstance(error, Unavailable) or is_busy(error) or error._waits_for_operator():
                 # From now on, calls fail without retries until an address responds.
                 self._is_away = self._is_away or (is_late and not error._is_of_request())
-                raise error._again(outcome_unknown)
+                raise error._again(outcome_unknown, untrusted)
             if self._is_closed.wait(wait):
                 raise _closed(outcome_unknown)
 

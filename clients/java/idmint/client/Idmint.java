@@ -193,9 +193,15 @@ public final class Idmint implements AutoCloseable {
             return status == 503 && isOfRequest() && retryAfterMs == 0;
         }
 
-        /** Returns a copy of this failure for a call, with the stack trace of that call. */
-        private Failure again(boolean unknown) {
-            return new Failure(kind, getMessage(), status, problem, retryAfterMs, unknown, getCause());
+        /** Returns true if the certificate of an address is not trusted. Another address may have a valid one. */
+        private boolean isOfCertificate() {
+            return kind == Kind.REFUSED && status == 0;
+        }
+
+        /** Returns a copy of this failure for a call, with the stack trace of that call. Its message includes `untrusted`. */
+        private Failure again(boolean unknown, Failure untrusted) {
+            var message = untrusted == null || untrusted == this ? getMessage() : getMessage() + "; " + untrusted.getMessage();
+            return new Failure(kind, message, status, problem, retryAfterMs, unknown, getCause());
         }
 
         /** Returns the kind of this failure. */
@@ -593,7 +599,7 @@ public final class Idmint implements AutoCloseable {
                     return;
                 }
                 if (filler == null) {
-                    throw failure.again(false);
+                    throw failure.again(false, null);
                 }
                 for (var waitedFor = filler; filler == waitedFor; ) {
                     long left = deadline - System.nanoTime();
@@ -886,6 +892,7 @@ public final class Idmint implements AutoCloseable {
                 Function<Map<String, Object>, T> parse, long deadline) {
             // Pauses after failures that concern only this request. Other calls do not observe them.
             var own = new HashMap<Address, Pause>();
+            Failure untrusted = null;
             for (boolean unknown = false; ; ) {
                 Failure failure = null;
                 int begin = first;
@@ -909,9 +916,9 @@ public final class Idmint implements AutoCloseable {
                             failed = raised;
                             unknown |= raised.outcomeUnknown;
                         }
-                        if (failed.kind == Kind.REFUSED || failed.kind == Kind.INTERRUPTED) {
+                        if ((failed.kind == Kind.REFUSED && !failed.isOfCertificate()) || failed.kind == Kind.INTERRUPTED) {
                             address.answers();
-                            throw failed.again(unknown);
+                            throw failed.again(unknown, null);
                         }
                         if (failed.isOfRequest()) {
                             address.answers();
@@ -922,18 +929,19 @@ public final class Idmint implements AutoCloseable {
                             address.fails(failed);
                         }
                     }
-                    // Prefer a response about this request to a failure without a slug, as of an address that is down or of a proxy.
+                    untrusted = failed.isOfCertificate() ? failed : untrusted;
+                    // Prefer a failure that may pass. Prefer a response about this request to a failure without a slug, as of a proxy.
                     boolean isBetter = isBusy(failed, count) || (failure != null && failure.hasNoSlug() && failed.isOfRequest());
-                    if (failure == null || failure.kind == Kind.BAD_RESPONSE || (isBetter && !isBusy(failure, count))) {
+                    if (failure == null || failure.kind != Kind.UNAVAILABLE || (isBetter && !isBusy(failure, count))) {
                         failure = failed;
                     }
                 }
                 long wait = Math.max(0, addresses.stream().mapToLong(one -> own.getOrDefault(one, one).untilNanos()).min().getAsLong());
                 boolean isLate = System.nanoTime() + wait - deadline > 0;
-                if (isAway || isLate || failure.kind == Kind.BAD_RESPONSE || isBusy(failure, count) || failure.waitsForOperator()) {
+                if (isAway || isLate || failure.kind != Kind.UNAVAILABLE || isBusy(failure, count) || failure.waitsForOperator()) {
                     // From now on, calls fail without retries until an address responds.
                     isAway |= isLate && !failure.isOfRequest();
-                    throw failure.again(unknown);
+                    throw failure.again(unknown, untrusted);
                 }
                 sleep(wait, unknown);
             }

@@ -122,6 +122,7 @@ impl Addresses {
         // the caller can request fewer ids.
         let is_busy = |error: &IdsError| count > BULK && error.status() == Some(503);
         let mut outcome_unknown = false;
+        let mut untrusted = None;
         // If a service cannot handle this request but may handle others, only this call pauses
         // before it uses that service again. The key is the index of the service's address.
         let mut own: HashMap<usize, Pause> = HashMap::new();
@@ -155,7 +156,9 @@ impl Addresses {
                         let retry_after = cause.retry_after().unwrap_or_default();
                         let error = IdsError::unanswered(&address.url, cause);
                         outcome_unknown |= error.outcome_is_unknown();
-                        if !error.is_transient() && !error.is_bad_response() {
+                        // Another address may have a certificate that is trusted.
+                        let ends_call = !error.is_bad_response() && !error.is_untrusted();
+                        if ends_call && !error.is_transient() {
                             address.pause.answers();
                             return Err(error.of_call(outcome_unknown));
                         }
@@ -170,14 +173,17 @@ impl Addresses {
                         error
                     }
                 };
-                // Prefer an error response about this request to an error without a slug (the name
-                // of the problem). An error without a slug comes from a proxy, or from an address
-                // that is down.
+                if error.is_untrusted() {
+                    untrusted = Some(error.clone());
+                }
+                // Prefer an error that may pass to one that lasts. Prefer an error response about
+                // this request to an error without a slug (the name of the problem). An error
+                // without a slug comes from a proxy, or from an address that is down.
                 let is_better = |known: &IdsError| {
                     is_busy(&error) || (!known.has_slug() && error.is_of_request())
                 };
                 if failure.as_ref().is_none_or(|known| {
-                    known.is_bad_response() || (is_better(known) && !is_busy(known))
+                    !known.is_transient() || (is_better(known) && !is_busy(known))
                 }) {
                     failure = Some(error);
                 }
@@ -187,14 +193,14 @@ impl Addresses {
             let is_late = Instant::now() + wait > deadline;
             if self.is_away.load(Ordering::Relaxed)
                 || is_late
-                || failure.is_bad_response()
+                || !failure.is_transient()
                 || is_busy(&failure)
                 || failure.waits_for_operator()
             {
                 if is_late && !failure.is_of_request() {
                     self.is_away.store(true, Ordering::Relaxed);
                 }
-                return Err(failure.of_call(outcome_unknown));
+                return Err(failure.of_call(outcome_unknown).beside(untrusted));
             }
             sleep(wait).await;
         }
@@ -277,6 +283,9 @@ pub(super) mod tests {
     use std::sync::Arc;
     use std::thread;
 
+    use rustls::crypto::ring;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{ServerConfig, ServerConnection};
     use serde_json::Value;
 
     use super::*;
@@ -434,6 +443,69 @@ pub(super) mod tests {
             error.is_bad_response() && error.outcome_is_unknown(),
             "{error}"
         );
+    }
+
+    /// Starts a service whose certificate no client trusts.
+    fn untrusted_service() -> String {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a pair");
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key);
+        let config = Arc::new(config.expect("a certificate and its key"));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+                let _ = tls.complete_io(&mut stream.expect("a connection"));
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn an_untrusted_certificate_keeps_no_call_from_another_address() {
+        let (url, answers) = service(vec![("200 OK", "{}".to_owned())]);
+        let untrusted = untrusted_service();
+        let open = |urls: &[&str], timeout| {
+            let urls: Vec<String> = urls.iter().copied().map(str::to_owned).collect();
+            let options = IdsOptions {
+                timeout: Duration::from_secs(timeout),
+                ..IdsOptions::default()
+            };
+            Addresses::new(&urls, &options).expect("addresses")
+        };
+        let addresses = open(&[&untrusted, &url], 60);
+        for _ in 0..3 {
+            ask(&addresses).await.expect("an answer");
+        }
+        assert_eq!(asked(&answers), 3);
+
+        // This timeout would pass before the call ended if the client retried.
+        let alone = open(&[&untrusted], 86_400);
+        for _ in 0..2 {
+            let error = ask(&alone).await.expect_err("no trust");
+            let is_refused = !error.is_transient() && !error.is_bad_response();
+            let text = error.to_string();
+            assert!(
+                is_refused && text.matches("authorities").count() == 1,
+                "{text}"
+            );
+            assert!(!error.outcome_is_unknown(), "{text}");
+        }
+
+        let down = "http://127.0.0.1:1";
+        for urls in [[&untrusted, down], [down, &untrusted]] {
+            let error = ask(&open(&urls, 1)).await.expect_err("nobody answers");
+            let text = error.to_string();
+            assert!(
+                error.is_transient() && text.contains("set authorities"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

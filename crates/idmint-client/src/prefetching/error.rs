@@ -23,6 +23,8 @@ pub enum IdsError {
         cause: Arc<ClientError>,
         /// `true` if the request may have taken effect although the call failed.
         outcome_unknown: bool,
+        /// The error of another address whose certificate is not trusted.
+        untrusted: Option<Arc<IdsError>>,
     },
     /// The stock was not refilled within the timeout.
     Late,
@@ -34,6 +36,7 @@ impl IdsError {
             url: url.to_owned(),
             outcome_unknown: cause.outcome_is_unknown(),
             cause: Arc::new(cause),
+            untrusted: None,
         }
     }
 
@@ -48,6 +51,20 @@ impl IdsError {
             *outcome_unknown = unknown;
         }
         error
+    }
+
+    /// Returns this error, whose message then includes the certificate error of another address.
+    pub(super) fn beside(mut self, other: Option<IdsError>) -> IdsError {
+        let is_other = !self.is_untrusted();
+        if let IdsError::Unanswered { untrusted, .. } = &mut self {
+            *untrusted = other.filter(|_| is_other).map(Arc::new);
+        }
+        self
+    }
+
+    /// Returns `true` if the certificate of the address is not trusted.
+    pub(super) fn is_untrusted(&self) -> bool {
+        matches!(self.cause(), Some(ClientError::Untrusted { .. }))
     }
 
     /// Returns `true` if the same request may succeed later.
@@ -125,6 +142,20 @@ pub(super) fn ended() -> IdsError {
 
 impl fmt::Display for IdsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_own(out)?;
+        match self {
+            IdsError::Unanswered {
+                untrusted: Some(other),
+                ..
+            } => write!(out, "; {other}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl IdsError {
+    /// Writes the message without the certificate error of another address.
+    fn write_own(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (url, cause) = match self {
             IdsError::Options(wrong) => return out.write_str(wrong),
             IdsError::NotStarted(_) => {

@@ -126,6 +126,18 @@ class Errors {
         }
     }
 
+    /** If the certificate of an address is not trusted, the client uses another address. Without another one, the call ends at once. */
+    static void untrusted(String secured, String plain, String token) {
+        var options = new Idmint.Options().token(token).timeout(Duration.ofDays(1));
+        try (var both = new Idmint(List.of(secured, plain), "snowflake", options); var alone = open(secured, "snowflake", options)) {
+            for (int i = 0; i < 3; i++) {
+                claim(both.mint(1).size() == 1, "an id");
+                var refused = failureOf(() -> alone.mint(1));
+                claim(refused.kind() == Idmint.Kind.REFUSED, refused);
+            }
+        }
+    }
+
     /** If ids do not fit into a long, the client requests their texts from the service. */
     static void wideExample() throws IOException {
         var format = "{\"rule\":\"sequenced\",\"minted\":true,\"bits\":64,"
@@ -236,6 +248,7 @@ class Errors {
         refuse(422, plain, "siq", options().token(token), "this works: POST /ids/siq?type=");
         refuse(0, "http://127.0.0.1:1", "snowflake", options().timeout(Duration.ofSeconds(5)), "http://127.0.0.1:1");
         refuse(0, secured, "snowflake", options(), "Options.caFile");
+        untrusted(secured, plain, token);
         try (var uuids = open(plain, "uuid7", options().token(token))) {
             var refused = failureOf(uuids::next);
             claim(refused.status() == 406 && refused.reason().equals("rows") && refused.kind() == Idmint.Kind.REFUSED, refused);

@@ -3,6 +3,8 @@
 import assert from "node:assert";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect, createServer as createTcpServer } from "node:net";
+import { pipeline } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const [client, port, token, reader, securedPort, caFile, genesis, minter] = process.argv.slice(2);
@@ -43,6 +45,20 @@ assert.equal(seen.size, 1000);
 assert.throws(() => structuredClone(trusting).next(), TypeError);
 assert.throws(() => JSON.stringify(trusting), /make another Ids/);
 await trusting.close();
+
+// The certificate is not valid for the name 127.0.0.2. If the certificate of an address is not trusted, the client uses another
+// address. Without another one, the call ends at once.
+const proxy = createTcpServer((socket) => pipeline(socket, connect(securedPort, "127.0.0.1"), socket, () => {}));
+await new Promise((resolve) => proxy.listen(0, "127.0.0.2", resolve));
+const untrusted = `https://127.0.0.2:${proxy.address().port}`;
+const either = new Ids([untrusted, plain], "snowflake", { token, timeout: 86_400 });
+const alone = new Ids(untrusted, "snowflake", { timeout: 86_400 });
+for (let i = 0; i < 3; i += 1) {
+  assert.equal((await either.mint(1)).length, 1);
+  await assert.rejects(alone.mint(1), { code: "refused", status: undefined });
+}
+await Promise.all([either.close(), alone.close()]);
+proxy.close();
 
 const unixMs = (id) => Number(BigInt(id) >> 22n) + 1_420_070_400_000;
 const old = new Ids(plain, "snowflake", { token, prefetchValidity: 0.3, timeout: 60 });

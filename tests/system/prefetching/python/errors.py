@@ -136,7 +136,15 @@ refusal(Refused, None, "surrogate", token=token, act=lambda ids: ids.decode("\ud
 secured = f"https://127.0.0.1:{secured_port}"
 with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
     assert len({ids.next() for _ in range(150)}) == 150
-refusal(Refused, None, "ca_file", urls=secured)
+# If the certificate of an address is not trusted, the client uses another address. Without another one, the call ends at once.
+for urls in ([secured, url], [secured]):
+    with Ids(urls, "snowflake", token=token, timeout=86_400) as ids:
+        for _ in range(3):
+            try:
+                assert len(ids.mint(1)) == 1 and len(urls) == 2
+            except Refused as error:
+                assert len(urls) == 1 and "ca_file" in str(error), error
+refusal(Unavailable, None, "http://127.0.0.1:1 ", "ca_file", urls=["http://127.0.0.1:1", secured], timeout=2)
 # close() ends the connection of a pending request, but keeps its TLS layer, so that nothing is sent as plain text.
 with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
     ids.mint(1)

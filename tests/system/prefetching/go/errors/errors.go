@@ -110,6 +110,16 @@ func main() {
 	refuse(422, plain, "siq", may, "this works: POST /ids/siq?type=")
 	refuse(0, "http://127.0.0.1:1", "snowflake", idmint.Options{Timeout: 5 * time.Second}, "http://127.0.0.1:1")
 	refuse(0, secured, "snowflake", idmint.Options{}, "Options.CAFile")
+	// If the certificate of an address is not trusted, the client uses another address. Without another one, the call ends at once.
+	for _, urls := range [][]string{{secured, plain}, {secured}} {
+		some, err := idmint.New(urls, "snowflake", idmint.Options{Token: token, Timeout: 24 * time.Hour})
+		check(err)
+		for i := 0; i < 3; i++ {
+			_, err = some.Mint(context.Background(), 1)
+			claim(len(urls) == 2 && err == nil || len(urls) == 1 && errors.Is(err, idmint.ErrRefused), err)
+		}
+		some.Close()
+	}
 	uuids := open(plain, "uuid7", may)
 	_, err = uuids.Next(context.Background())
 	var refused *idmint.Error
