@@ -112,11 +112,11 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // isOfRequest reports whether the service cannot handle this request now, such as one for a certain series, but may handle others.
 func (e *Error) isOfRequest() bool {
-	return (e.Status == 503 || e.Status == 504) && e.Slug != "" && e.Slug != "overloaded" && e.Slug != "draining"
+	return (e.Status == 409 || e.Status == 503 || e.Status == 504) && e.Slug != "" && e.Slug != "overloaded" && e.Slug != "draining"
 }
 
 func (e *Error) waitsForOperator() bool {
-	return e.Status == 503 && e.isOfRequest() && e.RetryAfter == 0
+	return e.Status != 504 && e.isOfRequest() && e.RetryAfter == 0
 }
 
 // isOfCertificate reports whether the certificate of an address is not trusted. Another address may have a valid one.
@@ -993,9 +993,6 @@ func (a *asking) refusal(address string, response *http.Response, body []byte) *
 	if status < 200 {
 		refusal.Kind, refusal.OutcomeUnknown = ErrBadResponse, true
 	}
-	if status == 429 || status >= 502 && status <= 504 {
-		refusal.Kind = ErrUnavailable
-	}
 	// The body is not JSON if the response comes from another program, such as a proxy.
 	if json.Unmarshal(body, &refusal.Problem) == nil && a.token != "" {
 		// The JSON may contain the token with escapes, so search the text that this package writes.
@@ -1006,6 +1003,9 @@ func (a *asking) refusal(address string, response *http.Response, body []byte) *
 	}
 	member := func(name string) string { text, _ := refusal.Problem[name].(string); return text }
 	refusal.Slug, refusal.Reason = member("type")[strings.LastIndex(member("type"), "/")+1:], member("reason")
+	if status == 408 || status == 409 && refusal.Slug == "ledger-importing" || status == 429 || status >= 502 && status <= 504 {
+		refusal.Kind = ErrUnavailable
+	}
 	seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64)
 	if millis, is := refusal.Problem["retry_after_ms"].(float64); is {
 		seconds, err = millis/1000, nil

@@ -32,7 +32,7 @@ const RETRY_AFTER_MAX_MS = 30_000;
 const BODY_MAX = 64 * 1024 * 1024;
 /** The service counts a request for more ids than this as bulk work, which it refuses first when it is busy. */
 const BULK = 1024;
-const TRANSIENT = [429, 502, 503, 504];
+const TRANSIENT = [408, 429, 502, 503, 504];
 const NOT_SENT = ["EAI_AGAIN", "ECONNREFUSED", "ENOTFOUND", "UND_ERR_CONNECT_TIMEOUT"];
 const VISIBLE_ASCII = /^[!-~]+$/;
 /** Only Node sends this header, because a browser may not send it to another origin without CORS permission. */
@@ -62,11 +62,11 @@ export class IdmintError extends Error {
 
 /** Returns true if the service cannot handle this request now, such as one for a certain series, but may handle others. */
 function isOfRequest({ status, slug }) {
-  return (status === 503 || status === 504) && ![undefined, "", "overloaded", "draining"].includes(slug);
+  return [409, 503, 504].includes(status) && ![undefined, "", "overloaded", "draining"].includes(slug);
 }
 
 function waitsForOperator(error) {
-  return error.status === 503 && isOfRequest(error) && error.retryAfterMs === 0;
+  return error.status !== 504 && isOfRequest(error) && error.retryAfterMs === 0;
 }
 
 /** Returns a copy of an error, because each call fails with its own error object. Its message includes `untrusted`. */
@@ -714,7 +714,8 @@ function refusal(url, response, text, token) {
   const wait = typeof problem.retry_after_ms === "number" ? problem.retry_after_ms : Number(response.headers.get("retry-after")) * 1000;
   const retryAfterMs = wait > 0 ? Math.min(wait, RETRY_AFTER_MAX_MS) : 0;
   const details = { status, problem, retryAfterMs, outcomeUnknown: status >= 500 && status !== 503 };
-  return new IdmintError(TRANSIENT.includes(status) ? "unavailable" : "refused", remedy ? `${message}; ${remedy}` : message, details);
+  const mayPass = TRANSIENT.includes(status) || (status === 409 && said("type").endsWith("/ledger-importing"));
+  return new IdmintError(mayPass ? "unavailable" : "refused", remedy ? `${message}; ${remedy}` : message, details);
 }
 
 function closed(outcomeUnknown = false) {

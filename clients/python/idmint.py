@@ -69,7 +69,7 @@ if hasattr(time, "CLOCK_BOOTTIME"):
 # `True` if no other thread can run during one step of an iterator that is written in C, as with the GIL of CPython.
 _HAS_GIL = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
-_TRANSIENT = (429, 502, 503, 504)
+_TRANSIENT = (408, 429, 502, 503, 504)
 _PAUSE_MIN, _PAUSE_MAX, _RETRY_AFTER_MAX = 0.1, 5.0, 30.0
 # The service counts a request for more ids than this as bulk work, which it refuses first when it is busy.
 _BULK = 1024
@@ -103,10 +103,10 @@ class IdmintError(Exception):
 
     def _is_of_request(self) -> bool:
         """Returns True if the service cannot handle this request now, such as one for a certain series, but may handle others."""
-        return self.status in (503, 504) and self.slug not in (None, "", "overloaded", "draining")
+        return self.status in (409, 503, 504) and self.slug not in (None, "", "overloaded", "draining")
 
     def _waits_for_operator(self) -> bool:
-        return self.status == 503 and self._is_of_request() and not self.retry_after
+        return self.status != 504 and self._is_of_request() and not self.retry_after
 
     def _again(self, outcome_unknown: bool, untrusted: Optional[IdmintError] = None) -> IdmintError:
         """Returns a copy to raise, because each call must raise its own exception object. Its message includes `untrusted`."""
@@ -814,7 +814,8 @@ def _error(url: str, status: int, header: Optional[str], answer: bytes, secret: 
         detail = "it redirects, which is not followed" if 300 <= status < 400 else "no reason is given"
     remedy = _REMEDIES.get(status) or (f"this works: {example}" if isinstance(example, str) else None)
     message = f"{url} answers {status}: {detail}"[:1000]
-    kind = Unavailable if status in _TRANSIENT else Refused if status >= 300 else BadResponse
+    is_importing = status == 409 and str(problem.get("type")).endswith("/ledger-importing")
+    kind = Unavailable if is_importing or status in _TRANSIENT else Refused if status >= 300 else BadResponse
     outcome_unknown = status < 300 or (status >= 500 and status != 503)
     return kind(f"{message}; {remedy}" if remedy else message, status, problem, retry_after, outcome_unknown)
 

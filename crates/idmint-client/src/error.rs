@@ -167,7 +167,8 @@ impl ClientError {
             refusal.detail = format!("the service redirects to {place}; use that address");
         }
         match status {
-            StatusCode::TOO_MANY_REQUESTS
+            StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => ClientError::Busy(refusal),

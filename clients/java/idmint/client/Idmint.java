@@ -182,7 +182,7 @@ public final class Idmint implements AutoCloseable {
 
         /** Returns true if the service cannot handle this request now, such as one for a certain series, but may handle others. */
         private boolean isOfRequest() {
-            return (status == 503 || status == 504) && !hasNoSlug() && !List.of("overloaded", "draining").contains(slug);
+            return List.of(409, 503, 504).contains(status) && !hasNoSlug() && !List.of("overloaded", "draining").contains(slug);
         }
 
         private boolean hasNoSlug() {
@@ -190,7 +190,7 @@ public final class Idmint implements AutoCloseable {
         }
 
         private boolean waitsForOperator() {
-            return status == 503 && isOfRequest() && retryAfterMs == 0;
+            return status != 504 && isOfRequest() && retryAfterMs == 0;
         }
 
         /** Returns true if the certificate of an address is not trusted. Another address may have a valid one. */
@@ -1044,7 +1044,8 @@ public final class Idmint implements AutoCloseable {
             var header = response.headers().firstValue("Retry-After").filter(text -> text.matches("[0-9]{1,20}"));
             double millis = problem.get("retry_after_ms") instanceof Double exact ? exact : header.map(Double::valueOf).orElse(0.0) * 1000;
             long retryAfterMs = (long) Math.min(Math.max(millis, 0), RETRY_AFTER_MAX_MS);
-            var kind = status == 429 || (status >= 502 && status <= 504) ? Kind.UNAVAILABLE : Kind.REFUSED;
+            boolean isImporting = status == 409 && String.valueOf(problem.get("type")).endsWith("/ledger-importing");
+            var kind = isImporting || List.of(408, 429, 502, 503, 504).contains(status) ? Kind.UNAVAILABLE : Kind.REFUSED;
             boolean outcomeUnknown = status >= 500 && status != 503;
             return new Failure(kind, remedy == null ? message : message + "; " + remedy, status, problem, retryAfterMs, outcomeUnknown, null);
         }

@@ -397,19 +397,31 @@ pub(super) mod tests {
     async fn a_503_about_one_request_keeps_no_other_request_from_the_address() {
         let busy = "503 Service Unavailable";
         let held = r#"{"type":"/problems/numbers-held"}"#.to_owned();
+        let importing = r#"{"type":"/problems/ledger-importing"}"#.to_owned();
         let behind = r#"{"type":"/problems/clock-behind","retry_after_ms":20000}"#.to_owned();
         let done = ("200 OK", "{}".to_owned());
-        let (url, answers) = service(vec![(busy, held), done.clone(), (busy, behind), done]);
+        let (url, answers) = service(vec![
+            (busy, held),
+            done.clone(),
+            (busy, behind),
+            done.clone(),
+            ("409 Conflict", importing),
+            done.clone(),
+            ("408 Request Timeout", "{}".to_owned()),
+            done,
+        ]);
         let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
-        for _ in 0..2 {
+        for _ in 0..3 {
             assert!(ask(&addresses).await.expect_err("busy").is_transient());
             ask(&addresses).await.expect("an answer");
         }
         assert_eq!(
             asked(&answers),
-            4,
-            "one waits for an operator, and the other one longer than the timeout"
+            6,
+            "two wait for an operator, and the other one longer than the timeout"
         );
+        ask(&addresses).await.expect("an answer to the retry");
+        assert_eq!(asked(&answers), 8, "a 408 is retried");
     }
 
     #[tokio::test]

@@ -69,7 +69,9 @@ impl IdsError {
 
     /// Returns `true` if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, IdsError::Late) || self.cause().is_some_and(ClientError::may_pass)
+        let may_pass =
+            |cause: &ClientError| cause.may_pass() || cause.is_refusal("ledger-importing");
+        matches!(self, IdsError::Late) || self.cause().is_some_and(may_pass)
     }
 
     /// Returns `true` if the response does not come from an idmint service, for example because the
@@ -100,16 +102,16 @@ impl IdsError {
     pub(super) fn is_of_request(&self) -> bool {
         let refusal = self.cause().and_then(ClientError::refusal);
         refusal.is_some_and(|refusal| {
-            matches!(refusal.status(), 503 | 504)
+            matches!(refusal.status(), 409 | 503 | 504)
                 && !["", "overloaded", "draining"].contains(&refusal.slug.as_str())
         })
     }
 
-    /// Returns `true` if the request cannot succeed until an operator acts. The response then has
-    /// status 503 and names no time to wait.
+    /// Returns `true` if the request cannot succeed until an operator acts, or an import has ended.
+    /// The response then has status 409 or 503 and names no time to wait.
     pub(super) fn waits_for_operator(&self) -> bool {
         let wait = self.cause().and_then(ClientError::retry_after);
-        self.is_of_request() && self.status() == Some(503) && wait.is_none_or(|wait| wait.is_zero())
+        self.is_of_request() && self.status() != Some(504) && wait.is_none_or(|wait| wait.is_zero())
     }
 
     /// Returns the largest count that the service accepts, if it refused the request because of its

@@ -166,26 +166,32 @@ class Errors {
     static void partlyUnable() throws IOException {
         var asked = new AtomicInteger();
         var server = stub(exchange -> {
-            asked.incrementAndGet();
+            int count = asked.incrementAndGet();
             var path = exchange.getRequestURI().getPath();
             return path.startsWith("/numbers/") ? Map.entry(503, "{\"type\":\"/problems/numbers-held\"}")
-                    : path.startsWith("/ledgers/") ? Map.entry(503, "{\"type\":\"/problems/clock-behind\",\"retry_after_ms\":20000}")
+                    : path.startsWith("/ledgers/slow/") && count == 1 ? Map.entry(408, "{}")
+                    : path.startsWith("/ledgers/importing/") ? Map.entry(409, "{\"type\":\"/problems/ledger-importing\"}")
+                    : path.startsWith("/ledgers/aa77f99c/") ? Map.entry(503, "{\"type\":\"/problems/clock-behind\",\"retry_after_ms\":20000}")
                     : Map.entry(200, "{\"ids\":[\"1\"]}");
         });
         try (var ids = open(urlOf(server), "snowflake", new Idmint.Options())) {
+            claim(ids.append("slow", List.of("{}")).equals(List.of("1")) && asked.get() == 2, asked);
+            var importing = failureOf(() -> ids.append("importing", List.of("{}")));
+            claim(importing.slug().equals("ledger-importing") && importing.kind() == Idmint.Kind.UNAVAILABLE, importing);
+            claim(ids.mint(1).equals(List.of("1")), "an id");
             claim(failureOf(() -> ids.number("acme-2026", "order-1")).slug().equals("numbers-held"), "a held series");
             claim(ids.mint(1).equals(List.of("1")), "an id");
             claim(failureOf(() -> ids.append("aa77f99c", List.of("{}"))).slug().equals("clock-behind"), "a clock that is behind");
             claim(ids.mint(1).equals(List.of("1")), "an id");
         }
-        // The client retries neither request. A held series waits for an operator, and the other
-        // response asks for a wait that is longer than the timeout.
-        claim(asked.get() == 4, asked);
+        // The client retries none of the three requests. A held series and an import wait for an
+        // operator, and the other response asks for a wait that is longer than the timeout.
+        claim(asked.get() == 8, asked);
         // One address is down, and the other one refuses this request with a 503. The client must
         // report the 503, and must use that address for the next call.
         try (var ids = new Idmint(List.of("http://127.0.0.1:1", urlOf(server)), "snowflake", options())) {
             var held = failureOf(() -> ids.number("acme-2026", "order-1"));
-            claim("numbers-held".equals(held.slug()) && asked.get() == 5, held);
+            claim("numbers-held".equals(held.slug()) && asked.get() == 9, held);
             claim(ids.mint(1).equals(List.of("1")), "an id");
         }
         server.stop(0);

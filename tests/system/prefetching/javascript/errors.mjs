@@ -174,22 +174,34 @@ const partlyUrl = await stub(({ url }) => {
   if (url.startsWith("/numbers/")) {
     return [503, { type: "/problems/numbers-held" }];
   }
-  return url.startsWith("/ledgers/") ? [503, { type: "/problems/clock-behind", retry_after_ms: 20_000 }] : [200, { ids: ["1"] }];
+  if (url === "/ledgers/importing/events") {
+    return [409, { type: "/problems/ledger-importing" }];
+  }
+  if (url === "/ledgers/slow/events" && asked503.length === 1) {
+    return [408, {}];
+  }
+  return url.startsWith("/ledgers/aa") ? [503, { type: "/problems/clock-behind", retry_after_ms: 20_000 }] : [200, { ids: ["1"] }];
 });
 const partly = new Ids(partlyUrl, "snowflake");
-for (const [act, slug] of [[() => partly.number("acme-2026", "order-1"), "numbers-held"], [() => partly.append("aa77f99c", [{}]), "clock-behind"]]) {
+assert.deepEqual(await partly.append("slow", [{}]), ["1"]);
+assert.equal(asked503.length, 2);
+for (const [act, slug] of [
+  [() => partly.number("acme-2026", "order-1"), "numbers-held"],
+  [() => partly.append("aa77f99c", [{}]), "clock-behind"],
+  [() => partly.append("importing", [{}]), "ledger-importing"],
+]) {
   await assert.rejects(act, { slug, code: "unavailable" });
   assert.deepEqual(await partly.mint(1), ["1"]);
 }
-// The client retries neither request. A held series waits for an operator, and the other response
-// asks for a wait that is longer than the timeout.
-assert.equal(asked503.length, 4);
+// The client retries none of the three requests. A held series and an import wait for an operator,
+// and the other response asks for a wait that is longer than the timeout.
+assert.equal(asked503.length, 8);
 await partly.close();
 // One address is down, and the other one refuses this request with a 503. The client must report
 // the 503, and must use that address for the next call.
 const partlyDown = new Ids(["http://127.0.0.1:1", partlyUrl], "snowflake", { timeout: 60 });
 await assert.rejects(partlyDown.number("acme-2026", "order-1"), { status: 503, slug: "numbers-held" });
-assert.equal(asked503.length, 5);
+assert.equal(asked503.length, 9);
 assert.deepEqual(await partlyDown.mint(1), ["1"]);
 await partlyDown.close();
 

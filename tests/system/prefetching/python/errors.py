@@ -213,10 +213,15 @@ class PartlyUnable(Busy):
     def do_POST(self):
         paths.append(self.path)
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        is_held, is_behind = self.path.startswith("/numbers/"), self.path.startswith("/ledgers/")
-        problem = {"type": "/problems/numbers-held"} if is_held else {"type": "/problems/clock-behind", "retry_after_ms": 20_000}
-        body = json.dumps(problem if is_held or is_behind else {"ids": ["1"]}).encode()
-        self.send_response(503 if is_held or is_behind else 200)
+        answers = {
+            "/numbers/acme-2026": (503, {"type": "/problems/numbers-held"}),
+            "/ledgers/aa77f99c/events": (503, {"type": "/problems/clock-behind", "retry_after_ms": 20_000}),
+            "/ledgers/importing/events": (409, {"type": "/problems/ledger-importing"}),
+            "/ledgers/slow/events": (408 if paths.count(self.path) == 1 else 200, {"ids": ["1"]}),
+        }
+        status, answer = answers.get(self.path, (200, {"ids": ["1"]}))
+        body = json.dumps(answer).encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -225,16 +230,21 @@ class PartlyUnable(Busy):
 partly = http.server.HTTPServer(("127.0.0.1", 0), PartlyUnable)
 threading.Thread(target=partly.serve_forever, daemon=True).start()
 with Ids(f"http://127.0.0.1:{partly.server_port}", "snowflake") as ids:
-    for act in (lambda: ids.number("acme-2026", "order-1"), lambda: ids.append("aa77f99c", [{}])):
+    assert ids.append("slow", [{}]) == ["1"] and len(paths) == 2, paths
+    for act, slug in (
+        (lambda: ids.number("acme-2026", "order-1"), "numbers-held"),
+        (lambda: ids.append("aa77f99c", [{}]), "clock-behind"),
+        (lambda: ids.append("importing", [{}]), "ledger-importing"),
+    ):
         try:
             act()
             raise AssertionError("it is not refused")
         except Unavailable as error:
-            assert error.slug in ("numbers-held", "clock-behind"), error
+            assert error.slug == slug, error
         assert ids.mint(1) == ["1"]
-# The client retries neither request. A held series waits for an operator, and the other response
-# asks for a wait that is longer than the timeout.
-assert len(paths) == 4, paths
+# The client retries none of the three requests. A held series and an import wait for an operator, and the other response asks for
+# a wait that is longer than the timeout.
+assert len(paths) == 8, paths
 # One address is down, and the other one refuses this request with a 503. The client must report the
 # 503, and must use that address for the next call.
 with Ids([down, f"http://127.0.0.1:{partly.server_port}"], "snowflake", timeout=60) as ids:
@@ -242,7 +252,7 @@ with Ids([down, f"http://127.0.0.1:{partly.server_port}"], "snowflake", timeout=
         ids.number("acme-2026", "order-1")
         raise AssertionError("it is not refused")
     except Unavailable as error:
-        assert (error.status, error.slug, len(paths)) == (503, "numbers-held", 5), (error, paths)
+        assert (error.status, error.slug, len(paths)) == (503, "numbers-held", 9), (error, paths)
     assert ids.mint(1) == ["1"]
 partly.shutdown()
 

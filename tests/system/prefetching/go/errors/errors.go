@@ -268,36 +268,42 @@ func main() {
 	// After a 503 for one kind of request, the client still sends other requests to the same address.
 	var asked503 atomic.Int32
 	partlyURL := stub(func(request *http.Request) (int, string) {
-		asked503.Add(1)
+		asked := asked503.Add(1)
 		switch {
+		case strings.HasPrefix(request.URL.Path, "/ledgers/slow/") && asked == 1:
+			return 408, "{}"
+		case strings.HasPrefix(request.URL.Path, "/ledgers/importing/"):
+			return 409, `{"type":"/problems/ledger-importing"}`
 		case strings.HasPrefix(request.URL.Path, "/numbers/"):
 			return 503, `{"type":"/problems/numbers-held"}`
-		case strings.HasPrefix(request.URL.Path, "/ledgers/"):
+		case strings.HasPrefix(request.URL.Path, "/ledgers/aa77f99c/"):
 			return 503, `{"type":"/problems/clock-behind","retry_after_ms":20000}`
 		}
 		return 200, `{"ids":["1"]}`
 	})
 	partly := open(partlyURL, "snowflake", idmint.Options{Timeout: 10 * time.Second})
-	for _, slug := range []string{"numbers-held", "clock-behind"} {
-		if slug == "numbers-held" {
+	_, err = partly.Append(context.Background(), "slow", []any{1})
+	claim(err == nil && asked503.Load() == 2, err)
+	for slug, ledger := range map[string]string{"numbers-held": "", "clock-behind": "aa77f99c", "ledger-importing": "importing"} {
+		if ledger == "" {
 			_, _, err = partly.Number(context.Background(), "acme-2026", "order-1")
 		} else {
-			_, err = partly.Append(context.Background(), "aa77f99c", []any{1})
+			_, err = partly.Append(context.Background(), ledger, []any{1})
 		}
 		claim(errors.As(err, &refused) && refused.Slug == slug && errors.Is(err, idmint.ErrUnavailable), err)
 		minted, err := partly.Mint(context.Background(), 1)
 		claim(err == nil && minted[0] == "1", err)
 	}
-	// The client retries neither request. A held series waits for an operator, and the other response
-	// asks for a wait that is longer than the timeout.
-	claim(asked503.Load() == 4, asked503.Load())
+	// The client retries none of the three requests. A held series and an import wait for an operator,
+	// and the other response asks for a wait that is longer than the timeout.
+	claim(asked503.Load() == 8, asked503.Load())
 	partly.Close()
 	// One address is down, and the other one refuses this request with a 503. The client must report
 	// the 503, and must use that address for the next call.
 	partly, err = idmint.New([]string{"http://127.0.0.1:1", partlyURL}, "snowflake", idmint.Options{Timeout: time.Minute})
 	check(err)
 	_, _, err = partly.Number(context.Background(), "acme-2026", "order-1")
-	claim(errors.As(err, &refused) && refused.Slug == "numbers-held" && asked503.Load() == 5, err, asked503.Load())
+	claim(errors.As(err, &refused) && refused.Slug == "numbers-held" && asked503.Load() == 9, err, asked503.Load())
 	_, err = partly.Mint(context.Background(), 1)
 	check(err)
 	partly.Close()
