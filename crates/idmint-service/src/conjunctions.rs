@@ -12,8 +12,8 @@ use idmint_records::conjunction::{
     Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, Pair, SentReport, Tca,
 };
 use idmint_storage::{
-    AnchorKey, ListPlace, ListRange, RecordError, RecordStore, StoreError, StoredConjunction,
-    log_unreadable,
+    AnchorKey, ListPlace, ListRange, RecordError, RecordStore, RecordWriterHandle, StoreError,
+    StoredConjunction, log_unreadable,
 };
 
 /// The maximum number of near conjunctions in the response to a report. Near conjunctions are close
@@ -434,6 +434,16 @@ impl Service {
         );
         let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
         Ok(rows.into_iter().find(|row| row.pair == pair))
+    }
+
+    /// Waits until no report counts are being written, but at most two seconds. A read of
+    /// conjunctions that begins afterwards rarely has to block.
+    pub async fn wait_for_report_counts(self: &Arc<Self>) {
+        let is_writing = |writer: &RecordWriterHandle| writer.report_counts().is_writing();
+        if self.record_writer_handle().is_some_and(is_writing) {
+            self.read_aside(|service| service.between_writes(|| ()))
+                .await;
+        }
     }
 
     fn between_writes<T>(&self, mut read: impl FnMut() -> T) -> T {

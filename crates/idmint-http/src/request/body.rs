@@ -192,6 +192,21 @@ pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
     service.load().requests.bulk_of(sender)
 }
 
+/// Runs `read`, which reads a page of a list. If the records are stored on another machine, `read`
+/// waits for the network, so it runs on a thread for blocking work and keeps no core from other
+/// long work.
+pub(crate) async fn read_page<T: Send + 'static>(
+    service: &Arc<Service>,
+    bulk: &PeerBulk,
+    read: impl FnOnce(&Service) -> T + Send + 'static,
+) -> T {
+    if service.has_remote_records() {
+        return service.read_aside(read).await;
+    }
+    let reading = Arc::clone(service);
+    bulk.work_aside(move || read(&reading)).await
+}
+
 /// Runs a part of a request's work. If `aside`, the handle for long work, is given, the part runs
 /// on another thread, and otherwise at once.
 pub(crate) async fn work_on<T: Send + 'static>(

@@ -13,7 +13,8 @@ mod reports;
 
 pub use body::read_body;
 pub(crate) use body::{
-    bulk_of, next_piece, owner_of, paid_with, read_reserved_body, reserve_answer, sender, work_on,
+    bulk_of, next_piece, owner_of, paid_with, read_page, read_reserved_body, reserve_answer,
+    sender, work_on,
 };
 pub(crate) use decode_input::DecodeInput;
 pub(crate) use events::read_event;

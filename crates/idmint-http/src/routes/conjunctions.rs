@@ -11,7 +11,7 @@ use super::mint::count_refusal;
 use super::reports;
 use crate::access::permit_of;
 use crate::answer::{Answer, MediaType, Problem, Slug, json, negotiate};
-use crate::request::{Query, bulk_of, page_limit, path_params, query_of, whole_number};
+use crate::request::{Query, bulk_of, page_limit, path_params, query_of, read_page, whole_number};
 use idmint_core::id::Format;
 use idmint_core::time::{UnixTime, UtcTextError};
 use idmint_records::conjunction::{ExternalId, GroupedMinter, ReportCount, Seen, Tca};
@@ -90,16 +90,17 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     let after = after.map_err(&example)?;
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(LIST_ESTIMATE)?;
-    let reading = Arc::clone(&service);
-    let read = move || {
+    // A read waits while report counts are written. Wait here first, without a place for a core.
+    service.wait_for_report_counts().await;
+    let read = move |service: &Service| {
         let after = after
-            .map(|(id, text)| known_place(&reading, &minter, id, &text))
+            .map(|(id, text)| known_place(service, &minter, id, &text))
             .transpose()
             .map_err(example)?;
         let asked = ListQuery { after, ..asked };
         let ConjunctionList { items, next } = match external {
-            Some(external) => reading.conjunctions_of_external(&minter, &external, &asked)?,
-            None => reading.conjunctions_listed(&minter, &asked)?,
+            Some(external) => service.conjunctions_of_external(&minter, &external, &asked)?,
+            None => service.conjunctions_listed(&minter, &asked)?,
         };
         Ok(json(&ConjunctionInfos {
             format: format.name.clone(),
@@ -107,7 +108,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
             next: next.map(|id| format.canonical().to_text(id)),
         }))
     };
-    bulk.work_aside(read).await
+    read_page(&service, &bulk, read).await
 }
 
 /// Returns one conjunction (close approach of two objects).

@@ -14,7 +14,7 @@ use crate::answer::{
 };
 use crate::request::{
     bulk_of, event_before, event_id, idempotency_key, import_part, invalid, key_required,
-    ledger_id, no_query, owner_of, page_limit, path_params, query_of, read_event,
+    ledger_id, no_query, owner_of, page_limit, path_params, query_of, read_event, read_page,
     read_reserved_body, work_on,
 };
 use idmint_core::id::Rejection;
@@ -123,16 +123,15 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
         .cloned();
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
-    let reading = Arc::clone(&service);
-    let read = move || {
-        let page = reading.ledgers(among.as_ref(), after, limit)?;
+    let read = move |service: &Service| {
+        let page = service.ledgers(among.as_ref(), after, limit)?;
         let next = page.next(|last| last.head.id.ledger().to_string());
         Ok(json(&LedgerList {
             ledgers: page.items.iter().map(info).collect(),
             next,
         }))
     };
-    bulk.work_aside(read).await
+    read_page(&service, &bulk, read).await
 }
 
 /// Returns one ledger.
@@ -197,11 +196,10 @@ pub(crate) async fn ids(State(service): State<Arc<Service>>, request: Request) -
             next,
         }))
     };
-    if pass.is_none() || service.has_remote_records() {
+    if pass.is_none() {
         return service.read_records(read).await;
     }
-    let reading = Arc::clone(&service);
-    bulk.work_aside(move || read(&reading)).await
+    read_page(&service, &bulk, read).await
 }
 
 /// Returns one event of a ledger.

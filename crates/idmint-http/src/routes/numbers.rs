@@ -17,8 +17,8 @@ use crate::answer::{
 };
 use crate::request::{
     Object, Query, bulk_of, idempotency_key, key_required, no_query, owner_of, page_limit,
-    paid_with, path_params, query_of, read_body, reserve_answer, strict_json, strict_query,
-    whole_number,
+    paid_with, path_params, query_of, read_body, read_page, reserve_answer, strict_json,
+    strict_query, whole_number,
 };
 use idmint_records::ledger::{
     COUNT_MAX, CloseRequest, ClosedSeries, FormChange, GivenNumbers, NUMBER_MAX, NumberForm,
@@ -383,16 +383,15 @@ pub(crate) async fn list_series(State(service): State<Arc<Service>>, request: Re
         .map(<[_]>::to_vec);
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
-    let reading = Arc::clone(&service);
-    let read = move || {
-        let page = reading.series(among.as_deref(), after, limit)?;
+    let read = move |service: &Service| {
+        let page = service.series(among.as_deref(), after, limit)?;
         let next = page.next(|last| last.series.to_string());
         Ok(json(&SeriesList {
             series: page.items.iter().map(series_info).collect(),
             next,
         }))
     };
-    bulk.work_aside(read).await
+    read_page(&service, &bulk, read).await
 }
 
 /// Lists the numbers of a series, in pages.
@@ -409,15 +408,14 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
         .map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
-    let reading = Arc::clone(&service);
-    let read = move || {
+    let read = move |service: &Service| {
         let NumberPage {
             closed,
             forms,
             numbers: page,
-        } = reading.numbers(&series, after, limit)?;
-        let next = page.next(|last| last_of(reading.number_rules(), last).to_string());
-        let info = |listed: &NumberRecord| number_info(&reading, &forms, listed);
+        } = service.numbers(&series, after, limit)?;
+        let next = page.next(|last| last_of(service.number_rules(), last).to_string());
+        let info = |listed: &NumberRecord| number_info(service, &forms, listed);
         let numbers = page.items.iter().map(info).collect();
         Ok(json(&NumberList {
             series: series.to_string(),
@@ -426,7 +424,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
             next,
         }))
     };
-    bulk.work_aside(read).await
+    read_page(&service, &bulk, read).await
 }
 
 fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {

@@ -45,6 +45,12 @@ struct Gathered {
     writes: u64,
 }
 
+impl Gathered {
+    fn is_writing(&self) -> bool {
+        !self.writing.is_empty()
+    }
+}
+
 impl ReportTallies {
     /// Counts one report of a stored conjunction. `anchor` is the time of closest approach in the
     /// first report of the conjunction. Returns `false`, without counting the report, if memory
@@ -84,11 +90,18 @@ impl ReportTallies {
         read()
     }
 
+    /// `true` while counts are being written, so that
+    /// [`read_between_writes`](Self::read_between_writes) would block.
+    pub fn is_writing(&self) -> bool {
+        self.gathered().is_writing()
+    }
+
     /// Waits at most 2 s until no counts are being written. Returns the number of begun writes.
     fn writes_after_the_current_one(&self) -> u64 {
-        let is_writing = |gathered: &mut Gathered| !gathered.writing.is_empty();
         self.has_written
-            .wait_timeout_while(self.gathered(), WRITE_AWAITED_MAX, is_writing)
+            .wait_timeout_while(self.gathered(), WRITE_AWAITED_MAX, |gathered| {
+                gathered.is_writing()
+            })
             .unwrap_or_else(PoisonError::into_inner)
             .0
             .writes
@@ -234,10 +247,12 @@ mod tests {
             let row = store.row();
             tallies
                 .write(|counts| {
+                    assert!(tallies.is_writing());
                     store.add(counts);
                     Ok(())
                 })
                 .expect("the store works");
+            assert!(!tallies.is_writing());
             completed(&tallies, row)
         });
         assert_eq!((count, reads), (1, 2));
