@@ -11,6 +11,9 @@ use tokio::task::JoinHandle;
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
+/// The time after which an idle thread ends. No process runs for this long, so no thread ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Returns the CPU time that the current thread has used. Differences of this time measure work. Unlike
 /// a clock, the time does not advance while other threads use the core.
 pub fn thread_time() -> Duration {
@@ -27,13 +30,24 @@ pub fn thread_time() -> Duration {
 pub struct LongWorkThreads(Option<Runtime>);
 
 impl LongWorkThreads {
-    /// Creates a pool of at most `threads` threads. A thread is started only when it is first
-    /// needed.
+    /// Creates a pool of at most `threads` threads, and starts the first one. Other threads are
+    /// started when they are first needed. No thread ends before the pool is dropped. This is
+    /// acceptable because `threads` is the number of cores, and an idle thread only takes memory
+    /// for its stack.
+    ///
+    /// # Panics
+    /// Panics if no thread can be started.
     pub fn new(threads: usize) -> LongWorkThreads {
+        Self::start(threads, || ())
+    }
+
+    /// Creates a pool, as [`new`](Self::new) does, whose first thread runs `first`.
+    fn start(threads: usize, first: impl FnOnce() + Send + 'static) -> LongWorkThreads {
         let mut runtime = Builder::new_current_thread();
         runtime
             .thread_name("long-work")
-            .max_blocking_threads(threads);
+            .max_blocking_threads(threads)
+            .thread_keep_alive(KEEP_ALIVE);
         #[cfg(target_os = "linux")]
         runtime.on_thread_start(|| {
             // On Linux, niceness is a property of each thread, and any process may raise the
@@ -44,6 +58,10 @@ impl LongWorkThreads {
         let runtime = runtime
             .build()
             .expect("a runtime without drivers needs no resources");
+        // Start one thread now. If the system can start no further thread, tokio leaves new work in
+        // the queue for this thread. Without any thread, tokio would panic, and the work would stay
+        // in the queue together with its place for a core.
+        drop(runtime.spawn_blocking(first));
         LongWorkThreads(Some(runtime))
     }
 
@@ -70,6 +88,18 @@ impl Drop for LongWorkThreads {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_first_thread_starts_before_any_work_and_lives_on() {
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let first = move || begun.send(std::thread::current().id()).expect("it waits");
+        let threads = LongWorkThreads::start(1, first);
+        let first = has_begun.recv().expect("the thread has started");
+        for _ in 0..3 {
+            let of_work = threads.spawn(|| std::thread::current().id()).await;
+            assert_eq!(of_work.expect("it does not panic"), first);
+        }
+    }
 
     #[tokio::test]
     async fn long_work_has_a_lower_priority_than_the_thread_that_waits_for_it() {
