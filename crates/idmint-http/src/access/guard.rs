@@ -150,11 +150,9 @@ impl Guard {
         }
         let permit = permit?;
         self.check(&permit, need, template, request)?;
-        // Attach the permit to the request if the handler must check it, or if the request has a
-        // body. While the service waits for the body, it takes the sender's name from the permit.
         let is_asked_later =
             matches!(need, Need::Series | Need::ResumedSeries) || permit.is_asked_later();
-        if is_asked_later || !request.body().is_end_stream() {
+        if is_asked_later || may_wait(request) {
             request.extensions_mut().insert(permit);
         }
         Ok(())
@@ -286,6 +284,15 @@ impl Guard {
     }
 }
 
+/// `true` if the service may wait for the body of this request, or the request may be long work.
+/// The service then takes the sender's name from the permit. A POST request without a body or a
+/// query, such as a mint of one id, is never long.
+fn may_wait(request: &Request) -> bool {
+    !request.body().is_end_stream()
+        || request.uri().query().is_some()
+        || *request.method() != Method::POST
+}
+
 /// Returns the bearer token of a request. Source: RFC 6750, section 2.1.
 fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
@@ -320,9 +327,37 @@ fn refuse(reason: &'static str, detail: impl Into<String>) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::access::permit_of;
+
+    #[test]
+    fn a_request_that_may_be_long_names_its_token_and_a_single_mint_does_not() {
+        let digest = TokenDigest::of(b"secret");
+        let text = format!("[[token]]\nname = \"a\"\nsha256 = \"{digest}\"\nscopes = [\"mint\"]\n");
+        let tokens = Tokens::parse(&text, "tokens.toml".as_ref(), &[]).expect("a token");
+        let guard = Guard::new(Some(tokens), None, None, Vec::new(), Clock::system().into());
+        for (method, uri, body, is_named) in [
+            (Method::POST, "/ids/flax", "", false),
+            (Method::POST, "/ids/flax?count=100000", "", true),
+            (Method::POST, "/ids/flax", "{}", true),
+            (Method::GET, "/ledgers", "", true),
+        ] {
+            let request = Request::builder()
+                .method(&method)
+                .uri(uri)
+                .header(header::AUTHORIZATION, "Bearer secret")
+                .body(Body::from(body));
+            let mut request = request.expect("a request");
+            let admitted = guard.admit(Need::Token, "", &mut request);
+            assert!(admitted.is_ok(), "{method} {uri}");
+            let name = permit_of(request.extensions()).map(Permit::shown_by);
+            let expected = is_named.then_some("the token `a`");
+            assert_eq!(name, expected, "{method} {uri} {body}");
+        }
+    }
 
     fn token_of(fields: &[&str]) -> Option<String> {
         let mut headers = HeaderMap::new();

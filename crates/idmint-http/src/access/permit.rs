@@ -32,9 +32,10 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that the guard attached to a request. The guard attaches it only to three
-/// kinds of requests: requests whose permit has restrictions that a handler must check (such as the
-/// scope `ledger` without `import`), requests for a series of numbers, and requests with a body.
+/// Returns the permit that the guard attached to a request. The guard attaches it only to these
+/// requests: requests whose permit has restrictions that a handler must check (such as the scope
+/// `ledger` without `import`), requests for a series of numbers, requests with a body or a query,
+/// and requests with another method than `POST`.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }

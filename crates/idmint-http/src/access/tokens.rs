@@ -192,7 +192,11 @@ impl Tokens {
         Tokens::parse(&text, path, formats)
     }
 
-    fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
+    pub(super) fn parse(
+        text: &str,
+        path: &Path,
+        formats: &[String],
+    ) -> Result<Tokens, TokensError> {
         let file = path.display();
         let malformed = |error: toml::de::Error| {
             let before = error
