@@ -431,6 +431,10 @@ async fn pages_of_an_allowed_origin_write_and_read_on_every_route() {
         );
         assert!(headers.contains_key("x-request-id"), "it passed the edge");
     }
+    for (path, expected) in [("/ids/flax", 405), ("/nothing", 404)] {
+        let (status, ..) = asked.ask(&Method::OPTIONS, path, &of_page).await;
+        assert_eq!(status, expected, "{path}: it is not a preflight request");
+    }
     for origins in [
         [PAGE, "https://evil.example"],
         ["https://evil.example", PAGE],

@@ -424,10 +424,7 @@ impl Handle for Dispatch {
 
     fn handle(&self, route: &Route, request: Request) -> Answering {
         match &self.cors {
-            Some(cors)
-                if *request.method() == Method::OPTIONS
-                    && request.headers().contains_key(header::ORIGIN) =>
-            {
+            Some(cors) if is_preflight(&request) => {
                 let (routes, route) = (self.routes.clone(), *route);
                 let answering = service_fn(move |request| {
                     let answering = routes.handle(&route, request);
@@ -442,6 +439,16 @@ impl Handle for Dispatch {
             _ => self.routes.handle(route, request),
         }
     }
+}
+
+/// `true` if a browser asks whether a page may send a request. The CORS layer answers every
+/// `OPTIONS` request with 200, so other ones must not reach it. Source: Fetch, CORS-preflight
+/// request, <https://fetch.spec.whatwg.org/#cors-preflight-request>.
+fn is_preflight(request: &Request) -> bool {
+    let headers = request.headers();
+    *request.method() == Method::OPTIONS
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 impl Routes {
@@ -558,6 +565,24 @@ mod tests {
         );
         drop(first);
         assert_eq!(metrics.in_flight(), 0);
+    }
+
+    #[test]
+    fn only_a_request_that_names_its_origin_and_method_is_a_preflight() {
+        let is_preflight = |method: Method, names: &[HeaderName]| {
+            let mut request = Request::new(Body::empty());
+            *request.method_mut() = method;
+            for name in names {
+                let value = HeaderValue::from_static("POST");
+                request.headers_mut().insert(name, value);
+            }
+            is_preflight(&request)
+        };
+        let both = [header::ORIGIN, header::ACCESS_CONTROL_REQUEST_METHOD];
+        assert!(is_preflight(Method::OPTIONS, &both));
+        assert!(!is_preflight(Method::POST, &both));
+        assert!(!is_preflight(Method::OPTIONS, &both[..1]));
+        assert!(!is_preflight(Method::OPTIONS, &both[1..]));
     }
 
     #[test]
