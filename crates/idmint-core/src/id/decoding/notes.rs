@@ -163,19 +163,34 @@ pub(in crate::id) fn bits_of_rounded(number: u64) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(KEPT_BITS)
 }
 
-/// Returns the least and the greatest number that rounding may have turned into `number`. A number
-/// is rounded to a floating-point number, or to 15 digits by a spreadsheet or another program.
+/// Returns the least and the greatest number that rounding may have turned into the text of
+/// `number`. A number is rounded to a floating-point number, or to 15 digits by a spreadsheet or
+/// another program.
+///
+/// JavaScript prints as few digits as identify the floating-point number, and then zeros. The text
+/// can therefore differ from the floating-point number, which is the middle of the range. For
+/// example, the text 1573542482933710800 stands for 1573542482933710848.
 ///
 /// A spreadsheet writes zeros instead of the digits after the 15th, so it makes a number of 19
 /// digits smaller by up to 9999. Other programs round to the nearest number with 15 digits.
 fn range_of(number: u64) -> (u64, u64) {
-    let half = (1 << bits_of_rounded(number)) / 2;
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the text is the one of this floating-point number, which is below 2^64"
+    )]
+    let float = number as f64 as u64;
+    let half = (1 << bits_of_rounded(float)) / 2;
+    let (least, greatest) = (float - half, float.saturating_add(half));
     let unit = 10_u64.pow((number.ilog10() + 1).saturating_sub(SPREADSHEET_DIGITS));
-    let (below, above) = match number.is_multiple_of(unit) {
-        true => (half.max(unit / 2), half.max(unit - 1)),
-        false => (half, half),
-    };
-    (number - below, number.saturating_add(above))
+    match number.is_multiple_of(unit) {
+        true => (
+            least.min(number - unit / 2),
+            greatest.max(number.saturating_add(unit - 1)),
+        ),
+        false => (least, greatest),
+    }
 }
 
 /// Returns a note if the text is a number in scientific notation, such as `1.57354E+18`.
@@ -209,6 +224,8 @@ fn spreadsheet(text: &str) -> Option<Note> {
 mod tests {
     use std::sync::Arc;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::id::{Decoder, preset};
     use crate::time::UnixNanos;
@@ -229,7 +246,7 @@ mod tests {
             (
                 "1573542482933710800",
                 "digits-lost",
-                "1573542482933710672 to 1573542482933710928",
+                "1573542482933710720 to 1573542482933710976",
             ),
             (
                 "1573542482933710000",
@@ -263,6 +280,18 @@ mod tests {
             assert_eq!(notes.len(), 1, "{text}: {notes:?}");
             assert_eq!(notes[0].0, kind, "{text}: {notes:?}");
             assert!(notes[0].1.contains(detail), "{text}: {notes:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        #[allow(clippy::cast_precision_loss, reason = "the test rounds as JavaScript does")]
+        fn the_range_contains_the_id_that_javascript_has_rounded(id in 1_u64 << 60..1 << 63) {
+            let text = (id as f64).to_string();
+            let (least, greatest) = range_of(text.parse().expect("at most 2^63"));
+            prop_assert!((least..=greatest).contains(&id), "{id}, printed as {text}");
         }
     }
 
