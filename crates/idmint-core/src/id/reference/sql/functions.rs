@@ -370,8 +370,8 @@ impl Functions<'_> {
         // Every number of `len` digits must be below 2^63, so that it fits into a signed 64-bit
         // integer.
         let base = u128::try_from(letters.len()).ok()?;
-        let weight = base.checked_pow(u32::try_from(len - 1).ok()?)?;
-        (weight * base <= 1 << 63 && !letters.contains('\\')).then_some((letters, len))
+        let numbers = base.checked_pow(u32::try_from(len).ok()?)?;
+        (numbers <= 1 << 63 && !letters.contains('\\')).then_some((letters, len))
     }
 
     /// Returns an SQL expression for the number of the canonical text `id`, or NULL if the text has
@@ -471,6 +471,28 @@ mod tests {
         };
         assert!(of_scale(1).is_ok());
         assert!(matches!(of_scale(1_000), Err(SqlError::Scale)));
+    }
+
+    #[test]
+    fn texts_padded_to_more_than_63_bits_have_no_conversion_functions() {
+        for (length, has_number) in [
+            (15, true),
+            (16, false),
+            (31, false),
+            (32, false),
+            (33, false),
+        ] {
+            let text = format!(
+                "summary = ''\nrule = 'decode-only'\ntick = '1ms'\nepoch = '2025-01-01T00:00:00Z'\n\
+                 encodings = [{{ kind = 'hex_padded', length = {length} }}]\n\
+                 fields = [{{ name = 'time', kind = 'time', bits = 60 }}]"
+            );
+            let definition = FormatDefinition::from_toml("mine", &text).expect("TOML");
+            let format = definition.compile("mine").expect("sound");
+            let sql = format.sql_functions(SqlDialect::PostgreSql);
+            let sql = sql.expect("numbers with a time");
+            assert_eq!(sql.contains("mine_number"), has_number, "{length}");
+        }
     }
 
     #[test]
