@@ -280,7 +280,7 @@ impl Drawing<'_> {
         Some(format!(
             "{} = {} + {ticks} × {}",
             instant(&self.reading)?,
-            format.epoch.to_text(0)?,
+            format.epoch.to_exact_text()?,
             format.tick?
         ))
     }
@@ -387,6 +387,23 @@ mod tests {
             drawing.starts_with("\\u{1b}[2J\nno format reads this text\n\n  payment  "),
             "{drawing}"
         );
+    }
+
+    #[test]
+    fn the_sum_of_the_time_shows_the_epoch_to_its_last_digit() {
+        for (format, sum) in [
+            (
+                "twitter",
+                "2022-09-24T05:18:57.594Z = 2010-11-04T01:42:54.657Z + 375161762937 × 1ms",
+            ),
+            (
+                "instagram",
+                "2017-08-03T22:55:03.189Z = 2011-08-24T21:07:01.721Z + 187580881468 × 1ms",
+            ),
+        ] {
+            let drawing = draw(preset(format), "1573542482933710848", Style::Plain);
+            assert!(drawing.contains(sum), "{drawing}");
+        }
     }
 
     #[test]
