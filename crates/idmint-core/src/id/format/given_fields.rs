@@ -198,7 +198,7 @@ impl Format {
             }
         }
         let has_type = self.has_types() || self.prefixes.are_types();
-        names.extend(has_type.then_some(TYPE));
+        names.extend((has_type && !names.contains(&TYPE)).then_some(TYPE));
         names.extend((!self.prefixes.listed().is_empty()).then_some(PREFIX));
         names
     }
@@ -252,10 +252,14 @@ impl Format {
                 field.kind == FieldKind::Time
             })?;
         }
+        // If the field of the type is itself named `type`, the given type is a name and not a number.
+        let is_type_name = |field: &Field| {
+            field.kind == FieldKind::Qualifier && field.name == TYPE && self.has_types()
+        };
         for field in layout
             .fields()
             .iter()
-            .filter(|field| field.kind != FieldKind::Time)
+            .filter(|field| field.kind != FieldKind::Time && !is_type_name(field))
         {
             if let Some(text) = value_of(given, &field.name) {
                 let is_part = |other: &Field| other.name == field.name;
@@ -681,5 +685,23 @@ mod tests {
             .id_of_fields(&[("type", "user")])
             .expect("a type");
         assert_eq!(typeid.prefix, "user_");
+    }
+
+    #[test]
+    fn a_type_is_given_by_its_name_if_its_field_is_named_type() {
+        let text = "summary = ''\nrule = 'decode-only'\nencodings = ['decimal']\nfields = [\n\
+                    { name = 'n', kind = 'object', bits = 8 },\n\
+                    { name = 'type', kind = 'qualifier', bits = 2, codes = [\n\
+                    { suffix = '0', name = 'user' }, { suffix = '1', name = 'order' }] } ]";
+        let format = FormatDefinition::from_toml("typed", text)
+            .expect("TOML")
+            .compile("typed")
+            .expect("sound");
+        let id = |of_type| Ok(format.id_of_fields(&[("n", "5"), ("type", of_type)])?.id);
+        assert_eq!(id("order"), Ok(0b1_0101));
+        assert_eq!(id("user"), Ok(0b1_0100));
+        assert_eq!(format.field_names(), ["n", "sequence", "type"]);
+        let unknown: Result<_, FieldsError> = id("1");
+        assert!(unknown.expect_err("a number").to_string().contains("order"));
     }
 }
