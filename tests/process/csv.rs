@@ -230,14 +230,17 @@ fn blank_lines_of_a_file_with_one_column_are_kept() {
 }
 
 #[test]
-fn the_separator_is_found_if_the_last_cell_has_two_lines() {
+fn the_separator_is_found_if_the_last_cell_has_several_lines() {
     let home = Home::new();
     let path = home.path("quoted.csv");
     let path = path.to_str().unwrap();
-    fs::write(path, "id;n;x\n1I9ZC1002;\"a\nb\";c").unwrap();
-    let read = run(idmint(&["decode", "--csv", "--column", "id", path]));
-    read.assert(0, &[]);
-    assert!(read.out.contains(";c;payment;2026-"), "{}", read.out);
+    // The second cell is longer than the 64 KiB that determine the separator.
+    for cell in ["a\nb".to_owned(), "a, b\n".repeat(20_000)] {
+        fs::write(path, format!("id;n;x\n1I9ZC1002;\"{cell}\";c")).unwrap();
+        let read = run(idmint(&["decode", "--csv", "--column", "id", path]));
+        read.assert(0, &[]);
+        assert!(read.out.contains(";c;payment;2026-"), "{}", read.out);
+    }
 }
 
 #[test]

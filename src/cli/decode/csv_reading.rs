@@ -64,29 +64,27 @@ impl FromStr for Separator {
 }
 
 impl Separator {
-    /// Returns the separator that divides each of the first lines into the same number of fields,
+    /// Returns the separator that divides each of the first records into the same number of fields,
     /// at least two. If several separators do this, returns the separator with the most fields. If
     /// no separator does, returns a comma.
-    fn of_lines(beginning: &[u8]) -> Separator {
-        // Ignore the last line if the buffer is full, because the buffer may end in the middle of
-        // that line.
+    fn of_records(beginning: &[u8]) -> Separator {
         let is_whole = beginning.len() < BUFFER_LEN;
-        let last = beginning.iter().rposition(|byte| *byte == b'\n');
-        let end = last.filter(|_| !is_whole).unwrap_or(beginning.len());
-        let lines = &beginning[..end];
         let fields = |separator: &u8| {
             let mut reader = ReaderBuilder::new()
                 .has_headers(false)
                 .flexible(true)
                 .delimiter(*separator)
-                .from_reader(lines);
-            let counts = reader
-                .byte_records()
-                .take(FIRST_RECORDS)
-                .map_while(Result::ok);
-            let mut counts = counts.map(|record| record.len());
-            let first = counts.next()?;
-            (first > 1 && counts.all(|count| count == first)).then_some(first)
+                .from_reader(beginning);
+            let records = reader.byte_records().map_while(Result::ok);
+            let counts = records.map(|record| record.len()).take(FIRST_RECORDS);
+            let mut counts: Vec<_> = counts.collect();
+            // Ignore the last record if the buffer is full, because the buffer may end in the
+            // middle of that record.
+            if !is_whole && counts.len() > 1 {
+                counts.pop();
+            }
+            let first = *counts.first()?;
+            (first > 1 && counts.iter().all(|count| *count == first)).then_some(first)
         };
         let most = b"|\t;,".iter().max_by_key(|separator| fields(separator));
         Separator(*most.expect("four separators"))
@@ -128,7 +126,7 @@ impl Column {
 
 impl<R: Read> CsvRecords<R> {
     /// Creates a reader of CSV records. If `separator` is `None`, the separator is determined from
-    /// the first lines.
+    /// the first records.
     pub(super) fn new(input: R, separator: Option<Separator>) -> Result<Self, CsvError> {
         // Fill the whole buffer first, because a single read may return only a few bytes that
         // contain no separator and no line end.
@@ -141,7 +139,7 @@ impl<R: Read> CsvRecords<R> {
             .read_to_end(&mut beginning);
         read.map_err(csv::Error::from)?;
         let terminator = terminator_of(&beginning);
-        let separator = separator.unwrap_or_else(|| Separator::of_lines(&beginning));
+        let separator = separator.unwrap_or_else(|| Separator::of_records(&beginning));
         let room = Rc::new(Cell::new(RECORD_LEN_MAX));
         let blank_lines = BlankLines::default();
         let input = BoundedRead {
