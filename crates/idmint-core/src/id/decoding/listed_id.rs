@@ -74,7 +74,8 @@ impl Format {
 
     /// Returns `true` if the id in a line of a list of old ids may be minted again. The line must
     /// be an id of this format in any of its encodings, and ids with the same time and worker
-    /// number must still be possible from `now` on.
+    /// number must still be possible from `now` on. The settings `mint` and `start_after` count,
+    /// but the file of the setting `exclude` is not read.
     ///
     /// ```
     /// use idmint_core::id::Format;
@@ -103,10 +104,12 @@ impl Format {
                 (Some(Ok(tick)), Some(begins)) => tick >= begins,
                 _ => true,
             };
-            has_worker && is_later && tick < self.end_tick() && id < self.mint_below
+            let after = self.start_after.as_ref().map(|after| after.tick);
+            has_worker && is_later && tick > after && tick < self.end_tick() && id < self.mint_below
         };
         let mut encodings = 0..self.encodings.len();
         self.rule == Rule::Sequenced
+            && self.is_minted()
             && encodings.any(|encoding| match self.read_listed(encoding, line) {
                 ListedId::Id(id) | ListedId::OtherCase(id) => is_ahead(id),
                 ListedId::Outside | ListedId::Unreadable => false,
@@ -125,7 +128,7 @@ fn is_of_any_case(kind: EncodingKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::preset;
+    use crate::id::{StartAfter, preset};
 
     #[test]
     fn a_listed_id_is_read_with_what_surrounds_it_and_in_another_case() {
@@ -183,6 +186,7 @@ mod tests {
             payment.canonical().to_text(id)
         };
         let (before, at, last) = (id(tick - 1, 3), id(tick, 3), id(36_u128.pow(6) - 1, 35));
+        let (beside, after) = (id(tick, 9), id(tick + 1, 3));
         let again = |format: &Format, line: &str| format.can_mint_again(line, now);
         assert!(!again(&payment, &before) && again(&payment, &at) && again(&payment, &last));
         assert!(again(&payment, &at.to_lowercase()) && !again(&payment, "id"));
@@ -190,6 +194,15 @@ mod tests {
         assert!(!again(&payment, &at) && again(&payment, &last));
         (payment.first_worker, payment.last_worker) = (0, Some(3));
         assert!(again(&payment, &at) && !again(&payment, &last));
+        payment.last_worker = None;
+        payment.start_after = Some(StartAfter {
+            id: at.clone(),
+            tick,
+        });
+        assert!(!again(&payment, &at) && !again(&payment, &beside));
+        assert!(again(&payment, &after) && again(&payment, &last));
+        payment.mint = false;
+        assert!(!again(&payment, &last));
         assert!(!again(
             &preset("uuid4"),
             "00000000-0000-4000-8000-000000000000"
