@@ -83,9 +83,9 @@ impl Mint {
     ///
     /// # Errors
     /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
-    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, and 69
-    /// if the format cannot express the time of the clock. In both cases, returns 74 if the
-    /// output fails, and 78 if the configuration is invalid.
+    /// a service, returns 64 if the format or encoding is unknown or an option does not apply, 65
+    /// if the report has no id, and 69 if the format cannot express the time of the clock. In both
+    /// cases, returns 74 if the output fails, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.offline {
             return self.mint_random();
@@ -198,6 +198,17 @@ impl Mint {
             return Ok(None);
         }
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
+        let given = [
+            ("--prefix", &self.prefix),
+            ("--type", &self.of_type),
+            ("--domain", &self.domain),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, value)| value.is_some()) {
+            return Err(Failure::usage(format!(
+                "ids of {} have no prefix, type or domain: remove {option}",
+                self.format
+            )));
+        }
         let report = Report::from_text(&report.tca, report.primary, report.secondary)
             .map_err(Failure::damaged)?;
         let id = offline.minter.id_of(&report).map_err(Failure::damaged)?;

@@ -434,5 +434,8 @@ fn in_mode_pure_the_id_of_a_report_needs_no_service() {
     );
     mint(&pure, "4194304", &[]).assert(65, &["secondary is 4194304"]);
     mint(&pure, "48274", &["--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
+    for option in ["--prefix", "--type", "--domain"] {
+        mint(&pure, "48274", &[option, "x"]).assert(64, &[&format!("remove {option}")]);
+    }
     mint(&grouped, "48274", &[]).assert(69, &[]);
 }
