@@ -40,6 +40,18 @@ impl FormatDefinition {
                 );
             }
         }
+        let mut times = layout.fields_of(FieldKind::Time).map(|field| &field.name);
+        if let Some(first) = times.next()
+            && let Some(other) = times.find(|name| *name != first)
+        {
+            return Cause::rule_at(
+                self.key_of_field(other),
+                format!(
+                    "fields `{first}` and `{other}` are both of kind time, but an id has one time: give them one name \
+                     if they are parts of one time, or give one of them another kind"
+                ),
+            );
+        }
         if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
             let missing = self.tick.as_ref().map_or("tick", |_| "epoch");
             return refuse(missing, "a time field needs `tick` and `epoch`");
@@ -342,6 +354,29 @@ mod tests {
         let (key, _) = compile("random", &random(2, 1), "").expect_err("ignored");
         assert_eq!(key, "fields[0].scale");
         compile("random", &random(1, 2), "").expect("any number is random");
+    }
+
+    #[test]
+    fn time_fields_of_different_names_are_refused() {
+        let compile = |second: &str| {
+            let text = format!(
+                "summary = ''\nrule = 'decode-only'\ntick = '1ms'\nepoch = '2025-01-01T00:00:00Z'\n\
+                 encodings = ['hex']\nfields = [\n\
+                 {{ name = 'time', kind = 'time', bits = 32, scale = 1000 }},\n\
+                 {{ name = '{second}', kind = 'time', cardinality = 1000 }} ]"
+            );
+            FormatDefinition::from_toml("mine", &text)
+                .expect("TOML")
+                .compile("mine")
+        };
+        compile("time").expect("the parts of one time");
+        let error = compile("deleted").expect_err("two times");
+        assert_eq!(error.key(), "fields[1]");
+        let message = error.to_string();
+        assert!(
+            message.contains("`time` and `deleted`") && message.contains("one name"),
+            "{message}"
+        );
     }
 
     #[test]
