@@ -140,7 +140,7 @@ const FORMAT_KEYS: [Row; 23] = [
         "enabled",
         "`true` or `false`",
         "`true`",
-        "with `false`, the format is not minted, and is decoded only by name",
+        "with `false`, the format is neither minted nor decoded; `mint = false` keeps decoding",
     ),
 ];
 
@@ -248,7 +248,7 @@ const ENCODING_KEYS: [Row; 16] = [
     (
         "case",
         "`lower` or `upper`",
-        "`lower` for hexadecimal and `radix`, else `upper`",
+        "`lower` for hexadecimal, `base32hex` and `radix`, else `upper`",
         "the case of the letters",
     ),
     (
