@@ -80,8 +80,10 @@ function textOf(buffer) {
 }
 
 function read(given, name) {
-  if (given.trim()) {
-    visit(linesOf(given.trim()).length > 1 ? given.trimEnd() : given.trim(), name);
+  const text = given.trimEnd();
+  if (text) {
+    // Tabs at the end are empty cells of a table.
+    visit(linesOf(text.trim()).length > 1 ? text + /^\t*/.exec(given.slice(text.length)) : text.trim(), name);
     return;
   }
   visitStart();

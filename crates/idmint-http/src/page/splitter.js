@@ -12,7 +12,8 @@ export function linesOf(text) {
 export function split(text) {
   const lines = linesOf(text);
   const rows = lines.flatMap((line, at) => (line.trim() ? [{ line: at + 1, text: line.trim() }] : []));
-  const separator = rows.length > 1 ? separatorOf(rows) : null;
+  // Without its tabs, a row that begins or ends with an empty cell has too few cells.
+  const separator = rows.length > 1 ? separatorOf(rows.map((row) => row.text)) ?? separatorOf(lines.filter((line) => line.trim())) : null;
   return { rows, table: separator && tableOf(lines.join("\n"), separator) };
 }
 
@@ -56,9 +57,9 @@ const SAMPLE = 50;
 
 /** Returns the separator that divides at least 80 % of the rows into as many cells as the first row, or `null`. JSON is not a table. */
 function separatorOf(rows) {
-  if (/^[[{]/.test(rows[0].text)) return null;
-  const sample = rows.slice(0, SAMPLE).map((row) => row.text).join("\n");
-  return SEPARATORS.filter((separator) => rows[0].text.includes(separator)).find((separator) => {
+  if (/^\s*[[{]/.test(rows[0])) return null;
+  const sample = rows.slice(0, SAMPLE).join("\n");
+  return SEPARATORS.filter((separator) => rows[0].includes(separator)).find((separator) => {
     const counts = cellsOf(sample, separator).map((row) => row.cells.length);
     return counts[0] > 1 && counts.filter((count) => count === counts[0]).length >= counts.length * 0.8;
   }) ?? null;
