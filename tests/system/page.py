@@ -946,6 +946,30 @@ def troubles(browser, url):
         page.route("**/decode?*", lambda route: route.fulfill(status=302, headers={"location": f"{url}sign-in"}))
         visit.paste(PAYMENT)
         expect(page.locator(".problem")).to_contain_text("sign in again")
+    with Visit(browser, url, refusals=[503]) as visit:
+        # The description of a format fails late, when another format is chosen. It fails again when its format is chosen.
+        page = visit.open("#mint")
+        chosen, button = page.get_by_label("Format", exact=True), page.get_by_role("button", name="Mint", exact=True)
+        held = []
+        page.route("**/formats/siq", lambda route: held.append(route))
+        chosen.select_option("siq")
+        chosen.select_option("flax")
+        button.click()
+        heading(page, "10 ids of flax")
+        held[0].fulfill(status=503)
+        page.evaluate("fetch('formats').then((answer) => answer.text())")
+        heading(page, "10 ids of flax")
+        with page.expect_request("**/formats/siq"):
+            chosen.select_option("siq")
+        until(page, "document.querySelector('.card') === null")
+        held[1].fulfill(status=503)
+        expect(page.locator(".problem")).to_be_visible()
+        expect(button).to_be_disabled()
+        page.unroute("**/formats/siq")
+        page.get_by_role("button", name="Try again").click()
+        expect(chosen).to_be_focused()
+        button.click()
+        heading(page, "10 ids of siq")
 
 
 def cannot_mint(browser, url):

@@ -93,10 +93,18 @@ async function mintView(known, name) {
     draw();
   };
   form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, button));
-  chosen.addEventListener("change", () => {
+  const change = async () => {
+    const wanted = chosen.value;
     minted.replaceChildren();
-    choose().catch((error) => minted.replaceChildren(problem(error)));
-  });
+    chosen.focus();
+    try {
+      await choose();
+    } catch (error) {
+      // If another format is chosen by now, its ids may be shown.
+      if (chosen.value === wanted) minted.replaceChildren(problem(error), h("p", { class: "actions" }, h("button", { type: "button", onclick: change }, "Try again")));
+    }
+  };
+  chosen.addEventListener("change", change);
   form.addEventListener("input", draw);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
