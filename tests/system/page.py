@@ -419,6 +419,7 @@ def numbers(browser, url):
             page.get_by_role("button", name="More series").evaluate("(button) => (button.click(), button.click())")
         expect(page.locator("tbody tr")).to_have_count(1024)
         expect(page.get_by_role("button", name="More series")).to_be_hidden()
+        expect(page.locator("tbody tr").nth(1000).get_by_role("link").first).to_be_focused()
         expect(page.locator("#status")).to_have_text("1\u202f024 series.")
         # The last three series: one of blocks, a closed one, and one that was closed before its first number.
         expect(page.locator("main")).not_to_contain_text("given", ignore_case=True)
@@ -544,6 +545,13 @@ def by_keyboard(browser, url):
         page.keyboard.press("Enter")
         heading(page, "ulid")
 
+        # Show the only id in a text as a table.
+        page = visit.open()
+        visit.paste(f"order={PAYMENT}")
+        tab_to(page, page.get_by_role("button", name="Show as a table"))
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="The ids")).to_be_focused()
+
         # Page through a column, sort it, filter it and save it.
         page = visit.open()
         ids = [f"{int(SNOWFLAKE) + at * 4096000}" for at in range(250)]
@@ -552,6 +560,12 @@ def by_keyboard(browser, url):
         tab_to(page, page.get_by_role("button", name="Later rows"))
         page.keyboard.press("Enter")
         expect(page.locator(".place")).to_have_text("101 to 200 of 250")
+        page.keyboard.press("Enter")
+        expect(page.locator(".place")).to_have_text("201 to 250 of 250")
+        expect(page.get_by_role("button", name="Earlier rows")).to_be_focused()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Later rows")).to_be_focused()
         tab_to(page, page.get_by_role("button", name="Time (UTC)"), by="Shift+Tab")
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")

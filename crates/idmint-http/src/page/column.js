@@ -277,6 +277,8 @@ export function showColumn(into, column) {
   const turn = (by) => {
     page += by;
     drawPage();
+    if (before.disabled) after.focus();
+    if (after.disabled) before.focus();
     say(`Rows ${place.textContent}.`);
   };
   before.addEventListener("click", () => turn(-1));

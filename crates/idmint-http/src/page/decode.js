@@ -148,7 +148,11 @@ async function showMany(into, column) {
   }
   const [id] = ids;
   const [answer] = await decode([id], { detail: "full" });
-  const all = h("button", { type: "button", class: "small", onclick: () => showColumn(into, found) }, "Show as a table");
+  const showAll = () => {
+    showColumn(into, found);
+    into.querySelector(".scroll").focus();
+  };
+  const all = h("button", { type: "button", class: "small", onclick: showAll }, "Show as a table");
   const where = column.areWords ? "this text" : found.at !== null ? "its column" : counted(column.rows.length, "row");
   await showOne(into, id, answer, {}, h("p", { class: "note" }, `The only id in ${where}. `, all));
   return true;

@@ -55,6 +55,7 @@ function allSeries({ series, next }) {
     more.hidden = behind === null;
     more.onclick = async () => {
       more.disabled = true;
+      const known = rows.length;
       try {
         const answer = await seriesAfter(behind);
         add(answer.series, answer.next);
@@ -62,7 +63,7 @@ function allSeries({ series, next }) {
         list.append(problem(error));
       } finally {
         more.disabled = false;
-        more.focus();
+        (more.hidden ? list.querySelectorAll("th a")[known] : more)?.focus();
       }
     };
     say(`${counted(rows.length, "series", "series")}.`);
