@@ -89,7 +89,7 @@ function oneId(text, answer, format, { pinned, note, numbers }) {
 /** Formats an instant in the time zone of this browser. Returns `""` if the zone is UTC. */
 function local(ms) {
   if (!new Date(ms).getTimezoneOffset()) return "";
-  const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+  const options = { era: new Date(ms).getFullYear() > 0 ? undefined : "short", weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
   return new Intl.DateTimeFormat("en-GB", options).format(ms);
 }
 
