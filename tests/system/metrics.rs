@@ -5,7 +5,7 @@ use crate::tools::promtool_reads;
 use idmint_testing::service::Home;
 
 /// Every metric of this build, without the prefix `idmint_`.
-const METRICS: [&str; 21] = [
+const METRICS: [&str; 22] = [
     "ids_minted_total{format=\"snowflake\"}",
     "mint_requests_total{format=\"snowflake\",outcome=\"minted\"}",
     "sequence_exhausted_total{format=\"snowflake\",worker=\"0\"}",
@@ -22,6 +22,7 @@ const METRICS: [&str; 21] = [
     "fenced_total",
     "decode_requests_total{outcome=\"matched\"}",
     "http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"200\"}",
+    "http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"503\"}",
     "http_request_duration_seconds_count{route=\"/ids/{format}\"}",
     "http_in_flight",
     "format_end_timestamp_seconds{format=\"snowflake\"}",

@@ -9,6 +9,7 @@ use prometheus::{
 };
 
 use crate::route::templates;
+use crate::routes::mint;
 
 /// The metric label `route` of all requests whose path is not in the route table.
 pub(crate) const UNMATCHED: &str = "unmatched";
@@ -30,6 +31,13 @@ const METHOD_LABELS: usize = METHODS.len() + 1;
 const STATUSES: [u16; 22] = [
     200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 421, 429, 500, 504,
     204, 304, 301,
+];
+
+/// The statuses that the service-level indicators count as failures of requests for ids.
+const MINT_FAILURES: [StatusCode; 3] = [
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::GATEWAY_TIMEOUT,
 ];
 
 /// The upper bounds of the duration buckets, in seconds. They range from 50 µs, about the duration
@@ -61,7 +69,9 @@ struct PathSeries {
 
 impl HttpMetrics {
     /// Registers the metrics. For each of these routes, creates the time series of successful
-    /// requests with the value 0. `routes` must be the routes of the route table.
+    /// requests with the value 0. For `POST /ids/{format}`, also creates the series of failures,
+    /// because `rate` in Prometheus ignores the first value of a new series. `routes` must be the
+    /// routes of the route table.
     ///
     /// Each path has the form that it has in the route table, such as `/ids/{format}`.
     ///
@@ -113,6 +123,11 @@ impl HttpMetrics {
                 .position(|known| known == path)
                 .expect("every path of the table is one");
             metrics.count(at + 1, method_index(method), StatusCode::OK, 0);
+            if *method == Method::POST && *path == mint::ROUTE {
+                for status in MINT_FAILURES {
+                    metrics.count(at + 1, method_index(method), status, 0);
+                }
+            }
         }
         Ok(metrics)
     }
@@ -207,12 +222,15 @@ mod tests {
     }
 
     #[test]
-    fn every_route_is_there_at_zero() {
+    fn every_route_and_every_failure_to_mint_is_there_at_zero() {
         let registry = Registry::new();
         let _metrics = HttpMetrics::register(&registry, &ROUTES).expect("an empty registry");
         let text = scrape(&registry);
         for series in [
             r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="200"} 0"#,
+            r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="500"} 0"#,
+            r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="503"} 0"#,
+            r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="504"} 0"#,
             r#"idmint_http_requests_total{method="GET",route="/ledgers",status="200"} 0"#,
             r#"idmint_http_requests_total{method="POST",route="/ledgers",status="200"} 0"#,
             r#"idmint_http_requests_total{method="GET",route="unmatched",status="404"} 0"#,
@@ -221,6 +239,7 @@ mod tests {
         ] {
             assert!(text.contains(series), "{series} is not in\n{text}");
         }
+        assert!(!text.contains(r#"route="/ledgers",status="503""#), "{text}");
     }
 
     #[test]
