@@ -28,8 +28,9 @@ use idmint_testing::service::{Home, Service, serve_from, until};
 const LONG: Duration = Duration::from_secs(300);
 
 /// The alerts about single nodes, and about nodes that must have equal configurations.
-const ALONE: [&str; 16] = [
+const ALONE: [&str; 17] = [
     "IdmintDown",
+    "IdmintRestarting",
     "IdmintNotReady",
     "IdmintSequenceExhausted",
     "IdmintClockRegressed",
@@ -123,7 +124,7 @@ fn expiring_authority(home: &Home) -> String {
 
 #[test]
 fn what_is_done_to_a_node_fires_its_alert() {
-    let homes: [Home; 10] = std::array::from_fn(|_| Home::new());
+    let homes: [Home; 11] = std::array::from_fn(|_| Home::new());
     let plain = |place: usize, settings: &str| Service::start(homes[place].serve_with(settings));
     let mut behind = homes[0].serve();
     behind.args(["--floor", "2200-01-01T00:00:00Z"]);
@@ -141,6 +142,9 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let disk = SmallDisk::empty(4);
     let full = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
     let gone = address_of_its_own();
+    let restarting = address_of_its_own();
+    let start_again = || plain(10, &format!("http.admin_listen = '{restarting}'"));
+    let mut restarted = start_again();
 
     let nodes = [
         &behind, &expiring, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread,
@@ -156,10 +160,21 @@ fn what_is_done_to_a_node_fires_its_alert() {
         true => admin,
         false => node.address(),
     };
-    let targets = nodes.iter().map(target).chain([gone]).collect();
+    let targets = nodes.iter().map(target).chain([gone, restarting]).collect();
     let prometheus = Prometheus::start(&[("idmint", targets)], &rules());
-    wait_for_scrapes(&prometheus, nodes.len());
+    wait_for_scrapes(&prometheus, nodes.len() + 1);
 
+    for restarts in 0..3 {
+        // The start time is in whole seconds. Prometheus would see two starts within one second as
+        // one.
+        let start = format!(r#"process_start_time_seconds{{instance="{restarting}"}}"#);
+        let seen = format!("changes({start}[30m]) == {restarts} and time() - {start} > 2");
+        until("the last start is seen", || {
+            (!prometheus.query(&seen).is_empty()).then_some(())
+        });
+        restarted.kill();
+        restarted = start_again();
+    }
     wall.set(-3_600);
     disk.fill();
     let crowd = Load::fresh(crowded.address());
@@ -202,5 +217,6 @@ fn what_is_done_to_a_node_fires_its_alert() {
     assert!(broken.calls_failed() > 0);
     drop(crowd.stop());
     drop(busy.join());
+    drop(restarted);
     println!("{} alerts fire", ALONE.len());
 }
