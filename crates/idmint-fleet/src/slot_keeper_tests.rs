@@ -10,7 +10,7 @@ use crate::nonce::Nonce;
 use crate::operation::{FenceRule, fence_restored};
 use crate::slot_lease::{ClockLimits, NodeName};
 use crate::slot_lease::{Founding, UnseenNodes};
-use crate::stored::KNOWN_ROWS;
+use crate::stored::{FleetMeta, KNOWN_ROWS, StoredInstant};
 use crate::{
     CoordinatorError, FleetRecords, KnownFleet, Lease, MemoryCoordinator, Outcome, Range, Revision,
     Snapshot, Transaction, Write,
@@ -631,6 +631,43 @@ async fn a_write_that_is_refused_for_a_renewal_which_is_not_answered_yet_is_no_s
         (node.known.doubts(), node.known.meta().is_some()),
         (0, true)
     );
+}
+
+#[tokio::test]
+async fn a_node_with_a_slot_keeps_on_disk_that_its_fleet_has_adopted_a_folder() {
+    let coordinator = Arc::new(Cuttable::default());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let kept = || KeptHighWater::of(folder.path(), &Namespace::default());
+    let mut of_node = kept();
+    of_node.begin();
+    let hand = ManualClock::at(NOON);
+    let node = TestNode::with(&coordinator, 1, hand, (2, Vec::new()), of_node);
+    let slot = node.begin().await;
+    let least = || kept().read().expect("it is whole").least();
+    assert_eq!(least(), None);
+
+    // The horizon of an adopted folder may be below the floor. The node then keeps its slot.
+    let snapshot = coordinator.store.read(&[Range::one(keys().meta())]);
+    let snapshot = snapshot.expect("memory answers");
+    let mut meta = FleetMeta::from_bytes(&snapshot.ranges[0][0].value).expect("it is whole");
+    meta.least = Some(StoredInstant(meta.floor.before(Duration::from_hours(1))));
+    let write = vec![Write::put(keys().meta(), meta.to_bytes())];
+    let transaction = Transaction {
+        write,
+        ..Transaction::default()
+    };
+    coordinator
+        .store
+        .commit(&transaction)
+        .expect("memory answers");
+    let extended = node.keeper.counts().extended;
+    node.pass_until(|node| node.keeper.counts().extended >= extended + 3)
+        .await;
+    assert_eq!(
+        (node.keeper.leased_slot(), node.keeper.counts().fenced),
+        (Some(slot), 0)
+    );
+    assert_eq!(least(), meta.least);
 }
 
 #[tokio::test]

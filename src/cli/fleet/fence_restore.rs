@@ -93,6 +93,9 @@ impl FenceRestore {
             report(&fence, high_waters, *now),
             advice(reimported.is_some())
         ))?;
+        if fence.gives_up {
+            print(format_args!("{GIVEN_UP}\n"))?;
+        }
         if rule.holds_numbers {
             print(format_args!("{NUMBERS_HELD}\n"))?;
         }
@@ -230,6 +233,9 @@ const HELD: &str = "the fleet refuses records until the missing ones are restore
                     any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";
 
+const GIVEN_UP: &str =
+    "the records that the former fence found missing are given up, because no --journal was given";
+
 /// The advice to an operator if numbers of series may be missing after `fleet fence-restore`.
 const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
                             `idmint numbers resume`, or fence again with the journals of all nodes";
@@ -253,12 +259,13 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
     let (files, known) = (known.clone().count(), known.max());
     let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
     let wait = fence.floor.since(now).as_secs() + 1;
-    let far = fence.far.map_or(String::new(), |(slot, until)| {
+    let far = fence.far.iter().map(|(slot, until)| {
         format!(
             "slot {slot} stays unused until {until}, because its node had a clock far ahead; nodes use other slots \
              instead\n"
         )
     });
+    let far: String = far.collect();
     format!(
         "the fleet is {fleet} now; {former}\n\
          its floor is {floor}: above {horizons} horizons in etcd{highest},\n\

@@ -146,7 +146,7 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
 }
 
 /// Compares the slots (places of nodes) of this region with the slots of another region, whose etcd
-/// is `peer`. Returns a problem if both assign the same slots, or if `peer` is unreachable.
+/// is `peer`. Returns a problem if both assign the same slots, or if this cannot be checked.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,
@@ -157,17 +157,22 @@ fn problem_with(
         ..etcd.clone()
     };
     let unknown = |why: String| {
-        let what = format!(
-            "cannot check whether two regions have the same slots, because {peer} is unreachable: {why}"
-        );
+        let what = format!("cannot check whether two regions have the same slots, because {why}");
         Some(FleetProblem::new(
             what,
             "retry when it responds; until then start no node there with other slots",
         ))
     };
     match look_once(&there) {
-        Err(failure) => unknown(failure.to_string()),
-        Ok(status) => problem_of_shares(here?, peer.as_str(), status.fleet.as_ref()?),
+        Err(failure) => unknown(format!("{peer} is unreachable: {failure}")),
+        Ok(status) => match (here, &status.fleet) {
+            (Some(here), Some(there)) => problem_of_shares(here, peer.as_str(), there),
+            (None, _) => unknown("this etcd has no fleet".to_owned()),
+            (_, None) => unknown(format!(
+                "{peer} has no fleet in the namespace {}",
+                etcd.namespace
+            )),
+        },
     }
 }
 

@@ -109,13 +109,14 @@ impl KeptHighWater {
     }
 
     /// Writes the high water (the highest values seen from the coordinator) to its file if a write
-    /// is due. A change of the fleet or of the set of slots is written at once, and other changes
-    /// every [`WRITE_EVERY`].
+    /// is due. A change of the fleet or of the set of slots, and an adoption, are written at once,
+    /// and other changes every [`WRITE_EVERY`].
     pub(crate) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
         let slots_of =
             |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
-        let is_new =
-            known.fleet() != self.written.fleet() || slots_of(known) != slots_of(&self.written);
+        let is_new = known.fleet() != self.written.fleet()
+            || known.least() != self.written.least()
+            || slots_of(known) != slots_of(&self.written);
         let is_due = now >= self.write_at || (is_new && !self.has_failed);
         if is_due && *known != self.written {
             self.write_at = now.after(WRITE_EVERY);

@@ -13,8 +13,8 @@
 //!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
 //! ```
 //!
-//! A horizon far above those bounds comes from a wrong clock. Only the slot with such a horizon has
-//! to wait until then. The fence gives the fleet a new name, from which nodes learn that the fleet
+//! A horizon far above those bounds comes from a wrong clock. Only slots with such horizons have to
+//! wait until then. The fence gives the fleet a new name, from which nodes learn that the fleet
 //! was fenced. If a node minted above the new floor, and the stored horizon of its slot is below
 //! that time, the node does not join the fleet and reports an error.
 //!
@@ -82,11 +82,14 @@ pub struct RestoreFence {
     /// The latest time up to which, according to the store, any slot was reserved. `None` if no
     /// slot was.
     pub highest: Option<UnixNanos>,
-    /// A slot that was used by a node whose clock was far ahead, and the instant from which the
-    /// slot can be used again. `None` if no such slot exists.
-    pub far: Option<(u32, UnixNanos)>,
+    /// The slots that were used by nodes whose clocks were far ahead, each with the instant from
+    /// which the slot can be used again.
+    pub far: Vec<(u32, UnixNanos)>,
     /// `true` if records are missing. Nodes then read and write none until the next fence.
     pub lacks_records: bool,
+    /// `true` if the former fence found that records are missing, and this one gives them up,
+    /// because it was run without journals.
+    pub gives_up: bool,
 }
 
 /// The reason why the command `fence-restore` failed. If the store did not respond, the new
@@ -112,8 +115,8 @@ pub enum FenceError {
     /// this machine's clock is probably wrong.
     #[error(
         "slots were used far ahead of this machine's clock, which shows {now}:{}; correct this clock, and try again. \
-         If this clock is right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the \
-         earliest of these times has passed",
+         If this clock is right, several nodes had wrong clocks: add --trust-this-clock. Each of these slots then stays \
+         unused until its time",
         list(slots)
     )]
     FarAhead {
@@ -287,7 +290,7 @@ struct Found {
     /// (the lowest time for ids) at or above this instant was set with a wrong clock.
     far_from: UnixNanos,
     /// The slots in which time is reserved so far ahead that a wrong clock must be the reason. At
-    /// most one slot, because the command fails if it finds several.
+    /// most one slot, unless the operator has confirmed that this machine's clock is right.
     far: BTreeMap<u32, Far>,
     /// The fleet's names in the high-water files of nodes. Each `fence-restore` gives a new name.
     known_as: Vec<Nonce>,
@@ -296,6 +299,8 @@ struct Found {
     /// `true` if the store lacks records of an adopted data folder (shown by a node's high-water
     /// file) or records that precede those in the journals. `false` if the operator gives these up.
     lacks_records: bool,
+    /// `true` if the operator gives up records that the former `fence-restore` found missing.
+    gives_up: bool,
 }
 
 /// The time up to which a slot was reserved by a node whose clock was far ahead.
@@ -376,7 +381,7 @@ impl Found {
             let known = far.entry(slot).or_insert(Far { horizon, revision });
             known.horizon = ceil_to_millis(known.horizon.max(horizon));
         }
-        if far.len() > 1 {
+        if far.len() > 1 && !rule.is_clock_trusted {
             let slots = far.iter().map(|(slot, far)| (*slot, far.horizon)).collect();
             return Err(FenceError::FarAhead { now, slots });
         }
@@ -423,6 +428,7 @@ impl Found {
             && meta.as_ref().is_some_and(|meta| meta.lacks_records);
         Ok(Found {
             lacks_records: (has_lost_adoption || rule.journals.has_gap) && !gives_up,
+            gives_up,
             fences,
             meta,
             modified,
@@ -464,6 +470,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
         known_as,
         fences,
         lacks_records,
+        gives_up,
         ..
     } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
@@ -487,10 +494,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
     let highest = horizons.iter().copied().max();
-    let far = far
-        .into_iter()
-        .next()
-        .map(|(slot, far)| (slot, far.horizon));
+    let far = far.into_iter().map(|(slot, far)| (slot, far.horizon));
     (
         RestoreFence {
             former,
@@ -498,8 +502,9 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
             floor,
             horizons: horizons.len(),
             highest,
-            far,
+            far: far.collect(),
             lacks_records,
+            gives_up,
         },
         meta,
     )
@@ -1077,7 +1082,7 @@ mod tests {
             } else {
                 after(year - 60 + 30 + 65)
             };
-            assert_eq!(fenced.far, Some((3, far)));
+            assert_eq!(fenced.far, [(3, far)]);
             assert_eq!(horizon_of(&store, 3), far);
             assert_eq!(
                 horizon_of(&store, 2),
@@ -1095,26 +1100,33 @@ mod tests {
     }
 
     #[test]
-    fn where_several_slots_are_far_ahead_the_clock_of_the_operator_is_doubted() {
+    fn where_several_slots_are_far_ahead_the_clock_is_doubted_unless_it_is_trusted() {
         let store = MemoryCoordinator::default();
         let meta = found(&store, NOON);
         let month = 30 * 86_400;
         reserve(&store, 1, after(month));
         reserve(&store, 2, after(month + 1));
-        let refused = fence_restored(
-            &store,
-            &keys(),
-            &rule(),
-            &[],
-            NOON,
-            &mut Entropy::new(|| 77),
-        );
-        let text = refused.expect_err("two of them").to_string();
+        let doubting = FenceRule {
+            is_clock_trusted: false,
+            ..rule()
+        };
+        let fence = |rule: &FenceRule| {
+            let mut entropy = Entropy::new(|| 77);
+            fence_restored(&store, &keys(), rule, &[], NOON, &mut entropy)
+        };
+        let text = fence(&doubting).expect_err("two of them").to_string();
         assert!(
             text.contains("slot 1 up to") && text.contains("slot 2 up to"),
             "{text}"
         );
+        assert!(text.contains("--trust-this-clock"), "{text}");
         assert_eq!(stored(&store), meta, "nothing is written");
+
+        let fenced = fence(&rule()).expect("the clock is right");
+        assert_eq!(fenced.far, [(1, after(month)), (2, after(month + 1))]);
+        assert!(fenced.floor < after(3_600), "other slots do not wait");
+        assert_eq!(horizon_of(&store, 1), after(month));
+        assert_eq!(horizon_of(&store, 2), after(month + 1));
     }
 
     #[test]

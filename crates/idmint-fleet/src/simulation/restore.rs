@@ -201,7 +201,7 @@ impl Restore {
                 if mistake == Mistake::FencesAboveEveryHorizon {
                     fenced.floor = fenced
                         .floor
-                        .max(fenced.far.map_or(now, |(_, horizon)| horizon));
+                        .max(fenced.far.first().map_or(now, |(_, horizon)| *horizon));
                 }
                 match fenced.floor.since(now) {
                     wait if wait > WAIT_MAX => {

@@ -397,7 +397,10 @@ impl SlotLease {
             (Phase::Holding(holding), reply) => {
                 self.is_confirmed = matches!(reply, Reply::Outcome(_));
                 let held = holding.answer(now, reply, &self.rule, entropy);
-                self.agreed = Some(holding.agreed());
+                let agreed = holding.agreed();
+                self.agreed = Some(agreed);
+                // The fleet may have adopted a folder meanwhile.
+                self.high_water.adopted(agreed.least, agreed.lacks_records);
                 match held {
                     Held::Same => Change::None,
                     Held::Extended(reserved) => {

@@ -36,7 +36,7 @@ pub enum AdoptionError {
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
          adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
-         that time, or into a fleet with another etcd.namespace"
+         that time"
     )]
     FarAhead {
         /// The horizon of the folder.
