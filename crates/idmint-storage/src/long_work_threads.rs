@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_thread_starts_before_any_work_and_lives_on() {
+    async fn the_first_thread_starts_before_any_work() {
         let (begun, has_begun) = std::sync::mpsc::channel();
         let first = move || begun.send(std::thread::current().id()).expect("it waits");
         let threads = LongWorkThreads::start(1, first);

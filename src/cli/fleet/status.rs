@@ -156,22 +156,23 @@ fn problem_with(
         endpoints: vec![peer.clone()],
         ..etcd.clone()
     };
-    let unknown = |why: String| {
+    let unknown = |why: String, advice: &str| {
         let what = format!("cannot check whether two regions have the same slots, because {why}");
-        Some(FleetProblem::new(
-            what,
-            "retry when it responds; until then start no node there with other slots",
-        ))
+        Some(FleetProblem::new(what, advice))
     };
+    let no_fleet = "check etcd.namespace, and retry when the first node of each region has started";
     match look_once(&there) {
-        Err(failure) => unknown(format!("{peer} is unreachable: {failure}")),
+        Err(failure) => unknown(
+            format!("{peer} is unreachable: {failure}"),
+            "retry when it responds; until then start no node there with other slots",
+        ),
         Ok(status) => match (here, &status.fleet) {
             (Some(here), Some(there)) => problem_of_shares(here, peer.as_str(), there),
-            (None, _) => unknown("this etcd has no fleet".to_owned()),
-            (_, None) => unknown(format!(
-                "{peer} has no fleet in the namespace {}",
-                etcd.namespace
-            )),
+            (None, _) => unknown("this etcd has no fleet".to_owned(), no_fleet),
+            (_, None) => unknown(
+                format!("{peer} has no fleet in the namespace {}", etcd.namespace),
+                no_fleet,
+            ),
         },
     }
 }

@@ -107,7 +107,7 @@ impl IdsError {
         })
     }
 
-    /// Returns `true` if the request cannot succeed until an operator acts, or an import has ended.
+    /// Returns `true` if the request cannot succeed until an operator acts or an import ends.
     /// The response then has status 409 or 503 and names no time to wait.
     pub(super) fn waits_for_operator(&self) -> bool {
         let wait = self.cause().and_then(ClientError::retry_after);

@@ -299,6 +299,23 @@ fn ids_with_another_epoch_are_not_told_to_be_those_of_a_known_one() {
             );
         }
     }
+    // The control: a stray number does not hide ids with the right epoch.
+    for strays in [0, 1, 5] {
+        let mut column = IdColumn::default();
+        for row in 0..1_000 {
+            let time: u64 = random.random_range(now - 8 * 365 * DAY * 1_000..now);
+            let id = match row < strays {
+                true => i64::MAX as u64 - row,
+                false => time << 22 | random.random_range(0..1_u64 << 10) << 12,
+            };
+            column.add(&id.to_string(), &decoder, DecodeFilter::default());
+        }
+        let id = (now - 60_000) << 22;
+        column.add(&id.to_string(), &decoder, DecodeFilter::default());
+        let verdict = column.judge(&decoder, DecodeFilter::default());
+        let format = verdict.format_of_rows().map(|(format, _)| &format.name[..]);
+        assert_eq!(format, Some("twitter"), "{strays}: {:?}", verdict.finding);
+    }
 }
 
 #[test]

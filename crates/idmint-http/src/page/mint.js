@@ -93,10 +93,10 @@ async function mintView(known, name) {
     draw();
   };
   form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, button));
-  const change = async () => {
+  const change = async ({ type }) => {
     const wanted = chosen.value;
     minted.replaceChildren();
-    chosen.focus();
+    if (type === "click") chosen.focus();
     try {
       await choose();
     } catch (error) {

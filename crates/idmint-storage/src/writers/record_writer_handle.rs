@@ -315,7 +315,9 @@ impl RecordWriterHandle {
             let (mut are_counts_due, mut uncounted) = (false, Vec::new());
             for (index, (pair, tca)) in of_request.reports().enumerate() {
                 let anchor = grouped[index].anchor;
-                if let Some(before) = before.get(index).filter(|one| one.anchor == anchor) {
+                let is_same =
+                    |one: &&Grouped| one.anchor == anchor && grouped[index].created != Some(true);
+                if let Some(before) = before.get(index).filter(is_same) {
                     grouped[index] = *before;
                     continue;
                 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::job::{AnyJob, Reply, Request};
 use super::record_error::{RecordError, log_unreadable, log_unwritten};
 use super::report_counts::ReportTallies;
-use crate::failure::StoreError;
+use crate::failure::{FailureKind, StoreError};
 use crate::records::{
     AnchorKey, DoneRequest, RecordPlan, RecordStore, SeriesState, WrittenDay, recorded_min,
 };
@@ -49,8 +49,8 @@ type Externals = Vec<(AnchorKey, ExternalId)>;
 pub(super) struct Decided {
     pub(super) plans: Vec<RecordPlan>,
     pub(super) replies: Vec<Reply>,
-    /// The error of the first write that failed while the requests were decided. `None` if none
-    /// failed.
+    /// The error of the store, if it failed during a write while the requests were decided. The
+    /// process then has to end.
     pub(super) failed: Option<StoreError>,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct Round<'a> {
     /// The error for requests that need a write, or `None` while the store can be written. A
     /// repeated request needs no write.
     refusal: Option<RecordError>,
-    /// The error of the first immediate write that failed.
+    /// The error of the first immediate write after which the process has to end.
     failed: Option<StoreError>,
 }
 
@@ -307,7 +307,7 @@ impl Round<'_> {
         Ok(recorded_min(days, now))
     }
 
-    /// Writes immediately, and keeps the error if that fails.
+    /// Writes immediately, and keeps the error if the store has failed.
     fn write_now(
         &mut self,
         write: impl FnOnce(&dyn RecordStore) -> Result<(), StoreError>,
@@ -317,7 +317,9 @@ impl Round<'_> {
         }
         write(self.records).map_err(|error| {
             let refusal = log_unwritten(&error);
-            self.failed.get_or_insert(error);
+            if error.failure_kind() == FailureKind::NotUsable {
+                self.failed.get_or_insert(error);
+            }
             refusal
         })
     }

@@ -178,7 +178,7 @@ fn range_of(number: u64) -> (u64, u64) {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the text is the one of this floating-point number, which is below 2^64"
+        reason = "the text is the one of this floating-point number, and 2^64 becomes `u64::MAX`"
     )]
     let float = number as f64 as u64;
     let half = (1 << bits_of_rounded(float)) / 2;

@@ -35,9 +35,10 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The number of bits by which each sampled line with a time in the future weakens a format, if that
-/// time is not plausible. Such lines suggest that the ids have another epoch. 8 bits mean that one
-/// in 256 ids of a format has such a time by mistake.
+/// The number of bits by which each sampled line with an implausible time in the near future weakens
+/// a format. The near future is as long as the time from the oldest to the newest id. Ids with
+/// another epoch have such times, while a stray number, such as 2^63 - 1, is usually far from them.
+/// 8 bits mean that one in 256 ids of a format has such a time by mistake.
 const BITS_OF_FUTURE_TIME: f64 = 8.0;
 
 /// The minimum number of distinct lines in a column before the lines may also be judged one by one.
@@ -301,15 +302,18 @@ impl IdColumn {
             .filter(|(key, read)| filter.format.is_some() || is_enough(read) && !is_any(key));
         let mut readings: BTreeMap<(usize, usize), Vec<Reading<'_, 'a>>> =
             keys.map(|(key, _)| (*key, Vec::new())).collect();
-        let mut future_counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut future_times: BTreeMap<(usize, usize), Vec<UnixTime>> = BTreeMap::new();
         for text in self.sample.values() {
             for found in decoder.readings(text, filter) {
                 let key = (found.format_index(), found.encoding_index());
                 if !is_id(&found, filter) {
-                    let is_after_now = |time: UnixTime| time > decoder.now().into();
-                    let is_future =
-                        !found.is_plausible() && found.parts().time.is_some_and(is_after_now);
-                    *future_counts.entry(key).or_default() += usize::from(is_future);
+                    let is_future = |time: &UnixTime| *time > decoder.now().into();
+                    let time = found.parts().time.filter(is_future);
+                    let times = future_times.entry(key).or_default();
+                    // A text that is read both with and without a prefix has one time.
+                    times.extend(
+                        time.filter(|time| !found.is_plausible() && times.last() != Some(time)),
+                    );
                     continue;
                 }
                 if let Some(of_key) = readings.get_mut(&key) {
@@ -325,19 +329,24 @@ impl IdColumn {
         }
         let of_all = bits_of_any_texts(self.sample.values().map(String::as_str));
         let explain = |(key, readings): (&(usize, usize), &Vec<Reading<'_, 'a>>)| {
+            let span = self.readings[key].span;
             let Explanation {
                 bits,
                 bits_of_rival,
             } = Explanation::of(
                 readings,
-                self.readings[key].span.map(|(_, newest)| newest),
+                span.map(|(_, newest)| newest),
                 decoder.formats(),
                 decoder.now(),
             );
             let of_others = of_all - bits_of_any_texts(readings.iter().map(|reading| reading.text));
-            let of_future = future_counts
-                .get(key)
-                .map_or(0.0, |count| to_f64(*count as u128));
+            let is_near = |time: &&UnixTime| {
+                span.is_some_and(|(oldest, newest)| {
+                    time.nanos() - newest.nanos() <= newest.nanos() - oldest.nanos()
+                })
+            };
+            let near_times = future_times.get(key).into_iter().flatten().filter(is_near);
+            let of_future = to_f64(near_times.count() as u128);
             Explained {
                 key: *key,
                 one: readings[0].found,
