@@ -796,7 +796,7 @@ func (a *asking) send(ctx context.Context, r request) error {
 			if one.isOfCertificate() {
 				untrusted = one
 			}
-			// Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
+			// Prefer an error that may pass. Prefer a response about this request to an error without a slug, such as one of a proxy.
 			isBetter := r.isTooMany(one) || failure != nil && failure.Slug == "" && one.isOfRequest()
 			if failure == nil || failure.Kind != ErrUnavailable || (isBetter && !r.isTooMany(failure)) {
 				failure = one

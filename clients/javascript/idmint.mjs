@@ -69,7 +69,7 @@ function waitsForOperator(error) {
   return error.status !== 504 && isOfRequest(error) && error.retryAfterMs === 0;
 }
 
-/** Returns a copy of an error, because each call fails with its own error object. Its message includes `untrusted`. */
+/** Returns a copy of an error, because each call fails with its own error object. The copy's message includes `untrusted`. */
 function again(error, outcomeUnknown, untrusted = error) {
   const message = untrusted === error ? error.message : `${error.message}; ${untrusted.message}`;
   return new IdmintError(error.code, message, { ...error, cause: error.cause, outcomeUnknown });
@@ -574,7 +574,7 @@ class Asking {
           pause.notBefore = now() + Math.max(failure.retryAfterMs, backoff(pause.failures));
         }
         untrusted = failure.code === "refused" ? failure : untrusted;
-        // Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
+        // Prefer an error that may pass. Prefer a response about this request to an error without a slug, such as one of a proxy.
         const isBetter = isBusy(failure) || (isOfRequest(failure) && !error?.slug);
         if (!error || error.code !== "unavailable" || (isBetter && !isBusy(error))) {
           error = failure;

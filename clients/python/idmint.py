@@ -109,7 +109,7 @@ class IdmintError(Exception):
         return self.status != 504 and self._is_of_request() and not self.retry_after
 
     def _again(self, outcome_unknown: bool, untrusted: Optional[IdmintError] = None) -> IdmintError:
-        """Returns a copy to raise, because each call must raise its own exception object. Its message includes `untrusted`."""
+        """Returns a copy to raise, because each call must raise its own exception object. The copy's message includes `untrusted`."""
         message = str(self) if untrusted in (None, self) else f"{self}; {untrusted}"
         copied = type(self)(message, self.status, self.problem, self.retry_after, outcome_unknown)
         copied.__cause__ = self.__cause__
@@ -595,7 +595,7 @@ class _Http:
                         return answer
                 if isinstance(failure, Refused):
                     untrusted = failure
-                # Prefer an error that may pass. Prefer a response about this request to an error without a slug, as of a proxy.
+                # Prefer an error that may pass. Prefer a response about this request to an error without a slug, such as one of a proxy.
                 is_better = is_busy(failure) or (failure._is_of_request() and error is not None and not error.slug)
                 if error is None or not isinstance(error, Unavailable) or (is_better and not is_busy(error)):
                     error = failure

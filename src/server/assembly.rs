@@ -100,7 +100,8 @@ pub fn assemble(
         counters: ServiceCounters::register(registry)?,
     });
     service.replace_object_rules(config.conjunction.object_rules());
-    // Random ids need no start, but a plausible clock.
+    // Ids with random bits can be minted before the start has ended, but only with a plausible
+    // clock.
     if service.clock().is_before_build() {
         let shown = service.clock().now().into();
         service.wait_for(Refusal::ClockJumped { shown });

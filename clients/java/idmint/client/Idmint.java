@@ -198,7 +198,7 @@ public final class Idmint implements AutoCloseable {
             return kind == Kind.REFUSED && status == 0;
         }
 
-        /** Returns a copy of this failure for a call, with the stack trace of that call. Its message includes `untrusted`. */
+        /** Returns a copy of this failure for a call, with the stack trace of that call. The copy's message includes `untrusted`. */
         private Failure again(boolean unknown, Failure untrusted) {
             var message = untrusted == null || untrusted == this ? getMessage() : getMessage() + "; " + untrusted.getMessage();
             return new Failure(kind, message, status, problem, retryAfterMs, unknown, getCause());
@@ -930,7 +930,7 @@ public final class Idmint implements AutoCloseable {
                         }
                     }
                     untrusted = failed.isOfCertificate() ? failed : untrusted;
-                    // Prefer a failure that may pass. Prefer a response about this request to a failure without a slug, as of a proxy.
+                    // Prefer a failure that may pass. Prefer a response about this request to a failure without a slug, such as one of a proxy.
                     boolean isBetter = isBusy(failed, count) || (failure != null && failure.hasNoSlug() && failed.isOfRequest());
                     if (failure == null || failure.kind != Kind.UNAVAILABLE || (isBetter && !isBusy(failure, count))) {
                         failure = failed;

@@ -13,10 +13,10 @@
 //!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
 //! ```
 //!
-//! A horizon far above those bounds comes from a wrong clock. Only slots with such horizons have to
-//! wait until then. The fence gives the fleet a new name, from which nodes learn that the fleet
-//! was fenced. If a node minted above the new floor, and the stored horizon of its slot is below
-//! that time, the node does not join the fleet and reports an error.
+//! A horizon far above those bounds comes from a wrong clock. Only a slot with such a horizon has
+//! to wait until its horizon has passed. The fence gives the fleet a new name, from which nodes
+//! learn that the fleet was fenced. If a node minted above the new floor, and the stored horizon of
+//! its slot is below that time, the node does not join the fleet and reports an error.
 //!
 //! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
 //! every clock reading in the store, the journals and the high waters of nodes.
@@ -87,8 +87,8 @@ pub struct RestoreFence {
     pub far: Vec<(u32, UnixNanos)>,
     /// `true` if records are missing. Nodes then read and write none until the next fence.
     pub lacks_records: bool,
-    /// `true` if the former fence found that records are missing, and this one gives them up,
-    /// because it was run without journals.
+    /// `true` if the fence before this one found that records are missing. This fence gives those
+    /// records up, because it was run without journals.
     pub gives_up: bool,
 }
 

@@ -32,10 +32,10 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that the guard attached to a request. The guard attaches it only to these
-/// requests: requests whose permit has restrictions that a handler must check (such as the scope
-/// `ledger` without `import`), requests for a series of numbers, requests with a body or a query,
-/// and requests with another method than `POST`.
+/// Returns the permit that the guard attached to a request. The guard attaches none to short `POST`
+/// requests without a body and a query, such as a mint of one id. Requests for a series of numbers
+/// have one nevertheless, and so have requests whose permit has restrictions that a handler must
+/// check, such as the scope `ledger` without `import`.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }

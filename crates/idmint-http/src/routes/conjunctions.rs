@@ -90,7 +90,8 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     let after = after.map_err(&example)?;
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(LIST_ESTIMATE)?;
-    // A read waits while report counts are written. Wait here first, without a place for a core.
+    // A read has to wait while report counts are written. Wait here, because the read below would
+    // occupy a core while it waits.
     service.wait_for_report_counts().await;
     let read = move |service: &Service| {
         let after = after

@@ -298,11 +298,12 @@ impl RecordWriterHandle {
         self.read_aside(count, look_up).await
     }
 
-    /// Counts the reports of a request. A report that was counted `before` for the same anchor
-    /// keeps its earlier result, and is not counted again.
+    /// Counts the reports of a request. `before` has the results of an earlier call for this
+    /// request. A report that still has the same anchor keeps that result, and is not counted
+    /// again.
     ///
-    /// Returns the results. Also returns `true` if a conjunction of a counted report might have
-    /// been removed before the count. In that case, the counts are already in the store.
+    /// Returns the results, and `true` if some conjunction is so old that it may have been removed
+    /// before its report was counted. The counts are then written to the store.
     async fn count(
         &self,
         request: &Arc<GroupRequest>,

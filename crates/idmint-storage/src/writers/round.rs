@@ -182,7 +182,8 @@ pub(super) struct Round<'a> {
     /// The error for requests that need a write, or `None` while the store can be written. A
     /// repeated request needs no write.
     refusal: Option<RecordError>,
-    /// The error of the first immediate write after which the process has to end.
+    /// The error of the first immediate write in which the store failed. The process has to end
+    /// then.
     failed: Option<StoreError>,
 }
 

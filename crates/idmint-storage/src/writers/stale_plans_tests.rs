@@ -44,7 +44,8 @@ struct Contended {
     other: Mutex<OtherWriter>,
     /// `true` if the store is lost, like a coordinator that stops responding after a commit.
     is_lost: AtomicBool,
-    /// `true` if all anchors are removed right after anchors are looked up the next time.
+    /// If `true`, the next look-up of anchors is followed by the removal of all anchors, as by a
+    /// sweep.
     sweeps_next: AtomicBool,
 }
 

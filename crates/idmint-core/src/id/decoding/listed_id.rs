@@ -74,8 +74,8 @@ impl Format {
 
     /// Returns `true` if the id in a line of a list of old ids may be minted again. The line must
     /// be an id of this format in any of its encodings, and ids with the same time and worker
-    /// number must still be possible from `now` on. The settings `mint` and `start_after` count,
-    /// but the file of the setting `exclude` is not read.
+    /// number must still be possible from `now` on. The settings `mint` and `start_after` of the
+    /// format apply, but the file in its setting `exclude` is not read.
     ///
     /// ```
     /// use idmint_core::id::Format;

@@ -252,7 +252,8 @@ impl Format {
                 field.kind == FieldKind::Time
             })?;
         }
-        // If the field of the type is itself named `type`, the given type is a name and not a number.
+        // A field of kind qualifier may be named `type`. Its given value is then the name of the
+        // type, not a number.
         let is_type_name = |field: &Field| {
             field.kind == FieldKind::Qualifier && field.name == TYPE && self.has_types()
         };

@@ -73,7 +73,8 @@ struct Fields<'a> {
 impl Explanation {
     /// Computes how well a format explains a sample of texts. Each reading is a text read as an id
     /// of the format. There must be at least one reading, and all must have the same format and
-    /// encoding. `newest` is the latest time of all lines of the column, as ids of the format.
+    /// encoding. `newest` is the latest time of all lines of the column, if they are read as ids of
+    /// the format.
     pub(super) fn of(
         readings: &[Reading<'_, '_>],
         newest: Option<UnixTime>,
@@ -178,8 +179,8 @@ impl<'a> Fields<'a> {
     /// assumes that the newest time may be any value of the time field. Returns `None` for a format
     /// without time.
     ///
-    /// If the sample is only a part of the column, the newest time of the column, `newest`, counts:
-    /// only the right epoch puts the newest of many ids shortly before `now`.
+    /// `newest` is the newest time of the whole column, which may be later than that of the sample.
+    /// With the right epoch, the newest of many ids is usually only a little older than `now`.
     fn times(&self, newest: Option<UnixTime>, now: UnixNanos) -> Option<(f64, f64)> {
         let format = self.format;
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;

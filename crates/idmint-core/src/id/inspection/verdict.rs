@@ -35,10 +35,11 @@ const LINES_OF_ONE_OTHER: u64 = 20;
 /// TypeID, because these suffixes have the constants of a UUID.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The number of bits by which each sampled line with an implausible time in the near future weakens
-/// a format. The near future is as long as the time from the oldest to the newest id. Ids with
-/// another epoch have such times, while a stray number, such as 2^63 - 1, is usually far from them.
-/// 8 bits mean that one in 256 ids of a format has such a time by mistake.
+/// The number of bits that are subtracted from the evidence for a format for each sampled line
+/// whose time, as an id of the format, is implausibly late. Many such lines suggest that the ids
+/// have another epoch. A line counts only if its time follows the newest plausible time by at most
+/// the span of the plausible times, because a stray number, such as 2^63 - 1, is usually much
+/// later.
 const BITS_OF_FUTURE_TIME: f64 = 8.0;
 
 /// The minimum number of distinct lines in a column before the lines may also be judged one by one.
@@ -310,7 +311,7 @@ impl IdColumn {
                     let is_future = |time: &UnixTime| *time > decoder.now().into();
                     let time = found.parts().time.filter(is_future);
                     let times = future_times.entry(key).or_default();
-                    // A text that is read both with and without a prefix has one time.
+                    // Count a text only once if it is read both with and without a prefix.
                     times.extend(
                         time.filter(|time| !found.is_plausible() && times.last() != Some(time)),
                     );
