@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, &str); 31] = [
     ("mkdir -p /etc/idmint", "systemd"),
     ("mkdir -p /etc/systemd", "systemd"),
     ("systemctl", "systemd"),
-    ("idmint restore - --data-dir /var/lib/private", "systemd"),
+    ("idmint restore - --config /etc/idmint.toml", "systemd"),
     ("idmint backup - --data-dir /var/lib/idmint", "systemd"),
     ("mv /var/lib/private/idmint", "systemd"),
     ("printf '[Service]", "systemd"),
