@@ -68,7 +68,7 @@ enum Command {
     Token(Token),
     /// Check if a running service mints: exit code 0 or 1.
     Health(Health),
-    /// Show the state of a running service, and how to fix problems: exit code 0, 1 or 69.
+    /// Show the state of a running service, and how to fix problems: exit code 0 if all is well.
     Status(Status),
     /// Print the shell completions of these commands.
     Completions(Completions),

@@ -48,9 +48,9 @@ fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
         .ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
 }
 
-/// Move a single node into a fleet: its formats, ledgers, keys and conjunctions, and the time up to which it has minted.
+/// Move a single node into a fleet: its formats, ledgers, numbers, keys and conjunctions, and the time up to which it minted.
 ///
-/// From then on no node starts on its folder. If interrupted, run the same command again to continue.
+/// From then on no single node starts on its folder. If interrupted, run the same command again to continue.
 #[derive(Debug, Args)]
 pub(super) struct Adopt {
     /// The data folder of the node, which must be stopped.

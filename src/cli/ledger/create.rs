@@ -24,7 +24,7 @@ pub(in crate::cli) struct Create {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The Idempotency-Key. By default, it is derived from the event, so a repeated command creates
-    /// nothing new. If the event has no timestamp, a repeat after 24 hours creates another ledger.
+    /// nothing new. If the event has no timestamp, a repeat after 24 hours may create another ledger.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
     /// The ledger as POST /ledgers returns it.

@@ -17,7 +17,7 @@ use idmint_wire::LedgerCheck;
 /// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// Verify a chain of events, offline: exit code 0 or 65.
+/// Verify a chain of events, offline: exit code 0 if it is valid.
 ///
 /// A chain that lacks its last events is valid, too. Compare its head (the id of its last event)
 /// with the head of the ledger in the service.

@@ -49,12 +49,12 @@ pub(in crate::cli) struct Serve {
     /// The PEM file of the authorities of client certificates, for http.tls.client_ca.
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
-    /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only if the horizon is
-    /// damaged, missing, or of another slot. If it is too low, ids can be issued twice. IDMINT_FLOOR is used only by the
+    /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Ignored if the horizon (of this
+    /// slot) and the database are whole. If it is too low, ids can be issued twice. IDMINT_FLOOR is used only by the
     /// first start after `idmint restore`, so it may stay set.
     #[arg(long, value_name = "INSTANT")]
     floor: Option<UnixTime>,
-    /// Begin at the horizon (end of reserved time) even if ids then have times far in the future.
+    /// Begin at the horizon (end of reserved time) even if ids then have times far in the future. Has no effect in a fleet.
     #[arg(long)]
     run_ahead: bool,
     /// Listen to other machines even if callers need neither token nor certificate.

@@ -12,7 +12,7 @@ use idmint_client::ClientError;
 use idmint_core::time::{Clock, UnixNanos, UnixTime};
 use idmint_wire::Readiness;
 
-/// Show if a running service mints, what is wrong, and how to fix it: exit code 0, 1 or 69.
+/// Show if a running service mints, what is wrong, and how to fix it. The exit code is 0 if all is well.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
     #[command(flatten)]

@@ -240,7 +240,7 @@ problems! {
             sequence; GET /formats/{format} shows the limits.",
         dangerous_action: "Giving two nodes the same worker number for more throughput: that mints duplicates.";
     ClockBehind = 503 "clock-behind": "The clock is behind ids already minted",
-        cause: "At the start, time more than 5 s ahead of the clock is already reserved: the clock went back, or was \
+        cause: "At the start, time more than clock.max_ahead ahead of the clock is already reserved: the clock went back, or was \
             ahead in an earlier run. Or the clock is more than clock.skew_max behind the fleet.",
         safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins once it has caught up. Ledgers and conjunctions are served meanwhile. While the clock is more than an hour behind the fleet, appends are refused.",
         dangerous_action: "Deleting or lowering the horizon, or restoring an old copy of it: the reserved ids would be \
@@ -291,7 +291,7 @@ problems! {
         safe_action: "Wait for Retry-After with some jitter, ask for larger batches, or add a node.",
         dangerous_action: "Retrying at once and in parallel: this keeps the service overloaded.";
     Draining = 503 "draining": "This node is shutting down",
-        cause: "The node was asked to stop. It finishes accepted requests and accepts no new ones.",
+        cause: "The node was asked to stop. It accepts requests for http.drain_delay, and then finishes them.",
         safe_action: "Send to another node; the load balancer should do so already, because /health/ready returns 503.",
         dangerous_action: "Killing it to save time: accepted requests then get no response.";
     EpochEnded = 503 "epoch-ended": "The format has ended or not begun",
