@@ -625,6 +625,12 @@ mod tests {
         }
     }
 
+    /// Fences the fleet by this rule, without high-water files.
+    fn fence_by(store: &MemoryCoordinator, rule: &FenceRule) -> Result<RestoreFence, FenceError> {
+        let mut entropy = Entropy::new(|| 77);
+        fence_restored(store, &keys(), rule, &[], NOON, &mut entropy)
+    }
+
     fn share(slots: u32) -> SlotShare {
         SlotShare::all(NonZeroU32::new(slots).expect("not zero"))
     }
@@ -706,13 +712,9 @@ mod tests {
             holds_numbers: true,
             ..rule()
         };
-        let fence_with = |rule: &FenceRule| {
-            let mut entropy = Entropy::new(|| 77);
-            fence_restored(&store, &keys(), rule, &[], NOON, &mut entropy)
-        };
         for rows in ["", "another-row"] {
             announce(6, rows);
-            let refused = fence_with(&rule).expect_err("node-1 would ignore the hold");
+            let refused = fence_by(&store, &rule).expect_err("node-1 would ignore the hold");
             assert!(
                 matches!(&refused, FenceError::OlderNodes { nodes } if *nodes == ["node-1 at 127.0.0.1:1"]),
                 "{refused}"
@@ -729,7 +731,7 @@ mod tests {
         };
         assert_eq!(held(), (0, true), "a fence without a hold needs no check");
         announce(6, "number-hold");
-        fence_with(&rule).expect("every node can read the hold");
+        fence_by(&store, &rule).expect("every node can read the hold");
         assert_eq!(held(), (1, false), "earlier versions refuse the fleet");
         fence(&store, &[]);
         assert_eq!(held(), (0, true), "they may come back");
@@ -1110,11 +1112,9 @@ mod tests {
             is_clock_trusted: false,
             ..rule()
         };
-        let fence = |rule: &FenceRule| {
-            let mut entropy = Entropy::new(|| 77);
-            fence_restored(&store, &keys(), rule, &[], NOON, &mut entropy)
-        };
-        let text = fence(&doubting).expect_err("two of them").to_string();
+        let text = fence_by(&store, &doubting)
+            .expect_err("two of them")
+            .to_string();
         assert!(
             text.contains("slot 1 up to") && text.contains("slot 2 up to"),
             "{text}"
@@ -1122,7 +1122,7 @@ mod tests {
         assert!(text.contains("--trust-this-clock"), "{text}");
         assert_eq!(stored(&store), meta, "nothing is written");
 
-        let fenced = fence(&rule()).expect("the clock is right");
+        let fenced = fence_by(&store, &rule()).expect("the clock is right");
         assert_eq!(fenced.far, [(1, after(month)), (2, after(month + 1))]);
         assert!(fenced.floor < after(3_600), "other slots do not wait");
         assert_eq!(horizon_of(&store, 1), after(month));
