@@ -4,6 +4,7 @@
 
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
+use super::records::SharedRecords;
 use super::stored::{FleetMeta, StoredInstant};
 use crate::{AgreedMeta, Compare, FleetEra, KeyValue, Range, Revision, Transaction, Write};
 use idmint_core::time::UnixNanos;
@@ -39,10 +40,8 @@ pub(super) struct Agreed {
     /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
     /// above this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if the last fence (command after a restore) found records missing. Nodes neither read
-    /// nor write records until the next fence, because new ones could take the missing ones'
-    /// positions.
-    pub(super) lacks_records: bool,
+    /// Whether nodes may read and write records.
+    pub(super) records: SharedRecords,
 }
 
 impl Agreed {
@@ -52,7 +51,7 @@ impl Agreed {
             revision: self.revision,
             fleet: self.fleet.bits(),
             era: self.era(),
-            lacks_records: self.lacks_records,
+            records: self.records,
         }
     }
 
@@ -90,18 +89,21 @@ impl OwnLayout {
         floor: UnixNanos,
         fleet: Nonce,
     ) -> Result<Agreement, FormatsError> {
-        self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
+        self.compare_above(UnixNanos::default(), None, keys, found, floor, fleet)
     }
 
     /// Compares this node with the fleet like [`compare`](Self::compare). Also makes `least` a
     /// lower bound of the fleet's floor, now and after any later fence. If the agreement's floor or
-    /// its own `least` is lower, the returned transaction raises it to this `least`.
+    /// its own `least` is lower, the returned transaction raises it to this `least`. If `adopting`,
+    /// the id of an adoption, is given, the transaction also records that this adoption is
+    /// incomplete.
     ///
     /// # Errors
     /// Returns the errors of [`compare`](Self::compare).
     pub(super) fn compare_above(
         &self,
         least: UnixNanos,
+        adopting: Option<&str>,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
         floor: UnixNanos,
@@ -113,8 +115,11 @@ impl OwnLayout {
         };
         compare_share(self.share, &meta)?;
         let least = (least > UnixNanos::default()).then(|| StoredInstant::ceil(least));
-        let mut is_whole =
-            found.is_some() && meta.least >= least && Some(StoredInstant(meta.floor)) >= least;
+        let mut is_whole = found.is_some()
+            && meta.least >= least
+            && Some(StoredInstant(meta.floor)) >= least
+            && (adopting.is_none() || meta.adopting.as_deref() == adopting);
+        meta.adopting = adopting.map(str::to_owned).or(meta.adopting);
         meta.least = meta.least.max(least);
         meta.floor = least.map_or(meta.floor, |least| meta.floor.max(least.0));
         for format in &self.formats {
@@ -136,7 +141,7 @@ impl OwnLayout {
                 fences: meta.fences,
                 floor: meta.floor,
                 least: meta.least,
-                lacks_records: meta.lacks_records,
+                records: meta.records(),
             }));
         }
         Ok(Agreement::ToWrite(Transaction {
@@ -329,7 +334,7 @@ mod tests {
                 .remove(0);
             let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
             let compared =
-                layout.compare_above(least, &keys(), found.first(), floor, Nonce::new(1));
+                layout.compare_above(least, None, &keys(), found.first(), floor, Nonce::new(1));
             match compared.expect("it is alike") {
                 Agreement::Agreed(_) => false,
                 Agreement::ToWrite(write) => {

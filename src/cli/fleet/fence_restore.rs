@@ -230,7 +230,7 @@ impl Restored {
 
 /// The advice to an operator if `fleet fence-restore` found that records are missing.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
-                    any node that was adopted after the backup, or find the missing journals; then fence again with \
+                    any node whose adoption was later than the backup or was interrupted, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";
 
 const GIVEN_UP: &str =
@@ -242,7 +242,7 @@ const NUMBERS_HELD: &str = "numbers that were given after the backup may be miss
 
 fn lacks_records() -> Failure {
     Failure::damaged(
-        "the fleet is fenced, but etcd has lost the records of a node that was adopted after the backup",
+        "the fleet is fenced, but etcd lacks records of a node whose adoption was later than the backup, or was interrupted",
     )
 }
 

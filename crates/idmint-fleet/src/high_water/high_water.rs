@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fleet_keys::FleetKeys;
 use crate::nonce::Nonce;
+use crate::records::SharedRecords;
 use crate::stored::{FleetMeta, HorizonRecord, StoredInstant, ValueError, value};
 use crate::{FleetEra, Key, KeyValue, Revision, Snapshot, Term};
 use idmint_core::time::UnixNanos;
@@ -168,13 +169,13 @@ impl HighWater {
 
     /// Records the instant `least` from the fleet's agreement, up to which single nodes had minted
     /// ids before the fleet took them over. If the last fence found that records are missing
-    /// (`lacks_records`), keeps a later instant that is already known. The next fence then also
+    /// ([`SharedRecords::Missing`]), keeps a later instant that is already known. The next fence then also
     /// finds that the store has lost an adoption.
-    pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, lacks_records: bool) {
+    pub(crate) fn adopted(&mut self, least: Option<StoredInstant>, records: SharedRecords) {
         if let Some(known) = &mut self.0 {
-            known.least = match lacks_records {
-                true => known.least.max(least),
-                false => least,
+            known.least = match records {
+                SharedRecords::Missing => known.least.max(least),
+                SharedRecords::Complete | SharedRecords::Adopting => least,
             };
         }
     }

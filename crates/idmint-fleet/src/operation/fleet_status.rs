@@ -6,6 +6,7 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::{ClockBounds, Renewals};
 use crate::fleet_keys::FleetKeys;
 use crate::high_water::HighWater;
+use crate::records::SharedRecords;
 use crate::stored::{FleetMeta, HorizonRecord, SlotRecord};
 use crate::{KeyValue, Snapshot};
 use idmint_core::time::UnixNanos;
@@ -108,15 +109,21 @@ impl FleetWatch {
                 ));
                 None
             }
-            Some((_, Ok(meta))) if meta.lacks_records => {
-                problems.push(FleetProblem::new(
+            Some((_, Ok(meta))) => {
+                match meta.records() {
+                    SharedRecords::Complete => {}
+                    SharedRecords::Missing => problems.push(FleetProblem::new(
                     "records are refused, because the last fence found that records are missing",
                     "stop the nodes; run idmint fleet adopt again for any node that was adopted after the backup; then \
                      idmint fleet fence-restore with all journals, or without any to give the missing records up",
-                ));
+                )),
+                    SharedRecords::Adopting => problems.push(FleetProblem::new(
+                    "records are refused, because the fleet has not adopted all records of a single node yet",
+                    "wait for idmint fleet adopt to end, or run it again on the same folder if it was interrupted",
+                )),
+                }
                 Some(agreed_of(meta))
             }
-            Some((_, Ok(meta))) => Some(agreed_of(meta)),
         };
         if let Some(agreed) = fleet.as_ref().filter(|agreed| agreed.floor > now) {
             let wait = agreed.floor.since(now).as_secs() + 1;

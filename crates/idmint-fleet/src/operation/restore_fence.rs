@@ -296,8 +296,9 @@ struct Found {
     known_as: Vec<Nonce>,
     /// The highest count of `fence-restore` commands in the store, a journal or a high-water file.
     fences: u32,
-    /// `true` if the store lacks records of an adopted data folder (shown by a node's high-water
-    /// file) or records that precede those in the journals. `false` if the operator gives these up.
+    /// `true` if the store lacks records of an adopted data folder (as shown by a node's high-water
+    /// file, or because an adoption is incomplete) or records that precede those in the journals.
+    /// `false` if the operator gives these up.
     lacks_records: bool,
     /// `true` if the operator gives up records that the former `fence-restore` found missing.
     gives_up: bool,
@@ -421,7 +422,8 @@ impl Found {
             .chain(meta.as_ref().map(|meta| meta.fences))
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
-        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
+        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least)
+            || meta.as_ref().is_some_and(|meta| meta.adopting.is_some());
         // If the last `fence-restore` found that records are missing, an operator accepts their
         // loss by running the command again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
@@ -493,6 +495,9 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     meta.fence(fleet, floor, &known_as);
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
+    if gives_up {
+        meta.adopting = None;
+    }
     let highest = horizons.iter().copied().max();
     let far = far.into_iter().map(|(slot, far)| (slot, far.horizon));
     (
@@ -606,6 +611,7 @@ mod tests {
     use super::*;
     use crate::high_water::Regression;
     use crate::operation::samples::{NOON, after, keys, put};
+    use crate::records::SharedRecords;
     use crate::stored::{StoredInstant, value};
     use crate::{FleetEra, MemoryCoordinator};
     use idmint_storage::SlotRange;
@@ -891,7 +897,7 @@ mod tests {
             meta.least = of_meta;
             put(&store, keys().meta(), meta.to_bytes());
             let mut known = known_up_to(NOON, NOON);
-            known.adopted(of_file, false);
+            known.adopted(of_file, SharedRecords::Complete);
             let of_journals = FenceRule {
                 journals: JournalledFleet {
                     has_gap,
@@ -929,7 +935,7 @@ mod tests {
         let store = MemoryCoordinator::default();
         found(&store, NOON);
         let mut known = known_up_to(NOON, NOON);
-        known.adopted(adopted, false);
+        known.adopted(adopted, SharedRecords::Complete);
         let mut name = 70;
         // Runs `fence-restore` with the configuration `rule`. Afterwards, the node joins the fleet
         // and updates `known`, the highest values that it has seen.
@@ -940,7 +946,7 @@ mod tests {
             let fenced = fence_restored(&store, &keys(), rule, &files, NOON, &mut entropy);
             let meta = stored(&store);
             known.meet(meta.fleet, era_of(&meta), store.revision(), NOON);
-            known.adopted(meta.least, meta.lacks_records);
+            known.adopted(meta.least, meta.records());
             fenced.expect("memory answers").lacks_records
         };
         for _ in 0..3 {

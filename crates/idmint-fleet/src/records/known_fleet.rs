@@ -63,9 +63,23 @@ pub(crate) struct AgreedMeta {
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// `true` if the last `fence-restore` command, which an operator runs after a restore, found
-    /// that records are missing. Nodes neither read nor write records until the next such command.
-    pub(crate) lacks_records: bool,
+    /// Whether nodes may read and write records.
+    pub(crate) records: SharedRecords,
+}
+
+/// Whether nodes may read and write the records that they share. If some records are missing, new
+/// ones could take their positions or repeat their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SharedRecords {
+    /// Nodes read and write records.
+    #[default]
+    Complete,
+    /// Nodes neither read nor write records, because the last fence (an operator's command after a
+    /// restore) found that some are missing.
+    Missing,
+    /// Nodes neither read nor write records, because the fleet has not taken over all records of a
+    /// single node yet.
+    Adopting,
 }
 
 /// The key that this node rewrites every few seconds: the key of its slot's horizon (the end of the
@@ -118,6 +132,11 @@ const RECORDS_MISSING: Obstacle = Obstacle::new(
     "the last fence found that records are missing; run `idmint fleet fence-restore` with all journals, or without any to give them up",
 );
 
+const ADOPTING: Obstacle = Obstacle::new(
+    FailureKind::Unreachable,
+    "the fleet has not adopted all records of a single node yet; wait, or run `idmint fleet adopt` again if it was interrupted",
+);
+
 const JOINING: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "this node has just joined the fleet or lost its slot, and stores records again within seconds; retry",
@@ -165,10 +184,11 @@ impl KnownFleet {
         if known.is_withdrawn {
             return Err(LOST);
         }
-        if known.agreed.lacks_records {
-            return Err(RECORDS_MISSING);
+        match known.agreed.records {
+            SharedRecords::Complete => Ok(()),
+            SharedRecords::Missing => Err(RECORDS_MISSING),
+            SharedRecords::Adopting => Err(ADOPTING),
         }
-        Ok(())
     }
 
     /// Returns the comparisons that a write of records must include now: the revision of the
@@ -473,14 +493,18 @@ mod tests {
 
     #[test]
     fn while_records_are_missing_nothing_is_read_or_written() {
-        for lacks_records in [true, false] {
+        for (records, is_usable) in [
+            (SharedRecords::Complete, true),
+            (SharedRecords::Missing, false),
+            (SharedRecords::Adopting, false),
+        ] {
             let known = KnownFleet::default();
             let agreed = AgreedMeta {
-                lacks_records,
+                records,
                 ..AgreedMeta::default()
             };
             known.agree(agreed, Revision(1), 0);
-            assert_eq!(known.terms("meta".to_owned()).is_err(), lacks_records);
+            assert_eq!(known.terms("meta".to_owned()).is_ok(), is_usable);
         }
     }
 }

@@ -40,7 +40,7 @@ pub use journal::{
     JournalledFleet, LostAppend, LostConjunction, LostNumbers, Reimported,
 };
 pub use known_fleet::KnownFleet;
-pub(crate) use known_fleet::{AgreedMeta, FleetEra, OwnKey};
+pub(crate) use known_fleet::{AgreedMeta, FleetEra, OwnKey, SharedRecords};
 pub(crate) use numbers::hold_numbers;
 pub use room::Room;
 pub use shared_store::JOURNALLED_WITHIN;

@@ -405,7 +405,7 @@ impl Network {
             formats: Vec::new(),
         };
         let fleet = Nonce::new(self.dice.bits());
-        let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
+        let raised = match layout.compare_above(until, None, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
             // The fleet already mints no id below `until`. That is so only if `lasts` is 0, because
             // `until` is `from` plus `lasts`, and `from` is at or above the fleet's floor.

@@ -93,7 +93,7 @@ impl SlotLease {
         self.is_regressed = false;
         self.high_water
             .meet(agreed.fleet, agreed.era(), snapshot.revision, now);
-        self.high_water.adopted(agreed.least, agreed.lacks_records);
+        self.high_water.adopted(agreed.least, agreed.records);
         let [_, horizons, holders, waiting] = snapshot.ranges.as_slice() else {
             panic!("all slots are four ranges")
         };

@@ -400,7 +400,7 @@ impl SlotLease {
                 let agreed = holding.agreed();
                 self.agreed = Some(agreed);
                 // The fleet may have adopted a folder meanwhile.
-                self.high_water.adopted(agreed.least, agreed.lacks_records);
+                self.high_water.adopted(agreed.least, agreed.records);
                 match held {
                     Held::Same => Change::None,
                     Held::Extended(reserved) => {

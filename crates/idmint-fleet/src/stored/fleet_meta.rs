@@ -7,12 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::value::{self, StoredInstant, ValueError, millis};
 use crate::nonce::Nonce;
+use crate::records::SharedRecords;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{SlotRange, SlotShare};
 
 /// The version of the fleet's stored settings if the last `fence-restore` command stopped all
 /// series of numbers. Programs that are too old to obey that stop refuse to read this version.
 const VERSION_WITH_HOLD: u32 = 2;
+
+/// The version of the fleet's stored settings while an adoption is incomplete. Programs that would
+/// issue numbers nevertheless refuse to read this version.
+const VERSION_WITH_ADOPTION: u32 = 3;
 
 /// The stored agreement that all nodes of a fleet share: its slots (places for nodes), the id
 /// formats that it mints, and its floor, the time below which no id is minted.
@@ -56,6 +61,11 @@ pub(crate) struct FleetMeta {
     /// Otherwise a new record could take the place of a missing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
+    /// The id of the incomplete adoption, or `None`. The fleet then lacks some records of a single
+    /// node's folder, which has this id in its adoption note. Nodes neither read nor write records
+    /// until the adoption is complete. Otherwise a series could issue its first numbers again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) adopting: Option<String>,
     /// `true` if the last `fence-restore` command stopped all series of numbers. These settings are
     /// then stored as version 2. Programs that cannot read the row `number-hold`, which stores the
     /// stop, refuse that version.
@@ -78,6 +88,7 @@ impl FleetMeta {
             floor: value::ceil_to_millis(floor),
             least: None,
             lacks_records: false,
+            adopting: None,
             may_hold_numbers: false,
             formats: BTreeMap::new(),
         }
@@ -101,6 +112,15 @@ impl FleetMeta {
         (self.fleet, self.floor) = (fleet, floor);
     }
 
+    /// Returns whether nodes may read and write records.
+    pub(crate) fn records(&self) -> SharedRecords {
+        match (self.lacks_records, &self.adopting) {
+            (true, _) => SharedRecords::Missing,
+            (false, Some(_)) => SharedRecords::Adopting,
+            (false, None) => SharedRecords::Complete,
+        }
+    }
+
     /// `true` if an operator has fenced the fleet at least once.
     pub(crate) fn is_fenced(&self) -> bool {
         !self.former.is_empty()
@@ -114,13 +134,14 @@ impl FleetMeta {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        match self.may_hold_numbers {
-            true => value::write_as(VERSION_WITH_HOLD, self),
-            false => value::write(self),
+        match (&self.adopting, self.may_hold_numbers) {
+            (Some(_), _) => value::write_as(VERSION_WITH_ADOPTION, self),
+            (None, true) => value::write_as(VERSION_WITH_HOLD, self),
+            (None, false) => value::write(self),
         }
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<FleetMeta, ValueError> {
-        value::read_up_to(VERSION_WITH_HOLD, bytes)
+        value::read_up_to(VERSION_WITH_ADOPTION, bytes)
     }
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use idmint_core::time::UnixNanos;
 use idmint_storage::FailureKind;
 
-/// The version of stored values. But a fleet's shared settings have version 2 if the last fence
-/// (after a restore) stopped all series, so that programs too old for such a stop refuse them.
+/// The version of stored values. But a fleet's shared settings have a higher version while series
+/// are stopped after a fence, or while an adoption is incomplete. Programs that are too old to obey
+/// this refuse to read them.
 const VERSION: u32 = 1;
 
 /// The reason why a value cannot be read.

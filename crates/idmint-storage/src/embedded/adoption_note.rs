@@ -1,12 +1,12 @@
 //! The adoption note: a file next to the horizon that names the fleet adopting the node.
 //!
 //! ```text
-//! {"v":2,"namespace":"default","endpoints":["http://etcd-0:2379"],"progress":"begun"}
-//! {"v":2, …,"progress":{"floor_raised":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
-//! {"v":2, …,"progress":{"done":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
+//! {"v":3,"adoption":"89abcdef…","namespace":"default","endpoints":["http://etcd-0:2379"],"progress":"begun"}
+//! {"v":3, …,"progress":{"floor_raised":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
+//! {"v":3, …,"progress":{"done":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
 //! ```
 //!
-//! Version 1 lacks `origin`.
+//! Version 1 lacks `origin`. Versions 1 and 2 lack `adoption`.
 //!
 //! No single node can start on a folder with this note, but a node of the adopting fleet can once
 //! the progress is `done`. The note is written before the horizon is marked, and is never removed.
@@ -22,7 +22,7 @@ use crate::failure::{FailureKind, StoreError};
 
 /// The format version of the adoption notes that this program writes. Adoption notes with this
 /// version or an earlier version can be read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The note in the folder of a node that a fleet adopts (takes over): the fleet and the progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,10 @@ const VERSION: u32 = 2;
 pub struct AdoptionNote {
     #[serde(rename = "v")]
     version: u32,
+    /// The random id of the adoption, which the fleet stores until the adoption is complete. `None`
+    /// in a note of version 1 or 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption: Option<String>,
     /// The namespace of the fleet.
     pub namespace: String,
     /// The endpoints of the fleet's etcd at the time when the fleet began to take over the node.
@@ -92,10 +96,11 @@ struct Version {
 }
 
 impl AdoptionNote {
-    /// Returns the note for an adoption that begins now.
-    pub fn begun(namespace: String, endpoints: Vec<String>) -> AdoptionNote {
+    /// Returns the note for an adoption that begins now. `adoption` is its random id.
+    pub fn begun(adoption: String, namespace: String, endpoints: Vec<String>) -> AdoptionNote {
         AdoptionNote {
             version: VERSION,
+            adoption: Some(adoption),
             namespace,
             endpoints,
             progress: AdoptionProgress::Begun,
@@ -103,12 +108,18 @@ impl AdoptionNote {
         }
     }
 
-    /// Returns the note with this progress of the adoption (takeover of the node by a fleet).
-    /// `origin` is the original id of that fleet, which a restore of the fleet does not change.
+    /// Returns the note with this id and this progress of the adoption (takeover of the node by a
+    /// fleet). `origin` is the original id of that fleet, which a restore of the fleet does not change.
     #[must_use]
-    pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
+    pub fn at(
+        self,
+        adoption: String,
+        progress: AdoptionProgress,
+        origin: Option<String>,
+    ) -> AdoptionNote {
         AdoptionNote {
             version: VERSION,
+            adoption: Some(adoption),
             progress,
             origin,
             ..self
@@ -173,15 +184,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("adoption.json");
         assert_eq!(AdoptionNote::read(&path).expect("nothing is wrong"), None);
-        let begun =
-            AdoptionNote::begun("default".to_owned(), vec!["http://127.0.0.1:1".to_owned()]);
+        let begun = AdoptionNote::begun("7".repeat(32), "default".to_owned(), Vec::new());
         let fleet = "0".repeat(32);
         for progress in [
             AdoptionProgress::Begun,
             AdoptionProgress::FloorRaised(fleet.clone()),
             AdoptionProgress::Done(fleet.clone()),
         ] {
-            let note = begun.clone().at(progress, Some(fleet.clone()));
+            let note = begun
+                .clone()
+                .at("7".repeat(32), progress, Some(fleet.clone()));
             note.write(&path).expect("the folder is writable");
             assert_eq!(AdoptionNote::read(&path).expect("it is whole"), Some(note));
         }
@@ -189,23 +201,24 @@ mod tests {
         for wrong in [
             "",
             "{}",
-            &text.replace("\"v\":2", "\"w\":2"),
+            &text.replace("\"v\":3", "\"w\":3"),
             &text.replace("done", "over"),
         ] {
             fs::write(&path, wrong).expect("the folder is writable");
             let error = AdoptionNote::read(&path).expect_err("it is no note");
             assert_eq!(error.failure_kind(), FailureKind::Damaged, "{wrong:?}");
         }
-        fs::write(&path, text.replace("\"v\":2", "\"v\":3,\"more\":0"))
+        fs::write(&path, text.replace("\"v\":3", "\"v\":4,\"more\":0"))
             .expect("the folder is writable");
         let error = AdoptionNote::read(&path).expect_err("it is of a later version");
         assert_eq!(error.failure_kind(), FailureKind::Disagrees);
         assert!(error.to_string().contains("the version that wrote it"));
-        let first = text.replace("\"v\":2", "\"v\":1");
+        let first = text.replace("\"v\":3", "\"v\":1");
+        let first = first.replace(&format!("\"adoption\":\"{}\",", "7".repeat(32)), "");
         let first = first.replace(&format!(",\"origin\":\"{fleet}\""), "");
         fs::write(&path, first).expect("the folder is writable");
         let note = AdoptionNote::read(&path).expect("version 1 is read");
         let note = note.expect("it is there");
-        assert_eq!((note.version, note.origin), (1, None));
+        assert_eq!((note.version, note.origin, note.adoption), (1, None, None));
     }
 }

@@ -266,8 +266,12 @@ mod tests {
     }
 
     fn adopt(root: &Path, namespace: &str, progress: AdoptionProgress) {
-        let note = AdoptionNote::begun(namespace.to_owned(), vec!["http://etcd-0:2379".to_owned()])
-            .at(progress, None);
+        let note = AdoptionNote::begun(
+            "7".repeat(32),
+            namespace.to_owned(),
+            vec!["http://etcd-0:2379".to_owned()],
+        )
+        .at("7".repeat(32), progress, None);
         AdoptedFolder::open(root)
             .expect("a node has kept something")
             .write_note(note)

@@ -477,7 +477,11 @@ fn a_folder_with_either_mark_of_an_adoption_is_refused_and_no_floor_helps() {
     let root = folder();
     drop(used(root.path(), 500));
     let [note_at, horizon_at] = ["adoption.json", "horizon"].map(|name| root.path().join(name));
-    let note = AdoptionNote::begun("default".to_owned(), vec!["http://etcd-0:2379".to_owned()]);
+    let note = AdoptionNote::begun(
+        "7".repeat(32),
+        "default".to_owned(),
+        vec!["http://etcd-0:2379".to_owned()],
+    );
     let assert_adopted = |is_noted: bool| {
         for (slot, floor) in [
             (SLOT, None),

@@ -9,6 +9,7 @@ use crate::agreement::{self, Agreed, Agreement, OwnLayout};
 use crate::fleet_keys::FleetKeys;
 use crate::nonce::{Entropy, Nonce};
 use crate::operation::restore_fence::FAR;
+use crate::records::SharedRecords;
 use crate::slot_lease::Founding;
 use crate::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::{
@@ -121,6 +122,14 @@ impl Adoption {
         let meta = found.as_ref().map(agreement::read).transpose()?;
         let progress = self.progress(folder, meta.as_ref())?;
         let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
+        let noted = folder.note().and_then(|note| note.adoption.clone());
+        let id = noted.unwrap_or_else(|| entropy.nonce().to_string());
+        let trial = RecordAdopter::new(
+            Arc::clone(&self.coordinator),
+            &self.namespace,
+            Arc::<KnownFleet>::default(),
+        )
+        .on_trial();
         match progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
@@ -128,7 +137,7 @@ impl Adoption {
                 // it marked the folder's horizon file as adopted. Writing the note again also
                 // writes this mark.
                 let origin = folder.note().and_then(|note| note.origin.clone());
-                self.note(folder, progress, origin)?;
+                self.note(folder, &id, progress, origin)?;
                 tell(AdoptionStep::Resumed);
             }
             None => {
@@ -136,14 +145,13 @@ impl Adoption {
                 // changed. A change could not be undone if a difference were found later.
                 let far = self.far_slot(folder, &keys)?;
                 let least = own_bound(folder, far);
-                self.plan(least, &layout, &keys, found.as_ref(), entropy.nonce())?;
-                let known = Arc::<KnownFleet>::default();
-                let trial =
-                    RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known)
-                        .on_trial();
+                self.plan(least, &id, &layout, &keys, found.as_ref(), entropy.nonce())?;
+                if let Some(numbers) = folder.numbers() {
+                    trial.check_templates(numbers)?;
+                }
                 self.adopt_records(folder, &trial, &mut |_| {})?;
                 let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
-                folder.write_note(AdoptionNote::begun(namespace, endpoints))?;
+                folder.write_note(AdoptionNote::begun(id.clone(), namespace, endpoints))?;
                 tell(AdoptionStep::Marked);
             }
         }
@@ -153,22 +161,32 @@ impl Adoption {
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
         let least = own_bound(folder, far);
-        let agreed = self.raise_floor(least, has_raised, &layout, &keys, entropy)?;
-        let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
-        let raised = AdoptionProgress::FloorRaised(fleet.clone());
-        self.note(folder, raised, origin.clone())?;
-        tell(AdoptionStep::FloorRaised(agreed.floor));
-        // If the store has lost records (`lacks_records`), nodes neither read nor write any. This
-        // run does both anyway, because the folder may have the missing records.
+        let was_awaited = meta.is_some_and(|meta| meta.adopting.is_some());
+        let agreed = self.raise_floor(least, has_raised, &id, &layout, &keys, entropy)?;
+        // From now on nodes neither read nor write records. This run does both.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
-            lacks_records: false,
+            records: SharedRecords::Complete,
             ..agreed.meta()
         }));
         let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
+        if !has_raised {
+            // Nodes may have written records after the first comparison, so compare again. If
+            // something differs and nothing was copied, nodes may use the records again.
+            let compared = self.adopt_records(folder, &trial, &mut |_| {});
+            if compared.is_err() && !was_awaited {
+                self.complete(&agreed, &adopter, &keys)?;
+            }
+            compared?;
+        }
+        let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
+        let raised = AdoptionProgress::FloorRaised(fleet.clone());
+        self.note(folder, &id, raised, origin.clone())?;
+        tell(AdoptionStep::FloorRaised(agreed.floor));
         let records = self.adopt_records(folder, &adopter, &mut |so_far| {
             tell(AdoptionStep::Records(*so_far))
         })?;
-        self.note(folder, AdoptionProgress::Done(fleet), origin)?;
+        self.note(folder, &id, AdoptionProgress::Done(fleet), origin)?;
+        self.complete(&agreed, &adopter, &keys)?;
         Ok(Adopted::Done {
             floor: agreed.floor,
             records,
@@ -201,7 +219,8 @@ impl Adoption {
     }
 
     /// Returns how far earlier runs have let this fleet take over the folder, according to their
-    /// note in the folder. Returns `None` if no run has begun.
+    /// note in the folder. Returns `None` if no run has begun. If the fleet still waits for the end
+    /// of this adoption, its last records may be missing, even if the note says `done`.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -212,6 +231,7 @@ impl Adoption {
             endpoints,
             progress,
             origin,
+            adoption,
             ..
         }) = folder.note()
         else {
@@ -226,7 +246,15 @@ impl Adoption {
         };
         let is_here = *namespace == self.namespace.to_string();
         if is_here && is_same {
-            return Ok(Some(progress.clone()));
+            let awaited = meta.and_then(|meta| meta.adopting.as_ref());
+            return Ok(Some(match progress {
+                AdoptionProgress::Done(fleet)
+                    if awaited.is_some() && awaited == adoption.as_ref() =>
+                {
+                    AdoptionProgress::FloorRaised(fleet.clone())
+                }
+                progress => progress.clone(),
+            }));
         }
         // A fence renames the fleet, so also compare the names in the note with its former names
         // and its first name. After a wipe of the store, a fence learns the first name from the
@@ -350,12 +378,13 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the fleet's settings if they contain the folder's formats and never allow ids before
-    /// `least`, even after a `fence-restore`. Otherwise returns the transaction that changes the
-    /// settings accordingly.
+    /// Returns the fleet's settings if they contain the folder's formats, never allow ids before
+    /// `least`, even after a `fence-restore`, and state that the adoption `id` is incomplete.
+    /// Otherwise returns the transaction that changes the settings accordingly.
     fn plan(
         &self,
         least: UnixNanos,
+        id: &str,
         layout: &OwnLayout,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
@@ -365,14 +394,21 @@ impl Adoption {
         // least `ahead_max` after the time on this clock, because other nodes may have minted with
         // clocks that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
-        let compared = layout.compare_above(least, keys, found, begins_at, fleet);
+        let awaited = found.map(agreement::read).transpose()?;
+        if let Some(other) = awaited
+            .and_then(|meta| meta.adopting)
+            .filter(|other| other != id)
+        {
+            return Err(AdoptionError::Unfinished(other));
+        }
+        let compared = layout.compare_above(least, Some(id), keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats to the fleet's agreement, and raises the floor and the bound
-    /// `least` of the agreement at least to `own`, the bound of this folder. If the fleet does not
-    /// exist, founds it. Returns [`AdoptionError::Overtaken`] if other processes keep changing the
-    /// agreement.
+    /// Adds the folder's formats to the fleet's agreement, raises the floor and the bound `least` of
+    /// the agreement at least to `own`, the bound of this folder, and records that the adoption `id`
+    /// is incomplete. If the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`]
+    /// if other processes keep changing the agreement.
     ///
     /// Unless an earlier run `has_raised` the bound, this run raises it by at least 1 ms, even if
     /// it is above `own`. If the store is later restored to a state before this adoption, its bound
@@ -381,6 +417,7 @@ impl Adoption {
         &self,
         own: UnixNanos,
         mut has_raised: bool,
+        id: &str,
         layout: &OwnLayout,
         keys: &FleetKeys,
         entropy: &mut Entropy,
@@ -393,7 +430,7 @@ impl Adoption {
                 true => own,
                 false => own.max(above_adoptions(found.as_ref())?),
             };
-            match self.plan(least, layout, keys, found.as_ref(), entropy.nonce())? {
+            match self.plan(least, id, layout, keys, found.as_ref(), entropy.nonce())? {
                 // The fleet's floor (lowest time of ids) is at least `own`, to keep new ids apart
                 // from the folder's. A `fence-restore` may have lowered it, but not below `own`.
                 Agreement::Agreed(agreed) => {
@@ -418,9 +455,25 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
+    /// Records in the fleet's agreement that no adoption is incomplete any more, so that nodes read
+    /// and write records again. Fails if the agreement is not `agreed` any more.
+    fn complete(
+        &self,
+        agreed: &Agreed,
+        adopter: &RecordAdopter,
+        keys: &FleetKeys,
+    ) -> Result<(), AdoptionError> {
+        let found = self.read_meta(keys)?;
+        let found = found.filter(|found| found.modified == agreed.revision);
+        let mut meta = agreement::read(&found.ok_or(AdoptionError::Overtaken)?)?;
+        meta.adopting = None;
+        Ok(adopter.write_meta(meta.to_bytes(), agreed.revision)?)
+    }
+
     fn note(
         &self,
         folder: &mut AdoptedFolder,
+        id: &str,
         progress: AdoptionProgress,
         origin: Option<String>,
     ) -> Result<(), AdoptionError> {
@@ -428,7 +481,7 @@ impl Adoption {
             .note()
             .expect("it was written when the adoption began")
             .clone();
-        Ok(folder.write_note(note.at(progress, origin))?)
+        Ok(folder.write_note(note.at(id.to_owned(), progress, origin))?)
     }
 
     /// Copies all records of the folder into the fleet. If `adopter` is on trial (a dry run), only

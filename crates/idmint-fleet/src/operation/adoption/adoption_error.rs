@@ -19,6 +19,13 @@ pub enum AdoptionError {
         /// The fleet that is named in the configuration.
         here: String,
     },
+    /// The fleet has not taken over all records of another folder yet. The value is the id of that
+    /// adoption.
+    #[error(
+        "the adoption of another folder is not complete: run this command again on the folder with {0} in its \
+         adoption.json, or run idmint fleet fence-restore twice without --journal to give its missing records up"
+    )]
+    Unfinished(String),
     /// A format or encoding in the folder differs from the format or encoding with the same name in
     /// the fleet or the configuration.
     #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences, .place))]
@@ -72,9 +79,9 @@ impl AdoptionError {
     /// Returns the kind of failure.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            AdoptionError::OtherFleet { .. } | AdoptionError::FarAhead { .. } => {
-                FailureKind::Disagrees
-            }
+            AdoptionError::OtherFleet { .. }
+            | AdoptionError::Unfinished(_)
+            | AdoptionError::FarAhead { .. } => FailureKind::Disagrees,
             AdoptionError::FormatDiffers { .. } => FailureKind::Damaged,
             AdoptionError::Fleet(error) => error.failure_kind(),
             AdoptionError::Record(error) => error.failure_kind(),

@@ -15,6 +15,7 @@ use crate::fleet_keys::FleetKeys;
 use crate::high_water::HighWater;
 use crate::nonce::{Entropy, Nonce};
 use crate::operation::{FenceRule, RestoreFence, fence_restored};
+use crate::records::SharedRecords;
 use crate::slot_lease::{Founding, UnseenNodes};
 use crate::stored::{FleetMeta, HorizonRecord};
 use crate::{
@@ -29,8 +30,8 @@ use idmint_records::ledger::{
 };
 use idmint_storage::SlotShare;
 use idmint_storage::samples::{
-    NOW, anchor, anchor_of, append, at, close_plan, create, give, links, near, plan, ready, series,
-    void_request, write, write_ledger,
+    NOW, anchor, anchor_of, append, at, close_plan, create, give, given_plan, links, near, plan,
+    ready, series, void_request, write, write_ledger,
 };
 use idmint_storage::{
     AdoptedFolder, AdoptionProgress, AnchorKey, ConjunctionStore, FailureKind, KeptFormat,
@@ -272,15 +273,17 @@ fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
     )
 }
 
-/// Returns the records as a node sees them that has joined the fleet, so it can also write.
+/// Returns the records as a node sees them that has joined the fleet, so it can also write if the
+/// fleet allows it.
 fn records_of_node(store: &Arc<MemoryCoordinator>) -> FleetRecords {
-    let meta = store
+    let found = store
         .read(&[Range::one(keys().meta())])
         .expect("memory answers")
         .ranges
         .remove(0);
     let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
-        revision: meta.first().map_or(Revision::ABSENT, |meta| meta.modified),
+        revision: found.first().map_or(Revision::ABSENT, |meta| meta.modified),
+        records: meta(store).map_or(SharedRecords::Complete, |meta| meta.records()),
         ..AgreedMeta::default()
     }));
     FleetRecords::new(
@@ -846,7 +849,7 @@ fn a_restore_to_before_an_adoption_is_noticed_whatever_the_horizon_of_the_folder
         let mut known = HighWater::default();
         let era = FleetEra::first(meta.fleet, meta.floor);
         known.meet(meta.fleet, era, Revision(1), CLOCK);
-        known.adopted(meta.least, meta.lacks_records);
+        known.adopted(meta.least, meta.records());
         let lacks_records = |store: &MemoryCoordinator| {
             fence_with(store, Some(meta.fleet), std::slice::from_ref(&known)).lacks_records
         };
@@ -879,11 +882,94 @@ fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
 }
 
 #[test]
-fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
+fn nodes_use_no_records_and_fences_forget_nothing_until_all_of_a_folder_is_there() {
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+    let store = Arc::new(MemoryCoordinator::default());
+    let write = vec![Write::put(keys().meta(), founded.to_bytes())];
+    let transaction = Transaction {
+        write,
+        ..Transaction::default()
+    };
+    store.commit(&transaction).expect("memory answers");
+    let joined_before = records_of_node(&store);
+    let acme = series("acme-2026");
+    // The first number of a series that the fleet does not have yet.
+    let number_one = given_plan(&acme, 1, "by-the-fleet", None);
+    let give_one = |records: &FleetRecords| records.write(std::slice::from_ref(&number_one));
+    let node = Node::new();
+    for commits in [1, 4, 7] {
+        run(&adoption(lost_after(commits, &store)), &node).expect_err("it is broken off");
+        for records in [&joined_before, &records_of_node(&store)] {
+            give_one(records).expect_err("the folder may have this number");
+        }
+    }
+    records_of_node(&store)
+        .ledgers(None, 10)
+        .expect_err("nothing is read");
+
+    // A fence with journals keeps this state. Journals cannot have the records of the folder.
+    let with_journals = || fence_with(&store, Some(founded.fleet), &[]).lacks_records;
+    assert!(with_journals() && with_journals());
+    give_one(&records_of_node(&store)).expect_err("the folder may have this number");
+    run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node).expect("it goes on");
+    assert!(!with_journals(), "all records are there");
+    give_one(&records_of_node(&store)).expect_err("the folder had this number");
+    let next = give(&records_of_node(&store), &acme, 1, "by-the-fleet");
+    assert_eq!(next.first, node.given[249].last + 1);
+    let control = Arc::new(MemoryCoordinator::default());
+    give_one(&records(&control)).expect("the first number of an empty fleet");
+}
+
+#[test]
+fn what_a_node_writes_just_before_an_adoption_begins_is_found_and_the_fleet_goes_on() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+    let write = vec![Write::put(keys().meta(), founded.to_bytes())];
+    let transaction = Transaction {
+        write,
+        ..Transaction::default()
+    };
+    store.commit(&transaction).expect("memory answers");
+    let of_fleet = records_of_node(&store);
+    let written = AtomicUsize::new(0);
+    let overtaken = store.committed_by(move |store, transaction| {
+        // The first commit of the adoption raises the floor.
+        if written.fetch_add(1, Ordering::Relaxed) == 0 {
+            give(&of_fleet, &series("acme-2026"), 1, "by-the-fleet");
+        }
+        store.commit(transaction)
+    });
+    for coordinator in [overtaken, Arc::clone(&store) as Arc<dyn Coordinator>] {
+        let refused = run(&adoption(coordinator), &node).expect_err("number 1 is given twice");
+        assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+        assert_eq!(meta(&store).expect("a fleet").adopting, None);
+        let of_node = records_of_node(&store);
+        assert!(of_node.ledgers(None, 10).expect("reads").is_empty());
+    }
+    let next = give(&records_of_node(&store), &series("acme-2026"), 1, "next");
+    assert_eq!(next.first, 2);
+}
+
+#[test]
+fn an_adoption_that_nobody_can_finish_is_given_up_by_a_second_fence_without_journals() {
     let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
     let (node, store) = half_adopted(&founded);
     let raised = meta(&store).expect("there is a fleet");
     assert!(raised.floor >= HORIZON && raised.fleet == founded.fleet);
+    let other = Node::new();
+    let mut folder = other.adopted().expect("it is whole");
+    let adopting = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+    let other = adopting.run(&mut folder, &mut Entropy::of_kernel(), &mut |_| {});
+    let other = other.expect_err("one adoption after the other");
+    assert!(matches!(other, AdoptionError::Unfinished(_)), "{other}");
+    assert_eq!(other.failure_kind(), FailureKind::Disagrees);
+    for gives_up in [false, true] {
+        let fenced = fence_with(&store, None, &[]);
+        assert_eq!(
+            (fenced.gives_up, fenced.lacks_records),
+            (gives_up, !gives_up)
+        );
+    }
 
     let of_node = records_of_node(&store);
     let seen = of_node.ledgers(None, 10).expect("reads");

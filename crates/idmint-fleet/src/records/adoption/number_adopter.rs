@@ -21,37 +21,48 @@ const GIVEN_MAX: usize = 100;
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
-    /// Stores the adopted node's templates for the texts of numbers in the fleet. `of` is the number
-    /// store in the folder of the adopted node. Call this method before
-    /// [`RecordAdopter::adopt_series`].
+    /// Checks that the adopted node and the fleet's nodes were last started with the same templates
+    /// for the texts of numbers. `of` is the number store in the folder of the adopted node.
     ///
-    /// A trial stores nothing. It checks that the node and the fleet's nodes were last started with
-    /// the same templates. Only a trial makes this check, because no node can start any more on a
-    /// folder whose adoption has begun, so an operator could not correct the difference.
+    /// Call this method only before an adoption begins. Later no node can start on the folder, so an
+    /// operator could not correct the difference.
     ///
     /// The node's last start compared these templates with the texts of all numbers in the folder.
     /// So the fleet, which has the same templates, writes none of these texts again.
     ///
     /// # Errors
-    /// Returns [`AdoptError::OtherTemplates`] if a trial finds different templates, and
-    /// [`AdoptError::Store`] if the fleet cannot be read or written.
-    pub(crate) fn adopt_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
+    /// Returns [`AdoptError::OtherTemplates`] if the templates differ, and [`AdoptError::Store`] if
+    /// the fleet cannot be read.
+    pub(crate) fn check_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
         if of.series(None, 1)?.is_empty() {
+            return Ok(());
+        }
+        let (own, (_, there)) = (of.templates()?, self.store.number_templates()?);
+        let is_alike = there.last().is_none() || there.last() == own.last();
+        match own.last().is_some() && is_alike {
+            true => Ok(()),
+            false => Err(AdoptError::OtherTemplates(differences(
+                own.last(),
+                there.last(),
+            ))),
+        }
+    }
+
+    /// Stores the adopted node's templates for the texts of numbers in the fleet, except on trial.
+    /// `of` is the number store in the folder of the adopted node. Call this method before
+    /// [`RecordAdopter::adopt_series`].
+    ///
+    /// # Errors
+    /// Returns [`AdoptError::Store`] if the fleet cannot be read or written.
+    pub(crate) fn adopt_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
+        if self.is_trial || of.series(None, 1)?.is_empty() {
             return Ok(());
         }
         let own = of.templates()?;
         loop {
             let (revision, there) = self.store.number_templates()?;
-            let is_alike = there.last().is_none() || there.last() == own.last();
-            if self.is_trial && (own.last().is_none() || !is_alike) {
-                let text = differences(own.last(), there.last());
-                return Err(AdoptError::OtherTemplates(text));
-            }
             let both = there.with_taken_over(&own);
-            if self.is_trial
-                || both == there
-                || self.store.keep_number_templates(revision, &both)?
-            {
+            if both == there || self.store.keep_number_templates(revision, &both)? {
                 return Ok(());
             }
         }

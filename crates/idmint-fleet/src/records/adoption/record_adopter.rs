@@ -139,6 +139,17 @@ impl RecordAdopter {
         }
     }
 
+    /// Writes the fleet's agreement. `revision` is its revision so far.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the agreement has changed, or if it is not certain that it was
+    /// written.
+    pub(crate) fn write_meta(&self, value: Vec<u8>, revision: Revision) -> Result<(), StoreError> {
+        let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
+        batch.update(self.store.keys.meta(), value, revision)?;
+        batch.flush()
+    }
+
     /// Copies a ledger into the fleet, together with its request keys that were recorded at `since`
     /// or later. `read` returns a page of the ledger's appends that follow an event.
     ///
