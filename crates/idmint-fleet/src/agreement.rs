@@ -5,7 +5,7 @@
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
 use super::records::SharedRecords;
-use super::stored::{FleetMeta, StoredInstant};
+use super::stored::{Adopting, FleetMeta, StoredInstant};
 use crate::{AgreedMeta, Compare, FleetEra, KeyValue, Range, Revision, Transaction, Write};
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FormatsError, KeptFormat, StoreError};
@@ -94,16 +94,15 @@ impl OwnLayout {
 
     /// Compares this node with the fleet like [`compare`](Self::compare). Also makes `least` a
     /// lower bound of the fleet's floor, now and after any later fence. If the agreement's floor or
-    /// its own `least` is lower, the returned transaction raises it to this `least`. If `adopting`,
-    /// the id of an adoption, is given, the transaction also records that this adoption is
-    /// incomplete.
+    /// its own `least` is lower, the returned transaction raises it to this `least`. If an
+    /// incomplete adoption is given as `adopting`, the transaction also records it.
     ///
     /// # Errors
     /// Returns the errors of [`compare`](Self::compare).
     pub(super) fn compare_above(
         &self,
         least: UnixNanos,
-        adopting: Option<&str>,
+        adopting: Option<&Adopting>,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
         floor: UnixNanos,
@@ -118,8 +117,8 @@ impl OwnLayout {
         let mut is_whole = found.is_some()
             && meta.least >= least
             && Some(StoredInstant(meta.floor)) >= least
-            && (adopting.is_none() || meta.adopting.as_deref() == adopting);
-        meta.adopting = adopting.map(str::to_owned).or(meta.adopting);
+            && (adopting.is_none() || meta.adopting.as_ref() == adopting);
+        meta.adopting = adopting.cloned().or(meta.adopting);
         meta.least = meta.least.max(least);
         meta.floor = least.map_or(meta.floor, |least| meta.floor.max(least.0));
         for format in &self.formats {

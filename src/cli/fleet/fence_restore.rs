@@ -100,9 +100,10 @@ impl FenceRestore {
             print(format_args!("{NUMBERS_HELD}\n"))?;
         }
         let judged = reimported.as_ref().map_or(Ok(()), reimport::judge);
-        match fence.lacks_records {
-            true => Err(judged.err().unwrap_or_else(lacks_records).and(HELD)),
-            false => judged,
+        match (fence.lacks_records, fence.is_adopting) {
+            (true, _) => Err(judged.err().unwrap_or_else(lacks_records).and(HELD)),
+            (false, true) => Err(judged.err().unwrap_or_else(is_adopting).and(ADOPT_AGAIN)),
+            (false, false) => judged,
         }
     }
 
@@ -230,8 +231,12 @@ impl Restored {
 
 /// The advice to an operator if `fleet fence-restore` found that records are missing.
 const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
-                    any node whose adoption was later than the backup or was interrupted, or find the missing journals; then fence again with \
+                    any node that was adopted after the backup, or find the missing journals; then fence again with \
                     all journals, or without any journal to give the missing records up";
+
+/// The advice to an operator if the fleet has only some records of an adopted node.
+const ADOPT_AGAIN: &str =
+    "the fleet refuses records until you run `idmint fleet adopt` again on the same folder";
 
 const GIVEN_UP: &str =
     "the records that the former fence found missing are given up, because no --journal was given";
@@ -242,7 +247,13 @@ const NUMBERS_HELD: &str = "numbers that were given after the backup may be miss
 
 fn lacks_records() -> Failure {
     Failure::damaged(
-        "the fleet is fenced, but etcd lacks records of a node whose adoption was later than the backup, or was interrupted",
+        "the fleet is fenced, but etcd has lost the records of a node that was adopted after the backup",
+    )
+}
+
+fn is_adopting() -> Failure {
+    Failure::damaged(
+        "the fleet is fenced, but etcd has only some records of a node that was being adopted",
     )
 }
 

@@ -15,12 +15,12 @@ use serde_json::json;
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::run_until_answered;
 use super::folders::wait_until_minted;
-use super::nodes::{Minted, Minter, assert_all_different, node};
+use super::nodes::{Minted, Minter, assert_all_different, node, starting};
 use super::restore::mint_when_ready;
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
-use idmint_testing::service::{Home, Service, StopOnDrop, idmint, run, until};
+use idmint_testing::service::{Home, Service, Signal, StopOnDrop, idmint, run, until};
 
 /// The number of slots of the fleet. It is equal to the number of worker numbers of the single
 /// node, so that each of these belongs to one slot.
@@ -93,6 +93,17 @@ fn append_once(service: &Service, ledger: &str) -> Answer {
     let body =
         json!({ "ledger": ledger, "events": [{ "event": "Once", "entities": {} }] }).to_string();
     exchange(service, "/ids/evently", "idempotency-key: once\r\n", &body)
+}
+
+/// Checks that a node of a fleet refuses requests for records, because an adoption is incomplete.
+fn assert_refuses_records(node: &Service, ledger: &str) {
+    until("the node says why", || {
+        let said = node.get("/health/ready").json();
+        let why = said["records_detail"].as_str().unwrap_or_default();
+        why.contains("has not adopted all records").then_some(())
+    });
+    let refused = append_once(node, ledger);
+    assert_eq!(refused.status, 503, "{}", refused.text());
 }
 
 fn ledgers_in(etcd: &EtcdCluster) -> usize {
@@ -215,6 +226,12 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
             "idmint fleet adopt",
         ],
     );
+
+    let early_home = Home::new();
+    let early = starting(&early_home, &etcd, SLOTS);
+    assert_refuses_records(&early, &bystander);
+    early.send(Signal::TERM);
+    early.wait();
 
     let second = run_until_answered(|| adopt(&home, &etcd));
     second.assert(0, &[]);

@@ -119,7 +119,8 @@ impl FleetWatch {
                 )),
                     SharedRecords::Adopting => problems.push(FleetProblem::new(
                     "records are refused, because the fleet has not adopted all records of a single node yet",
-                    "wait for idmint fleet adopt to end, or run it again on the same folder if it was interrupted",
+                    "wait for idmint fleet adopt to end, or run it again on the same folder if it was interrupted; if the folder is \
+                         lost, restore etcd to a time before the adoption, then run idmint fleet fence-restore",
                 )),
                 }
                 Some(agreed_of(meta))

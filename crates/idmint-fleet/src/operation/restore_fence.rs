@@ -31,7 +31,9 @@ use crate::high_water::{HighWater, WRITE_EVERY};
 use crate::nonce::{Entropy, Nonce};
 use crate::records::hold_numbers;
 use crate::slot_lease::UnseenNodes;
-use crate::stored::{FleetMeta, HOLD_ROW, HorizonRecord, SlotRecord, ValueError, ceil_to_millis};
+use crate::stored::{
+    Adopting, FleetMeta, HOLD_ROW, HorizonRecord, SlotRecord, ValueError, ceil_to_millis,
+};
 use crate::{
     Compare, Coordinator, CoordinatorError, JournalledFleet, KeyValue, Outcome, Range, Revision,
     Snapshot, Transaction, Write,
@@ -87,6 +89,9 @@ pub struct RestoreFence {
     pub far: Vec<(u32, UnixNanos)>,
     /// `true` if records are missing. Nodes then read and write none until the next fence.
     pub lacks_records: bool,
+    /// `true` if the fleet has only some records of an adopted data folder. Nodes then read and
+    /// write no records until the adoption is complete.
+    pub is_adopting: bool,
     /// `true` if the fence before this one found that records are missing. This fence gives those
     /// records up, because it was run without journals.
     pub gives_up: bool,
@@ -296,9 +301,8 @@ struct Found {
     known_as: Vec<Nonce>,
     /// The highest count of `fence-restore` commands in the store, a journal or a high-water file.
     fences: u32,
-    /// `true` if the store lacks records of an adopted data folder (as shown by a node's high-water
-    /// file, or because an adoption is incomplete) or records that precede those in the journals.
-    /// `false` if the operator gives these up.
+    /// `true` if the store lacks records of an adopted data folder (shown by a node's high-water
+    /// file) or records that precede those in the journals. `false` if the operator gives these up.
     lacks_records: bool,
     /// `true` if the operator gives up records that the former `fence-restore` found missing.
     gives_up: bool,
@@ -422,8 +426,7 @@ impl Found {
             .chain(meta.as_ref().map(|meta| meta.fences))
             .fold(rule.journals.fences, u32::max);
         let least = meta.as_ref().and_then(|meta| meta.least);
-        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least)
-            || meta.as_ref().is_some_and(|meta| meta.adopting.is_some());
+        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
         // If the last `fence-restore` found that records are missing, an operator accepts their
         // loss by running the command again without journals.
         let gives_up = rule.journals == JournalledFleet::default()
@@ -495,9 +498,11 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     meta.fence(fleet, floor, &known_as);
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
-    if gives_up {
+    // No record has been copied yet, and the fence interrupts the run that compares them.
+    if matches!(meta.adopting, Some(Adopting::Comparing(_))) {
         meta.adopting = None;
     }
+    let is_adopting = meta.adopting.is_some();
     let highest = horizons.iter().copied().max();
     let far = far.into_iter().map(|(slot, far)| (slot, far.horizon));
     (
@@ -509,6 +514,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
             highest,
             far: far.collect(),
             lacks_records,
+            is_adopting,
             gives_up,
         },
         meta,

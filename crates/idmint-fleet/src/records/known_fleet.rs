@@ -134,7 +134,7 @@ const RECORDS_MISSING: Obstacle = Obstacle::new(
 
 const ADOPTING: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
-    "the fleet has not adopted all records of a single node yet; wait, or run `idmint fleet adopt` again if it was interrupted",
+    "the fleet has not adopted all records of a single node yet; wait, or run `idmint fleet adopt` again on the same folder",
 );
 
 const JOINING: Obstacle = Obstacle::new(

@@ -61,11 +61,10 @@ pub(crate) struct FleetMeta {
     /// Otherwise a new record could take the place of a missing one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lacks_records: bool,
-    /// The id of the incomplete adoption, or `None`. The fleet then lacks some records of a single
-    /// node's folder, which has this id in its adoption note. Nodes neither read nor write records
-    /// until the adoption is complete. Otherwise a series could issue its first numbers again.
+    /// The incomplete adoption of a single node's records, or `None`. Until it is complete, nodes
+    /// neither read nor write records. Otherwise a series could issue its first numbers again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) adopting: Option<String>,
+    pub(crate) adopting: Option<Adopting>,
     /// `true` if the last `fence-restore` command stopped all series of numbers. These settings are
     /// then stored as version 2. Programs that cannot read the row `number-hold`, which stores the
     /// stop, refuse that version.
@@ -74,6 +73,18 @@ pub(crate) struct FleetMeta {
     /// The description of each id format that the fleet mints, for comparison with a node's
     /// configuration. Each encoding of a format has a separate entry.
     pub(crate) formats: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// An incomplete adoption. The value is its id, which is also in the adoption note of the folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Adopting {
+    /// The records of the folder are being compared with the fleet's. As none has been copied,
+    /// another adoption may begin, and a fence ends this state.
+    Comparing(String),
+    /// The records of the folder are being copied. This state ends only when all have been copied,
+    /// because the rows of a record that is copied in part would be mistaken for other records.
+    Copying(String),
 }
 
 impl FleetMeta {

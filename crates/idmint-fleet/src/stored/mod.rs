@@ -6,7 +6,7 @@ mod horizon_record;
 mod slot_record;
 pub(super) mod value;
 
-pub(super) use fleet_meta::FleetMeta;
+pub(super) use fleet_meta::{Adopting, FleetMeta};
 pub(super) use horizon_record::HorizonRecord;
 pub(super) use slot_record::{CLOSED_ROW, HOLD_ROW, KNOWN_ROWS, SlotRecord};
 pub(super) use value::{StoredInstant, ValueError, ceil_to_millis};

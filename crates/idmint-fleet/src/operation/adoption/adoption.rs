@@ -11,7 +11,7 @@ use crate::nonce::{Entropy, Nonce};
 use crate::operation::restore_fence::FAR;
 use crate::records::SharedRecords;
 use crate::slot_lease::Founding;
-use crate::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
+use crate::stored::{Adopting, FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::{
     AdoptedCount, AgreedMeta, Compare, Coordinator, CoordinatorError, KeyValue, KnownFleet,
     Outcome, Range, RecordAdopter, Revision, Transaction, Write,
@@ -121,35 +121,48 @@ impl Adoption {
         let found = self.read_meta(&keys)?;
         let meta = found.as_ref().map(agreement::read).transpose()?;
         let progress = self.progress(folder, meta.as_ref())?;
-        let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
         let noted = folder.note().and_then(|note| note.adoption.clone());
         let id = noted.unwrap_or_else(|| entropy.nonce().to_string());
-        let trial = RecordAdopter::new(
-            Arc::clone(&self.coordinator),
-            &self.namespace,
-            Arc::<KnownFleet>::default(),
-        )
-        .on_trial();
-        match progress {
+        let copying = Adopting::Copying(id.clone());
+        match &progress {
             Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
                 // An earlier run may have been interrupted after it wrote the adoption note, before
                 // it marked the folder's horizon file as adopted. Writing the note again also
                 // writes this mark.
                 let origin = folder.note().and_then(|note| note.origin.clone());
-                self.note(folder, &id, progress, origin)?;
+                self.note(folder, &id, progress.clone(), origin)?;
                 tell(AdoptionStep::Resumed);
             }
-            None => {
-                // Compare the folder's formats and records with the fleet's before either side is
-                // changed. A change could not be undone if a difference were found later.
-                let far = self.far_slot(folder, &keys)?;
-                let least = own_bound(folder, far);
-                self.plan(least, &id, &layout, &keys, found.as_ref(), entropy.nonce())?;
-                if let Some(numbers) = folder.numbers() {
-                    trial.check_templates(numbers)?;
-                }
-                self.adopt_records(folder, &trial, &mut |_| {})?;
+            None => {}
+        }
+        let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
+        if !has_raised && meta.is_none_or(|meta| meta.adopting.as_ref() != Some(&copying)) {
+            // Compare the folder's formats and records with the fleet's before the folder is marked
+            // and anything is copied. Neither could be undone if a difference were found later.
+            let far = self.far_slot(folder, &keys)?;
+            let least = own_bound(folder, far);
+            self.plan(
+                least,
+                &copying,
+                &layout,
+                &keys,
+                found.as_ref(),
+                entropy.nonce(),
+            )?;
+            let is_new = progress.is_none();
+            if is_new {
+                self.compare_records(folder, is_new)?;
+            }
+            // Nodes may write records during this comparison, so stop them and compare again.
+            let comparing = Adopting::Comparing(id.clone());
+            let agreed = self.agree(None, &comparing, &layout, &keys, entropy)?;
+            if let Err(error) = self.compare_records(folder, is_new) {
+                // If the nodes cannot be allowed to use records again now, the next run does so.
+                let _ = self.complete(&agreed, &keys);
+                return Err(error);
+            }
+            if is_new {
                 let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
                 folder.write_note(AdoptionNote::begun(id.clone(), namespace, endpoints))?;
                 tell(AdoptionStep::Marked);
@@ -160,37 +173,50 @@ impl Adoption {
             self.raise_slot(slot, horizon, &keys, entropy)?;
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
-        let least = own_bound(folder, far);
-        let was_awaited = meta.is_some_and(|meta| meta.adopting.is_some());
-        let agreed = self.raise_floor(least, has_raised, &id, &layout, &keys, entropy)?;
-        // From now on nodes neither read nor write records. This run does both.
-        let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
-            records: SharedRecords::Complete,
-            ..agreed.meta()
-        }));
-        let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
-        if !has_raised {
-            // Nodes may have written records after the first comparison, so compare again. If
-            // something differs and nothing was copied, nodes may use the records again.
-            let compared = self.adopt_records(folder, &trial, &mut |_| {});
-            if compared.is_err() && !was_awaited {
-                self.complete(&agreed, &adopter, &keys)?;
-            }
-            compared?;
-        }
+        let bound = Bound {
+            own: own_bound(folder, far),
+            has_raised,
+        };
+        let agreed = self.agree(Some(bound), &copying, &layout, &keys, entropy)?;
         let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, &id, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        let records = self.adopt_records(folder, &adopter, &mut |so_far| {
+        let records = self.adopt_records(folder, &self.adopter(&agreed), &mut |so_far| {
             tell(AdoptionStep::Records(*so_far))
         })?;
         self.note(folder, &id, AdoptionProgress::Done(fleet), origin)?;
-        self.complete(&agreed, &adopter, &keys)?;
+        self.complete(&agreed, &keys)?;
         Ok(Adopted::Done {
             floor: agreed.floor,
             records,
         })
+    }
+
+    /// Returns an adopter that reads and writes records while nodes do neither. It fails once the
+    /// fleet's agreement is not `agreed` any more.
+    fn adopter(&self, agreed: &Agreed) -> RecordAdopter {
+        let known = KnownFleet::agreeing(AgreedMeta {
+            records: SharedRecords::Complete,
+            ..agreed.meta()
+        });
+        RecordAdopter::new(
+            Arc::clone(&self.coordinator),
+            &self.namespace,
+            Arc::new(known),
+        )
+    }
+
+    /// Checks that the folder's records can be copied into the fleet. If the adoption `is_new`, also
+    /// checks that the texts of numbers are written alike.
+    fn compare_records(&self, folder: &AdoptedFolder, is_new: bool) -> Result<(), AdoptionError> {
+        let known = Arc::<KnownFleet>::default();
+        let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
+        let trial = trial.on_trial();
+        if let Some(numbers) = folder.numbers().filter(|_| is_new) {
+            trial.check_templates(numbers)?;
+        }
+        self.adopt_records(folder, &trial, &mut |_| {}).map(drop)
     }
 
     /// Returns the configured slots (places for nodes) of the fleet, and the formats of the folder.
@@ -246,10 +272,10 @@ impl Adoption {
         };
         let is_here = *namespace == self.namespace.to_string();
         if is_here && is_same {
-            let awaited = meta.and_then(|meta| meta.adopting.as_ref());
+            let awaited = meta.and_then(|meta| meta.adopting.clone());
             return Ok(Some(match progress {
                 AdoptionProgress::Done(fleet)
-                    if awaited.is_some() && awaited == adoption.as_ref() =>
+                    if awaited.is_some() && awaited == adoption.clone().map(Adopting::Copying) =>
                 {
                     AdoptionProgress::FloorRaised(fleet.clone())
                 }
@@ -378,13 +404,13 @@ impl Adoption {
         Ok(found.ranges.into_iter().next().unwrap_or_default())
     }
 
-    /// Returns the fleet's settings if they contain the folder's formats, never allow ids before
-    /// `least`, even after a `fence-restore`, and state that the adoption `id` is incomplete.
-    /// Otherwise returns the transaction that changes the settings accordingly.
+    /// Returns the fleet's settings if they contain the folder's formats and the incomplete adoption
+    /// `adopting`, and never allow ids before `least`, even after a `fence-restore`. Otherwise
+    /// returns the transaction that changes the settings accordingly.
     fn plan(
         &self,
         least: UnixNanos,
-        id: &str,
+        adopting: &Adopting,
         layout: &OwnLayout,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
@@ -394,43 +420,65 @@ impl Adoption {
         // least `ahead_max` after the time on this clock, because other nodes may have minted with
         // clocks that far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
-        let awaited = found.map(agreement::read).transpose()?;
-        if let Some(other) = awaited
+        let (Adopting::Comparing(own) | Adopting::Copying(own)) = adopting;
+        match found
+            .map(agreement::read)
+            .transpose()?
             .and_then(|meta| meta.adopting)
-            .filter(|other| other != id)
         {
-            return Err(AdoptionError::Unfinished(other));
+            Some(Adopting::Copying(other)) if other != *own => {
+                return Err(AdoptionError::Unfinished(other));
+            }
+            Some(Adopting::Copying(_) | Adopting::Comparing(_)) | None => {}
         }
-        let compared = layout.compare_above(least, Some(id), keys, found, begins_at, fleet);
+        let compared = layout.compare_above(least, Some(adopting), keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats to the fleet's agreement, raises the floor and the bound `least` of
-    /// the agreement at least to `own`, the bound of this folder, and records that the adoption `id`
-    /// is incomplete. If the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`]
-    /// if other processes keep changing the agreement.
+    /// Adds the folder's formats and the incomplete adoption `adopting` to the fleet's agreement. If
+    /// `bound` is given, raises the floor and the bound `least` of the agreement at least to it. If
+    /// the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`] if other processes
+    /// keep changing the agreement, or have ended the comparison that this run began.
     ///
-    /// Unless an earlier run `has_raised` the bound, this run raises it by at least 1 ms, even if
-    /// it is above `own`. If the store is later restored to a state before this adoption, its bound
+    /// Unless an earlier run has raised the bound, this run raises it by at least 1 ms, even if it
+    /// is above `own`. If the store is later restored to a state before this adoption, its bound
     /// is below the bound that nodes remember, so a fence recognizes that the adoption is lost.
-    fn raise_floor(
+    fn agree(
         &self,
-        own: UnixNanos,
-        mut has_raised: bool,
-        id: &str,
+        bound: Option<Bound>,
+        adopting: &Adopting,
         layout: &OwnLayout,
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<Agreed, AdoptionError> {
+        let Bound {
+            own,
+            mut has_raised,
+        } = bound.unwrap_or(Bound {
+            own: UnixNanos::default(),
+            has_raised: true,
+        });
+        let must_compare = !has_raised;
         let mut unanswered = None;
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
+            let meta = found.as_ref().map(agreement::read).transpose()?;
+            if must_compare && !meta.is_some_and(|meta| is_compared(&meta, adopting)) {
+                return Err(AdoptionError::Overtaken);
+            }
             has_raised |= unanswered.is_some() && unanswered == found.as_ref().map(value_of);
             let least = match has_raised {
                 true => own,
                 false => own.max(above_adoptions(found.as_ref())?),
             };
-            match self.plan(least, id, layout, keys, found.as_ref(), entropy.nonce())? {
+            match self.plan(
+                least,
+                adopting,
+                layout,
+                keys,
+                found.as_ref(),
+                entropy.nonce(),
+            )? {
                 // The fleet's floor (lowest time of ids) is at least `own`, to keep new ids apart
                 // from the folder's. A `fence-restore` may have lowered it, but not below `own`.
                 Agreement::Agreed(agreed) => {
@@ -457,17 +505,14 @@ impl Adoption {
 
     /// Records in the fleet's agreement that no adoption is incomplete any more, so that nodes read
     /// and write records again. Fails if the agreement is not `agreed` any more.
-    fn complete(
-        &self,
-        agreed: &Agreed,
-        adopter: &RecordAdopter,
-        keys: &FleetKeys,
-    ) -> Result<(), AdoptionError> {
+    fn complete(&self, agreed: &Agreed, keys: &FleetKeys) -> Result<(), AdoptionError> {
         let found = self.read_meta(keys)?;
         let found = found.filter(|found| found.modified == agreed.revision);
         let mut meta = agreement::read(&found.ok_or(AdoptionError::Overtaken)?)?;
         meta.adopting = None;
-        Ok(adopter.write_meta(meta.to_bytes(), agreed.revision)?)
+        Ok(self
+            .adopter(agreed)
+            .write_meta(meta.to_bytes(), agreed.revision)?)
     }
 
     fn note(
@@ -527,6 +572,20 @@ impl Adoption {
             tell(&records);
         }
     }
+}
+
+/// The lower bound that an adoption sets for the floor of the fleet, now and after each fence.
+struct Bound {
+    /// The lowest floor that keeps new ids apart from the folder's ids.
+    own: UnixNanos,
+    /// `true` if an earlier run has set the bound.
+    has_raised: bool,
+}
+
+/// `true` if the fleet's nodes have been stopped from using records for this adoption.
+fn is_compared(meta: &FleetMeta, adopting: &Adopting) -> bool {
+    let (Adopting::Comparing(id) | Adopting::Copying(id)) = adopting;
+    matches!(&meta.adopting, Some(Adopting::Comparing(known) | Adopting::Copying(known)) if known == id)
 }
 
 /// Returns the lowest floor that keeps new ids apart from the folder's ids: the folder's horizon

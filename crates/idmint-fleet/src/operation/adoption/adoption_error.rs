@@ -22,8 +22,8 @@ pub enum AdoptionError {
     /// The fleet has not taken over all records of another folder yet. The value is the id of that
     /// adoption.
     #[error(
-        "the adoption of another folder is not complete: run this command again on the folder with {0} in its \
-         adoption.json, or run idmint fleet fence-restore twice without --journal to give its missing records up"
+        "the fleet has copied only some records of another folder: first run this command again on the folder with {0} \
+         in its adoption.json"
     )]
     Unfinished(String),
     /// A format or encoding in the folder differs from the format or encoding with the same name in

@@ -10,7 +10,7 @@ use crate::records::numbers::{
     void_to_bytes,
 };
 use idmint_records::ledger::{
-    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, VoidedNumber,
+    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, SeriesName, VoidedNumber,
 };
 use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 
@@ -48,8 +48,22 @@ impl RecordAdopter {
         }
     }
 
+    /// Checks that a series has the same kind in the adopted node and in the fleet.
+    fn check_kind(&self, series: &SeriesName, of: &dyn NumberStore) -> Result<(), AdoptError> {
+        let (own, there) = (of.kinds()?.unwrap_or_default(), self.store.number_kinds()?);
+        let own = own.of(series);
+        match there.as_ref().map(|there| there.of(series)) {
+            Some(there) if there != own => Err(AdoptError::OtherKind {
+                series: series.clone(),
+                own: own.to_owned(),
+                there: there.to_owned(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Stores the adopted node's templates for the texts of numbers in the fleet, except on trial.
-    /// `of` is the number store in the folder of the adopted node. Call this method before
+    /// In a fleet without kinds of series, also stores those of the node. `of` is the number store in the folder of the adopted node. Call this method before
     /// [`RecordAdopter::adopt_series`].
     ///
     /// # Errors
@@ -57,6 +71,9 @@ impl RecordAdopter {
     pub(crate) fn adopt_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
         if self.is_trial || of.series(None, 1)?.is_empty() {
             return Ok(());
+        }
+        if let (None, Some(kinds)) = (self.store.number_kinds()?, of.kinds()?) {
+            self.store.keep_number_kinds(&kinds)?;
         }
         let own = of.templates()?;
         loop {
@@ -80,6 +97,9 @@ impl RecordAdopter {
         of: &dyn NumberStore,
     ) -> Result<AdoptedCount, AdoptError> {
         let (series, keys) = (&summary.series, &self.store.keys);
+        if self.is_trial {
+            self.check_kind(series, of)?;
+        }
         let (revision, there) = self.store.series_row(series)?;
         let differs = |key: &Key| AdoptError::Differs {
             what: format!("series {series}"),

@@ -22,7 +22,7 @@ use crate::records::rows::{
 };
 use crate::records::shared_store::SharedStore;
 use idmint_records::conjunction::Anchor;
-use idmint_records::ledger::{EventId, EventTime, LedgerId};
+use idmint_records::ledger::{EventId, EventTime, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::rows::append_row;
 use idmint_storage::{
@@ -100,6 +100,20 @@ pub enum AdoptError {
          start a single node on the folder with the [numbers] of the fleet, stop it, and run this command again"
     )]
     OtherTemplates(String),
+    /// A series would change its kind, as its patterns in the `[numbers]` of the node and the fleet
+    /// have different kinds.
+    #[error(
+        "the series {series} is of kind {own} in the folder, but of kind {there} in the [numbers] of the fleet: give it \
+         the kind {own} there, restart the nodes, and run this command again"
+    )]
+    OtherKind {
+        /// The series.
+        series: SeriesName,
+        /// The kind in the folder: `gapless` or `blocks`.
+        own: String,
+        /// The kind in the fleet.
+        there: String,
+    },
     /// The folder or the store of the fleet failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -110,7 +124,7 @@ impl AdoptError {
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             AdoptError::Differs { .. } => FailureKind::Damaged,
-            AdoptError::OtherTemplates(_) => FailureKind::Disagrees,
+            AdoptError::OtherTemplates(_) | AdoptError::OtherKind { .. } => FailureKind::Disagrees,
             AdoptError::Store(error) => error.failure_kind(),
         }
     }

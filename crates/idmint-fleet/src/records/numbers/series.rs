@@ -41,8 +41,7 @@ impl NumberStore for FleetRecords {
     }
 
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
-        let row = self.store.read_key(self.store.keys.number_kinds())?;
-        row.map(|row| map_of(&row).map(NumberKinds)).transpose()
+        self.store.number_kinds()
     }
 
     fn templates(&self) -> Result<TemplateHistory, StoreError> {
@@ -65,13 +64,7 @@ impl NumberStore for FleetRecords {
     /// Another node may store its kinds at the same time, but that does no harm, because all nodes
     /// of a fleet have the same kinds.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
-        let key = self.store.keys.number_kinds();
-        let value = sealed(&key, serde_json::to_vec(&kinds.0).expect("texts are JSON"));
-        let transaction = Transaction {
-            write: vec![Write::put(key, value)],
-            ..Transaction::default()
-        };
-        self.store.write_what_may_be_lost(transaction).map(drop)
+        self.store.keep_number_kinds(kinds)
     }
 
     /// Besides reading the state, copies a closed series' row to this node's journal, if it has
@@ -197,6 +190,27 @@ impl NumberStore for FleetRecords {
 }
 
 impl SharedStore {
+    /// Returns the kinds of series (`gapless` or `blocks`) that were configured at the last start
+    /// of a node, or `None` if no node has stored any.
+    pub(in crate::records) fn number_kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
+        let row = self.read_key(self.keys.number_kinds())?;
+        row.map(|row| map_of(&row).map(NumberKinds)).transpose()
+    }
+
+    /// Stores the kinds of series without comparing the stored ones.
+    pub(in crate::records) fn keep_number_kinds(
+        &self,
+        kinds: &NumberKinds,
+    ) -> Result<(), StoreError> {
+        let key = self.keys.number_kinds();
+        let value = sealed(&key, serde_json::to_vec(&kinds.0).expect("texts are JSON"));
+        let transaction = Transaction {
+            write: vec![Write::put(key, value)],
+            ..Transaction::default()
+        };
+        self.write_what_may_be_lost(transaction).map(drop)
+    }
+
     /// Returns the templates by which numbers are written as texts, as configured at the starts of
     /// the fleet's nodes, and the revision of the row that stores them. If no node has stored
     /// templates, the history is empty.
