@@ -40,7 +40,7 @@ pub(super) struct Agreed {
     /// (adoption). When an operator sets a new floor after a restore (a fence), the floor is at or
     /// above this instant. `None` if no adoption has set this bound.
     pub(super) least: Option<StoredInstant>,
-    /// Whether nodes may read and write records.
+    /// The state of the records that nodes share.
     pub(super) records: SharedRecords,
 }
 

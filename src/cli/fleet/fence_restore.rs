@@ -235,8 +235,8 @@ const HELD: &str = "the fleet refuses records until the missing ones are restore
                     all journals, or without any journal to give the missing records up";
 
 /// The advice to an operator if the fleet has only some records of an adopted node.
-const ADOPT_AGAIN: &str =
-    "the fleet refuses records until you run `idmint fleet adopt` again on the same folder";
+const ADOPT_AGAIN: &str = "the fleet refuses records until you run `idmint fleet adopt` again on the same folder; if \
+                           that reports a difference, restore etcd to a time before the adoption, and fence again";
 
 const GIVEN_UP: &str =
     "the records that the former fence found missing are given up, because no --journal was given";

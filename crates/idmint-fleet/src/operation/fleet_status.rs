@@ -110,19 +110,7 @@ impl FleetWatch {
                 None
             }
             Some((_, Ok(meta))) => {
-                match meta.records() {
-                    SharedRecords::Complete => {}
-                    SharedRecords::Missing => problems.push(FleetProblem::new(
-                    "records are refused, because the last fence found that records are missing",
-                    "stop the nodes; run idmint fleet adopt again for any node that was adopted after the backup; then \
-                     idmint fleet fence-restore with all journals, or without any to give the missing records up",
-                )),
-                    SharedRecords::Adopting => problems.push(FleetProblem::new(
-                    "records are refused, because the fleet has not adopted all records of a single node yet",
-                    "wait for idmint fleet adopt to end, or run it again on the same folder if it was interrupted; if the folder is \
-                         lost, restore etcd to a time before the adoption, then run idmint fleet fence-restore",
-                )),
-                }
+                problems.extend(problem_of_records(meta.records()));
                 Some(agreed_of(meta))
             }
         };
@@ -224,6 +212,24 @@ fn is_left_over(slot: &Slot, slots: &[Slot]) -> bool {
         _ => false,
     };
     holder.clock.is_none() && slots.iter().any(is_renewed_by_same)
+}
+
+/// Returns the problem if nodes neither read nor write records, and what helps.
+fn problem_of_records(records: SharedRecords) -> Option<FleetProblem> {
+    let (what, advice) = match records {
+        SharedRecords::Complete => return None,
+        SharedRecords::Missing => (
+            "records are refused, because the last fence found that records are missing",
+            "stop the nodes; run idmint fleet adopt again for any node that was adopted after the backup; then idmint \
+             fleet fence-restore with all journals, or without any to give the missing records up",
+        ),
+        SharedRecords::Adopting => (
+            "records are refused, because the fleet has not adopted all records of a single node yet",
+            "wait for idmint fleet adopt to end, or run it again on the same folder; if the folder is lost, restore etcd \
+             to a time before the adoption, then run idmint fleet fence-restore",
+        ),
+    };
+    Some(FleetProblem::new(what, advice))
 }
 
 fn agreed_of(meta: FleetMeta) -> AgreedFleet {

@@ -31,9 +31,7 @@ use crate::high_water::{HighWater, WRITE_EVERY};
 use crate::nonce::{Entropy, Nonce};
 use crate::records::hold_numbers;
 use crate::slot_lease::UnseenNodes;
-use crate::stored::{
-    Adopting, FleetMeta, HOLD_ROW, HorizonRecord, SlotRecord, ValueError, ceil_to_millis,
-};
+use crate::stored::{FleetMeta, HOLD_ROW, HorizonRecord, SlotRecord, ValueError, ceil_to_millis};
 use crate::{
     Compare, Coordinator, CoordinatorError, JournalledFleet, KeyValue, Outcome, Range, Revision,
     Snapshot, Transaction, Write,
@@ -226,6 +224,7 @@ pub fn raise_restored_floor(
             return Ok(Revision::ABSENT);
         };
         meta.floor = meta.floor.max(floor);
+        meta.end_comparison();
         if let Some(written) = commit(coordinator, &to_write(keys, &meta, modified))? {
             return Ok(written);
         }
@@ -498,10 +497,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     meta.fence(fleet, floor, &known_as);
     meta.fences = fences.saturating_add(1);
     meta.lacks_records = lacks_records;
-    // No record has been copied yet, and the fence interrupts the run that compares them.
-    if matches!(meta.adopting, Some(Adopting::Comparing(_))) {
-        meta.adopting = None;
-    }
+    meta.end_comparison();
     let is_adopting = meta.adopting.is_some();
     let highest = horizons.iter().copied().max();
     let far = far.into_iter().map(|(slot, far)| (slot, far.horizon));

@@ -63,12 +63,12 @@ pub(crate) struct AgreedMeta {
     pub(crate) fleet: u128,
     /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
-    /// Whether nodes may read and write records.
+    /// The state of the records that nodes share.
     pub(crate) records: SharedRecords,
 }
 
-/// Whether nodes may read and write the records that they share. If some records are missing, new
-/// ones could take their positions or repeat their numbers.
+/// The state of the records that nodes share. If some are missing, new records could take their
+/// positions or repeat their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SharedRecords {
     /// Nodes read and write records.
@@ -134,7 +134,7 @@ const RECORDS_MISSING: Obstacle = Obstacle::new(
 
 const ADOPTING: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
-    "the fleet has not adopted all records of a single node yet; wait, or run `idmint fleet adopt` again on the same folder",
+    "the fleet has not adopted all records of a single node yet; wait for `idmint fleet adopt`, or run it again on the same folder",
 );
 
 const JOINING: Obstacle = Obstacle::new(
@@ -178,7 +178,7 @@ impl KnownFleet {
     ///
     /// # Errors
     /// Returns the [`Obstacle`] if this node currently refuses all work because the coordinator may
-    /// have lost data, or if records are missing.
+    /// have lost data, if records are missing, or during an adoption.
     pub(super) fn check(&self) -> Result<(), Obstacle> {
         let known = self.lock();
         if known.is_withdrawn {

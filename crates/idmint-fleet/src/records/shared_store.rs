@@ -57,7 +57,7 @@ const REFUSED: Obstacle = Obstacle::new(
 
 const AGREEMENT_CHANGED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
-    "the fleet was fenced or has a new format, and this node reads that within seconds; retry",
+    "the fleet was fenced, has a new format, or adopts a node, and this node reads that within seconds; retry",
 );
 
 const PAUSED: Obstacle = Obstacle::new(

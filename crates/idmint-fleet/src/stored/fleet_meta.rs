@@ -79,11 +79,11 @@ pub(crate) struct FleetMeta {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Adopting {
-    /// The records of the folder are being compared with the fleet's. As none has been copied,
-    /// another adoption may begin, and a fence ends this state.
+    /// The records of the folder are being compared with the fleet's. As this adoption has copied no
+    /// record yet, another one may begin, and a fence ends this state.
     Comparing(String),
-    /// The records of the folder are being copied. This state ends only when all have been copied,
-    /// because the rows of a record that is copied in part would be mistaken for other records.
+    /// The records of the folder are being copied. This state ends only when all have been copied.
+    /// Otherwise a series with only some of its rows could issue its numbers again.
     Copying(String),
 }
 
@@ -123,7 +123,15 @@ impl FleetMeta {
         (self.fleet, self.floor) = (fleet, floor);
     }
 
-    /// Returns whether nodes may read and write records.
+    /// Ends the comparison of an adoption. The adoption then has to compare again, because nodes may
+    /// use records in the meantime. An adoption that copies records does not end.
+    pub(crate) fn end_comparison(&mut self) {
+        if let Some(Adopting::Comparing(_)) = self.adopting {
+            self.adopting = None;
+        }
+    }
+
+    /// Returns the state of the records that nodes share.
     pub(crate) fn records(&self) -> SharedRecords {
         match (self.lacks_records, &self.adopting) {
             (true, _) => SharedRecords::Missing,

@@ -1,6 +1,7 @@
 //! One run of an adoption, in which a fleet takes over a single node with the records in its data
 //! folder. A run continues where an earlier run stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,48 +137,43 @@ impl Adoption {
             }
             None => {}
         }
-        let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
-        if !has_raised && meta.is_none_or(|meta| meta.adopting.as_ref() != Some(&copying)) {
-            // Compare the folder's formats and records with the fleet's before the folder is marked
-            // and anything is copied. Neither could be undone if a difference were found later.
-            let far = self.far_slot(folder, &keys)?;
-            let least = own_bound(folder, far);
-            self.plan(
-                least,
-                &copying,
-                &layout,
-                &keys,
-                found.as_ref(),
-                entropy.nonce(),
-            )?;
-            let is_new = progress.is_none();
-            if is_new {
-                self.compare_records(folder, is_new)?;
-            }
-            // Nodes may write records during this comparison, so stop them and compare again.
+        let state = meta.and_then(|meta| meta.adopting);
+        if state.as_ref() != Some(&copying) {
             let comparing = Adopting::Comparing(id.clone());
-            let agreed = self.agree(None, &comparing, &layout, &keys, entropy)?;
-            if let Err(error) = self.compare_records(folder, is_new) {
-                // If the nodes cannot be allowed to use records again now, the next run does so.
-                let _ = self.complete(&agreed, &keys);
-                return Err(error);
+            let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)))
+                || state.as_ref() == Some(&comparing);
+            let is_new = progress.is_none();
+            if is_new && state.is_none() {
+                // Find differences before nodes have to stop using records.
+                self.compare(folder, &copying, &layout, &keys, is_new)?;
             }
-            if is_new {
-                let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
-                folder.write_note(AdoptionNote::begun(id.clone(), namespace, endpoints))?;
-                tell(AdoptionStep::Marked);
+            if found.is_none() {
+                self.raise_slot(self.far_slot(folder, &keys)?, &keys, entropy)?;
+            }
+            let bound = own_bound(folder, self.far_slot(folder, &keys)?);
+            let slots_only = OwnLayout {
+                formats: Vec::new(),
+                ..layout.clone()
+            };
+            self.agree((bound, has_raised), &comparing, &slots_only, &keys, entropy)?;
+            // Nodes may have written records until now, so compare again, before the folder is
+            // marked and anything is copied. Neither could be undone later.
+            let compared = self
+                .compare(folder, &copying, &layout, &keys, is_new)
+                .and_then(|()| self.begin(folder, &id, tell))
+                .and_then(|()| self.raise_slot(self.far_slot(folder, &keys)?, &keys, entropy));
+            if let Err(error) = compared {
+                // If this fails, nodes can use records again after the next run or a fence.
+                let _ = self.end_comparison(&comparing, &keys);
+                return Err(error);
             }
         }
         let far = self.far_slot(folder, &keys)?;
         if let Some((slot, horizon)) = far {
-            self.raise_slot(slot, horizon, &keys, entropy)?;
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
-        let bound = Bound {
-            own: own_bound(folder, far),
-            has_raised,
-        };
-        let agreed = self.agree(Some(bound), &copying, &layout, &keys, entropy)?;
+        let bound = own_bound(folder, far);
+        let agreed = self.agree((bound, true), &copying, &layout, &keys, entropy)?;
         let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, &id, raised, origin.clone())?;
@@ -207,16 +203,60 @@ impl Adoption {
         )
     }
 
-    /// Checks that the folder's records can be copied into the fleet. If the adoption `is_new`, also
-    /// checks that the texts of numbers are written alike.
-    fn compare_records(&self, folder: &AdoptedFolder, is_new: bool) -> Result<(), AdoptionError> {
+    /// Checks that the folder's formats and records can be copied into the fleet. If the adoption
+    /// `is_new`, also checks that the node and the fleet have the same rules for numbers.
+    fn compare(
+        &self,
+        folder: &AdoptedFolder,
+        adopting: &Adopting,
+        layout: &OwnLayout,
+        keys: &FleetKeys,
+        is_new: bool,
+    ) -> Result<(), AdoptionError> {
+        let bound = own_bound(folder, self.far_slot(folder, keys)?);
+        let found = self.read_meta(keys)?;
+        self.plan(bound, adopting, layout, keys, found.as_ref(), Nonce::new(0))?;
         let known = Arc::<KnownFleet>::default();
         let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
         let trial = trial.on_trial();
         if let Some(numbers) = folder.numbers().filter(|_| is_new) {
-            trial.check_templates(numbers)?;
+            trial.check_rules(numbers)?;
         }
         self.adopt_records(folder, &trial, &mut |_| {}).map(drop)
+    }
+
+    /// Marks the folder, unless an earlier run has done so. No single node can start on it any more.
+    fn begin(
+        &self,
+        folder: &mut AdoptedFolder,
+        id: &str,
+        tell: &mut dyn FnMut(AdoptionStep),
+    ) -> Result<(), AdoptionError> {
+        if folder.note().is_some() {
+            return Ok(());
+        }
+        let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
+        folder.write_note(AdoptionNote::begun(id.to_owned(), namespace, endpoints))?;
+        tell(AdoptionStep::Marked);
+        Ok(())
+    }
+
+    /// Lets nodes use records again after the comparison `comparing` of this run, if it has not
+    /// been ended by a fence or another adoption.
+    fn end_comparison(&self, comparing: &Adopting, keys: &FleetKeys) -> Result<(), AdoptionError> {
+        let Some(found) = self.read_meta(keys)? else {
+            return Ok(());
+        };
+        let mut meta = agreement::read(&found)?;
+        if meta.adopting.take().as_ref() != Some(comparing) {
+            return Ok(());
+        }
+        self.coordinator.commit(&Transaction {
+            compare: vec![Compare::Modified(found.key.clone(), found.modified)],
+            write: vec![Write::put(found.key, meta.to_bytes())],
+            ..Transaction::default()
+        })?;
+        Ok(())
     }
 
     /// Returns the configured slots (places for nodes) of the fleet, and the formats of the folder.
@@ -348,29 +388,37 @@ impl Adoption {
         if self.share.iter().eq([slot]) {
             return refused("the fleet has no other slot".to_owned());
         }
-        for entry in self.slots_of(keys)? {
-            let other = keys
-                .slot_of_horizon(&entry.key)
-                .filter(|other| *other != slot);
-            let record = HorizonRecord::from_bytes(&entry.value);
-            if let (Some(other), Ok(record)) = (other, record)
-                && record.horizon > far_from
-            {
-                return refused(format!("slot {other} of the fleet is also far ahead"));
-            }
+        let horizons: BTreeMap<u32, UnixNanos> = self
+            .slots_of(keys)?
+            .iter()
+            .filter_map(|entry| {
+                let record = HorizonRecord::from_bytes(&entry.value).ok()?;
+                Some((keys.slot_of_horizon(&entry.key)?, record.horizon))
+            })
+            .collect();
+        // An earlier run has let this slot rest, so whether other slots rest does not matter any more.
+        if horizons.get(&slot).is_some_and(|known| *known >= horizon) {
+            return Ok(Some((slot, horizon)));
         }
-        Ok(Some((slot, horizon)))
+        match horizons.iter().find(|(_, known)| **known > far_from) {
+            Some((other, _)) if *other != slot => {
+                refused(format!("slot {other} of the fleet is also far ahead"))
+            }
+            Some(_) | None => Ok(Some((slot, horizon))),
+        }
     }
 
-    /// Raises the stored horizon of one slot to the instant `horizon`, so that no node uses the
-    /// slot before that instant.
+    /// Raises the stored horizon of the slot `far` to this instant, so that no node uses the slot
+    /// before. Does nothing if no slot is given.
     fn raise_slot(
         &self,
-        slot: u32,
-        horizon: UnixNanos,
+        far: Option<(u32, UnixNanos)>,
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<(), AdoptionError> {
+        let Some((slot, horizon)) = far else {
+            return Ok(());
+        };
         let key = keys.horizon(slot);
         for _ in 0..TRIES_MAX {
             let found = self
@@ -435,35 +483,29 @@ impl Adoption {
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats and the incomplete adoption `adopting` to the fleet's agreement. If
-    /// `bound` is given, raises the floor and the bound `least` of the agreement at least to it. If
-    /// the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`] if other processes
-    /// keep changing the agreement, or have ended the comparison that this run began.
+    /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's agreement,
+    /// and raises the floor and the bound `least` of the agreement at least to `own`, the bound of
+    /// this folder. If the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`] if
+    /// other processes keep changing the agreement. The same applies before copying if nodes could
+    /// use records again since this run has compared them.
     ///
-    /// Unless an earlier run has raised the bound, this run raises it by at least 1 ms, even if it
-    /// is above `own`. If the store is later restored to a state before this adoption, its bound
-    /// is below the bound that nodes remember, so a fence recognizes that the adoption is lost.
+    /// Unless the bound `has_raised` already, this run raises it by at least 1 ms, even if it is
+    /// above `own`. If the store is later restored to a state before this adoption, its bound is
+    /// below the bound that nodes remember, so a fence recognizes that the adoption is lost.
     fn agree(
         &self,
-        bound: Option<Bound>,
+        (own, mut has_raised): (UnixNanos, bool),
         adopting: &Adopting,
         layout: &OwnLayout,
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<Agreed, AdoptionError> {
-        let Bound {
-            own,
-            mut has_raised,
-        } = bound.unwrap_or(Bound {
-            own: UnixNanos::default(),
-            has_raised: true,
-        });
-        let must_compare = !has_raised;
         let mut unanswered = None;
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
             let meta = found.as_ref().map(agreement::read).transpose()?;
-            if must_compare && !meta.is_some_and(|meta| is_compared(&meta, adopting)) {
+            let state = meta.and_then(|meta| meta.adopting);
+            if !may_follow(state.as_ref(), adopting) {
                 return Err(AdoptionError::Overtaken);
             }
             has_raised |= unanswered.is_some() && unanswered == found.as_ref().map(value_of);
@@ -549,7 +591,7 @@ impl Adoption {
             Ok(())
         })?;
         if let Some(numbers) = folder.numbers() {
-            adopter.adopt_templates(numbers)?;
+            adopter.adopt_rules(numbers)?;
         }
         for_each_series(folder, |numbers, series| {
             records.series += adopter.adopt_series(series, numbers)?;
@@ -574,18 +616,16 @@ impl Adoption {
     }
 }
 
-/// The lower bound that an adoption sets for the floor of the fleet, now and after each fence.
-struct Bound {
-    /// The lowest floor that keeps new ids apart from the folder's ids.
-    own: UnixNanos,
-    /// `true` if an earlier run has set the bound.
-    has_raised: bool,
-}
-
-/// `true` if the fleet's nodes have been stopped from using records for this adoption.
-fn is_compared(meta: &FleetMeta, adopting: &Adopting) -> bool {
-    let (Adopting::Comparing(id) | Adopting::Copying(id)) = adopting;
-    matches!(&meta.adopting, Some(Adopting::Comparing(known) | Adopting::Copying(known)) if known == id)
+/// `true` if the fleet's adoption can go from the state `from` to the state `to`. Copying begins
+/// only after a comparison of the same adoption, since when nodes have used no records.
+fn may_follow(from: Option<&Adopting>, to: &Adopting) -> bool {
+    match (from, to) {
+        (_, Adopting::Comparing(_)) => true,
+        (Some(Adopting::Comparing(known) | Adopting::Copying(known)), Adopting::Copying(id)) => {
+            known == id
+        }
+        (None, Adopting::Copying(_)) => false,
+    }
 }
 
 /// Returns the lowest floor that keeps new ids apart from the folder's ids: the folder's horizon

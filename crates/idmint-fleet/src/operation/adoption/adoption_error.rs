@@ -67,10 +67,11 @@ pub enum AdoptionError {
     #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
     /// Every attempt to raise the fleet's floor (lowest time of ids) or a slot's horizon (end of
-    /// reserved time) failed, because other processes changed the same row first.
+    /// reserved time) failed, because other processes changed the same row first. Or a fence or
+    /// another adoption has ended this one before its end.
     #[error(
-        "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
-         command again"
+        "the adoption is not complete, because other processes changed the fleet's settings in etcd; run this command \
+         again"
     )]
     Overtaken,
 }

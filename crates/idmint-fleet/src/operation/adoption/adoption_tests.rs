@@ -14,7 +14,7 @@ use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
 use crate::fleet_keys::FleetKeys;
 use crate::high_water::HighWater;
 use crate::nonce::{Entropy, Nonce};
-use crate::operation::{FenceRule, RestoreFence, fence_restored};
+use crate::operation::{FenceRule, RestoreFence, fence_restored, raise_restored_floor};
 use crate::records::SharedRecords;
 use crate::slot_lease::{Founding, UnseenNodes};
 use crate::stored::{Adopting, FleetMeta, HorizonRecord};
@@ -544,9 +544,9 @@ fn a_run_that_ended_between_the_two_marks_of_the_folder_is_gone_on_with_by_the_s
     std::fs::write(&horizon, unmarked).expect("the folder is writable");
     run(&adoption(lost_after(0, &store)), &node).expect_err("it is broken off");
     assert_eq!(
-        (version(), meta(&store).expect("a fleet").least),
-        (3, None),
-        "no floor is raised before"
+        (version(), content(&store).len()),
+        (3, 1),
+        "no record is copied before"
     );
 }
 
@@ -680,14 +680,8 @@ fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
     fence_with(store, origin, &[]);
 }
 
-/// Fences like [`fence`], with the high waters of nodes (the highest values that each node has
-/// seen).
-fn fence_with(
-    store: &MemoryCoordinator,
-    origin: Option<Nonce>,
-    high_waters: &[HighWater],
-) -> RestoreFence {
-    let rule = FenceRule {
+fn fence_rule(origin: Option<Nonce>) -> FenceRule {
+    FenceRule {
         share: share(8),
         unseen: UnseenNodes {
             window: Duration::from_secs(60),
@@ -700,7 +694,17 @@ fn fence_with(
         formats: Vec::new(),
         holds_numbers: false,
         is_clock_trusted: true,
-    };
+    }
+}
+
+/// Fences like [`fence`], with the high waters of nodes (the highest values that each node has
+/// seen).
+fn fence_with(
+    store: &MemoryCoordinator,
+    origin: Option<Nonce>,
+    high_waters: &[HighWater],
+) -> RestoreFence {
+    let rule = fence_rule(origin);
     let mut entropy = Entropy::of_kernel();
     fence_restored(store, &keys(), &rule, high_waters, CLOCK, &mut entropy).expect("memory answers")
 }
@@ -922,28 +926,36 @@ fn nodes_use_no_records_and_fences_forget_nothing_until_all_of_a_folder_is_there
 
 #[test]
 fn what_a_node_writes_during_the_first_comparison_is_found_and_both_sides_go_on() {
-    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
-    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
-    put_meta(&store, &founded);
-    let of_fleet = records_of_node(&store);
-    let written = AtomicUsize::new(0);
-    let overtaken = store.committed_by(move |store, transaction| {
-        // The first commit of the adoption stops the nodes.
-        if written.fetch_add(1, Ordering::Relaxed) == 0 {
-            give(&of_fleet, &series("acme-2026"), 1, "by-the-fleet");
+    for is_killed in [false, true] {
+        let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+        let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+        put_meta(&store, &founded);
+        let of_fleet = records_of_node(&store);
+        let commits = AtomicUsize::new(0);
+        // The first commit of the adoption stops the nodes. The second lets them go on.
+        let overtaken = store.committed_by(move |store, transaction| {
+            match commits.fetch_add(1, Ordering::Relaxed) {
+                0 => drop(give(&of_fleet, &series("acme-2026"), 1, "by-the-fleet")),
+                _ if is_killed => return Err(CoordinatorError::NotSent("killed".to_owned())),
+                _ => {}
+            }
+            store.commit(transaction)
+        });
+        for (coordinator, is_ended) in [
+            (overtaken, !is_killed),
+            (Arc::clone(&store) as Arc<dyn Coordinator>, true),
+        ] {
+            let refused = run(&adoption(coordinator), &node).expect_err("number 1 is given twice");
+            assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+            let state = meta(&store).expect("a fleet").adopting;
+            assert_eq!(state.is_none(), is_ended, "{state:?}");
+            node.start().expect("the folder is not marked");
         }
-        store.commit(transaction)
-    });
-    for coordinator in [overtaken, Arc::clone(&store) as Arc<dyn Coordinator>] {
-        let refused = run(&adoption(coordinator), &node).expect_err("number 1 is given twice");
-        assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
-        assert_eq!(meta(&store).expect("a fleet").adopting, None);
-        node.start().expect("the folder is not marked");
         let of_node = records_of_node(&store);
         assert!(of_node.ledgers(None, 10).expect("reads").is_empty());
+        let next = give(&of_node, &series("acme-2026"), 1, "next");
+        assert_eq!(next.first, 2);
     }
-    let next = give(&records_of_node(&store), &series("acme-2026"), 1, "next");
-    assert_eq!(next.first, 2);
 }
 
 #[test]
@@ -955,6 +967,13 @@ fn a_comparison_that_was_interrupted_is_ended_by_a_fence_or_the_next_adoption() 
         run(&adoption(lost_after(1, &store)), &Node::new()).expect_err("it is broken off");
         assert!(matches!(state(), Some(Adopting::Comparing(_))));
     };
+    interrupt();
+    assert!(
+        meta(&store).expect("a fleet").floor >= HORIZON,
+        "a node may mint"
+    );
+    raise_restored_floor(&*store, &keys(), &fence_rule(None), &[], CLOCK).expect("memory answers");
+    assert_eq!(state(), None, "journals are imported");
     interrupt();
     assert!(!fence_with(&store, None, &[]).is_adopting);
     assert_eq!(state(), None);

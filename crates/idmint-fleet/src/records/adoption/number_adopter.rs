@@ -10,19 +10,23 @@ use crate::records::numbers::{
     void_to_bytes,
 };
 use idmint_records::ledger::{
-    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, SeriesName, VoidedNumber,
+    FormChange, FormerTemplate, GivenNumbers, KeptTemplates, NumberKinds, SeriesName, VoidedNumber,
 };
 use idmint_storage::{NumberStore, SeriesSummary, StoreError};
 
 /// The maximum number of requests whose numbers are stored in one row.
 const GIVEN_MAX: usize = 100;
 
+/// The number of series that are read from the folder at once.
+const SERIES_PAGE: usize = 100;
+
 /// The maximum number of rows that are read in one request.
 const ROWS_READ_MAX: usize = 100;
 
 impl RecordAdopter {
     /// Checks that the adopted node and the fleet's nodes were last started with the same templates
-    /// for the texts of numbers. `of` is the number store in the folder of the adopted node.
+    /// for the texts of numbers, and with the same kinds for the series in the folder. `of` is the
+    /// number store in the folder of the adopted node.
     ///
     /// Call this method only before an adoption begins. Later no node can start on the folder, so an
     /// operator could not correct the difference.
@@ -31,48 +35,48 @@ impl RecordAdopter {
     /// So the fleet, which has the same templates, writes none of these texts again.
     ///
     /// # Errors
-    /// Returns [`AdoptError::OtherTemplates`] if the templates differ, and [`AdoptError::Store`] if
-    /// the fleet cannot be read.
-    pub(crate) fn check_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
+    /// Returns [`AdoptError::OtherTemplates`] or [`AdoptError::OtherKind`] if they differ, and
+    /// [`AdoptError::Store`] if the fleet cannot be read.
+    pub(crate) fn check_rules(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
         if of.series(None, 1)?.is_empty() {
             return Ok(());
         }
         let (own, (_, there)) = (of.templates()?, self.store.number_templates()?);
         let is_alike = there.last().is_none() || there.last() == own.last();
-        match own.last().is_some() && is_alike {
-            true => Ok(()),
-            false => Err(AdoptError::OtherTemplates(differences(
-                own.last(),
-                there.last(),
-            ))),
+        if own.last().is_none() || !is_alike {
+            let text = differences(own.last(), there.last());
+            return Err(AdoptError::OtherTemplates(text));
         }
-    }
-
-    /// Checks that a series has the same kind in the adopted node and in the fleet.
-    fn check_kind(&self, series: &SeriesName, of: &dyn NumberStore) -> Result<(), AdoptError> {
-        let (own, there) = (of.kinds()?.unwrap_or_default(), self.store.number_kinds()?);
-        let own = own.of(series);
-        match there.as_ref().map(|there| there.of(series)) {
-            Some(there) if there != own => Err(AdoptError::OtherKind {
-                series: series.clone(),
-                own: own.to_owned(),
-                there: there.to_owned(),
+        let Some(there) = self.store.number_kinds()? else {
+            return Ok(());
+        };
+        match other_kinds(of, &there)?.into_iter().next() {
+            None => Ok(()),
+            Some((series, own)) => Err(AdoptError::OtherKind {
+                there: there.of(&series).to_owned(),
+                series,
+                own,
             }),
-            Some(_) | None => Ok(()),
         }
     }
 
-    /// Stores the adopted node's templates for the texts of numbers in the fleet, except on trial.
-    /// In a fleet without kinds of series, also stores those of the node. `of` is the number store in the folder of the adopted node. Call this method before
-    /// [`RecordAdopter::adopt_series`].
+    /// Stores the adopted node's templates for the texts of numbers, and the kinds of its series, in
+    /// the fleet, except on trial. `of` is the number store in the folder of the adopted node. Call
+    /// this method before [`RecordAdopter::adopt_series`].
     ///
     /// # Errors
     /// Returns [`AdoptError::Store`] if the fleet cannot be read or written.
-    pub(crate) fn adopt_templates(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
+    pub(crate) fn adopt_rules(&self, of: &dyn NumberStore) -> Result<(), AdoptError> {
         if self.is_trial || of.series(None, 1)?.is_empty() {
             return Ok(());
         }
-        if let (None, Some(kinds)) = (self.store.number_kinds()?, of.kinds()?) {
+        let there = self.store.number_kinds()?;
+        let is_first = there.is_none();
+        let mut kinds = there.map_or_else(|| of.kinds().map(Option::unwrap_or_default), Ok)?;
+        let others = other_kinds(of, &kinds)?;
+        if is_first || !others.is_empty() {
+            let of_series = |(series, kind): (SeriesName, String)| (series.to_string(), kind);
+            kinds.0.extend(others.into_iter().map(of_series));
             self.store.keep_number_kinds(&kinds)?;
         }
         let own = of.templates()?;
@@ -97,9 +101,6 @@ impl RecordAdopter {
         of: &dyn NumberStore,
     ) -> Result<AdoptedCount, AdoptError> {
         let (series, keys) = (&summary.series, &self.store.keys);
-        if self.is_trial {
-            self.check_kind(series, of)?;
-        }
         let (revision, there) = self.store.series_row(series)?;
         let differs = |key: &Key| AdoptError::Differs {
             what: format!("series {series}"),
@@ -185,6 +186,29 @@ fn differences(folder: Option<&KeptTemplates>, fleet: Option<&KeptTemplates>) ->
         some.iter().filter(is_only_here).map(text)
     });
     only.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the series of the folder whose kind differs from the kind in the fleet, with their kind
+/// in the folder. `of` is the number store in the folder.
+fn other_kinds(
+    of: &dyn NumberStore,
+    there: &NumberKinds,
+) -> Result<Vec<(SeriesName, String)>, StoreError> {
+    let own = of.kinds()?.unwrap_or_default();
+    let (mut others, mut after) = (Vec::new(), None);
+    loop {
+        let page = of.series(after.as_ref(), SERIES_PAGE)?;
+        let Some(last) = page.last() else {
+            return Ok(others);
+        };
+        after = Some(last.series.clone());
+        let names = page.into_iter().map(|summary| summary.series);
+        let differing = names.filter(|series| own.of(series) != there.of(series));
+        others.extend(differing.map(|series| {
+            let kind = own.of(&series).to_owned();
+            (series, kind)
+        }));
+    }
 }
 
 /// Converts changes of number forms (how numbers are written, such as `INV-00042`) to rows for the
