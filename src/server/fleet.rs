@@ -164,8 +164,9 @@ impl Fleet {
 }
 
 /// Checks that the series of numbers in this fleet conform to the configured rules. Repeats the
-/// check while etcd is full or does not respond.
+/// check while etcd is full or does not respond, or while the fleet refuses records.
 async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRules, StoreError> {
+    let mut logged = String::new();
     loop {
         let (rules, asked) = (service.number_rules().clone(), Arc::clone(records));
         let agree = move || match asked.obstacle() {
@@ -182,6 +183,11 @@ async fn agree_on_rules(service: &Service, records: &Records) -> Result<AgreedRu
                     FailureKind::Unreachable | FailureKind::Full
                 ) =>
             {
+                let reason = error.to_string();
+                if reason != logged {
+                    tracing::warn!("this node cannot open its records yet: {reason}");
+                    logged = reason;
+                }
                 tokio::time::sleep(LOOK_EVERY).await;
             }
             agreed => return agreed,

@@ -97,11 +97,7 @@ fn append_once(service: &Service, ledger: &str) -> Answer {
 
 /// Checks that a node of a fleet refuses requests for records, because an adoption is incomplete.
 fn assert_refuses_records(node: &Service, ledger: &str) {
-    until("the node says why", || {
-        let said = node.get("/health/ready").json();
-        let why = said["records_detail"].as_str().unwrap_or_default();
-        why.contains("has not adopted all records").then_some(())
-    });
+    node.log_once_it_says("has not adopted all records");
     let refused = append_once(node, ledger);
     assert_eq!(refused.status, 503, "{}", refused.text());
 }
