@@ -43,6 +43,9 @@ use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 /// response is sent, and how often the fence is planned again because another process wrote first.
 const SENT_MAX: u32 = 10;
 
+/// The maximum number of rows that one transaction of the fence writes. etcd accepts 128.
+const WRITES_MAX: usize = 100;
+
 /// A slot is taken to have been used with a wrong clock if its reserved time ends at least this far
 /// above the latest time that a node with a correct clock can have reserved.
 pub(super) const FAR: Duration = Duration::from_hours(1);
@@ -272,7 +275,22 @@ pub fn fence_restored(
                 .push(Compare::Modified(key.clone(), revision));
             transaction.write.push(Write::put(key, record.to_bytes()));
         }
-        if commit(coordinator, &transaction)?.is_some() {
+        // If there are too many far horizons for one transaction, raise the others first. This is
+        // safe even if the fence then fails, because a horizon may be raised at any time.
+        let kept = transaction.write.len().min(WRITES_MAX);
+        let compare = transaction.compare.split_off(kept - 1);
+        let write = transaction.write.split_off(kept);
+        let mut is_current = true;
+        for (compare, write) in compare.chunks(WRITES_MAX).zip(write.chunks(WRITES_MAX)) {
+            let horizons = Transaction {
+                compare: compare.to_vec(),
+                write: write.to_vec(),
+                otherwise: vec![Range::one(compare[0].key().clone())],
+                ..Transaction::default()
+            };
+            is_current = is_current && commit(coordinator, &horizons)?.is_some();
+        }
+        if is_current && commit(coordinator, &transaction)?.is_some() {
             return Ok(fence);
         }
     }
@@ -1135,6 +1153,23 @@ mod tests {
         assert!(fenced.floor < after(3_600), "other slots do not wait");
         assert_eq!(horizon_of(&store, 1), after(month));
         assert_eq!(horizon_of(&store, 2), after(month + 1));
+    }
+
+    #[test]
+    fn more_far_slots_than_one_transaction_can_write_are_all_raised() {
+        let store = MemoryCoordinator::default();
+        found(&store, NOON);
+        let mut known = known_up_to(after(86_400), NOON);
+        for slot in 0..250 {
+            let far = after(86_400 + 60 * u64::from(slot));
+            known.acknowledge(slot, far, Revision(2), NOON);
+        }
+        let fenced = fence(&store, &[known]);
+        assert_eq!(fenced.far.len(), 250);
+        for (slot, horizon) in fenced.far {
+            assert_eq!(horizon_of(&store, slot), horizon);
+        }
+        assert_eq!(stored(&store).fleet, fenced.fleet);
     }
 
     #[test]
