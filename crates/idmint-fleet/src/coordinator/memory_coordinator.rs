@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use super::coordinator::{Coordinator, CoordinatorError};
 use super::transaction::{
-    Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Term, Transaction, Write,
+    Compare, Key, KeyValue, Lease, Outcome, REQUEST_BYTES_MAX, Range, Revision, Snapshot, Term,
+    Transaction, Write,
 };
 
 /// etcd's default for `--max-txn-ops`. The limit applies separately to the comparisons of a
 /// transaction and to each of its two lists of operations.
 const OPERATIONS_MAX: usize = 128;
-
-/// The maximum size of an etcd request, in bytes.
-const BYTES_MAX: usize = 1_572_864;
 
 /// An in-memory store of keys and values. Leases never expire, but a test can
 /// [end](Self::end_lease) them.
@@ -110,7 +108,7 @@ impl Coordinator for MemoryCoordinator {
 
 /// Panics if etcd would reject the transaction, because that would be a bug in the caller.
 fn assert_etcd_takes(
-    Transaction {
+    transaction @ Transaction {
         compare,
         write,
         then_read,
@@ -127,14 +125,7 @@ fn assert_etcd_takes(
     };
     let keys: BTreeSet<&Key> = write.iter().map(key_of).collect();
     assert_eq!(keys.len(), write.len(), "a key is written twice");
-    let len_of = |write: &Write| match write {
-        Write::Put { key, value, .. } => key.len() + value.len(),
-        Write::Delete(key) => key.len(),
-    };
-    assert!(
-        write.iter().map(len_of).sum::<usize>() < BYTES_MAX,
-        "too many bytes"
-    );
+    assert!(transaction.size() <= REQUEST_BYTES_MAX, "too many bytes");
 }
 
 impl State {

@@ -23,6 +23,7 @@ pub use coordinator::{Coordinator, CoordinatorError};
 pub use member::{Member, MemberState, Space};
 #[cfg(any(test, feature = "testing"))]
 pub use memory_coordinator::MemoryCoordinator;
+pub(crate) use transaction::REQUEST_BYTES_MAX;
 pub use transaction::{
     Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Term, Transaction, Write,
 };

@@ -1,5 +1,8 @@
 //! Keys, values and transactions of a coordinator.
 
+/// The maximum size of an etcd request in bytes, by default (`--max-request-bytes`).
+pub(crate) const REQUEST_BYTES_MAX: usize = 1_572_864;
+
 /// A key in the coordinator, the key-value store that nodes share. Keys are ordered bytewise.
 pub type Key = String;
 
@@ -154,6 +157,23 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// Returns an upper bound on the size of the etcd request for this transaction, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let compared = self.compare.iter().map(|compare| compare.key().len());
+        let written = self.write.iter().map(|write| match write {
+            Write::Put { key, value, .. } => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+        });
+        let read = self.then_read.iter().chain(&self.otherwise);
+        let read = read.map(|range| range.from.len() + range.to.as_ref().map_or(0, String::len));
+        // Each operation needs at most 48 bytes for lengths, tags, revisions, leases and limits.
+        compared
+            .chain(written)
+            .chain(read)
+            .map(|len| len + 48)
+            .sum()
+    }
+
     /// Returns the value that the transaction stores under a key, or `None` if it does not store
     /// that key.
     pub fn value_of(&self, key: &str) -> Option<&[u8]> {

@@ -10,7 +10,7 @@ use super::rows::{
     conjunction_of_bytes, conjunction_to_bytes, externals_of_bytes, externals_to_bytes,
     pair_of_bytes, pair_to_bytes,
 };
-use super::shared_store::{OPERATIONS_MAX, unreadable, unreadable_conjunction};
+use super::shared_store::{OPERATIONS_MAX, fits, unreadable, unreadable_conjunction};
 use crate::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
 use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 use idmint_storage::rows::externals_row;
@@ -60,6 +60,7 @@ impl ConjunctionStore for FleetRecords {
                 .map(|found| anchors_of(found))
                 .collect::<Result<_, _>>()?;
             let rows: Vec<KeyValue> = found.into_iter().flatten().collect();
+            self.note_pairs(rows.iter().map(|row| (&row.key, &row.value)));
             self.keep_read(asked, era, &rows)?;
             for (pair, times) in some {
                 let mut of_span = anchors[places[pair]].clone();
@@ -184,10 +185,7 @@ impl ConjunctionStore for FleetRecords {
                 fits
             });
             for part in parts {
-                let transaction = self.forgetting(part)?;
-                // If another node changed one of these rows first, none of these anchors (first
-                // reports) is removed now. The next run of the cleanup tries again.
-                self.store.write_what_may_be_lost(transaction)?;
+                self.forget_part(part)?;
             }
         }
         Ok(())
@@ -221,6 +219,19 @@ impl FleetRecords {
             transaction.write.push(Write::put(key, value));
         }
         self.store.write_what_may_be_lost(transaction)
+    }
+
+    /// Removes these anchors in one transaction, or in several if the rows of their pairs are long.
+    fn forget_part(&self, old: &[(&CountedAnchor, Beside)]) -> Result<(), StoreError> {
+        let transaction = self.forgetting(old)?;
+        if old.len() > 1 && !fits(&transaction) {
+            let (some, others) = old.split_at(old.len() / 2);
+            self.forget_part(some)?;
+            return self.forget_part(others);
+        }
+        // If another node changed one of these rows first, none of these anchors (first reports) is
+        // removed now. The next run of the cleanup tries again.
+        self.store.write_what_may_be_lost(transaction).map(drop)
     }
 
     /// Returns a transaction that removes these anchors, each the first report of a close approach.

@@ -1,19 +1,20 @@
 //! The store for all records that the nodes of a fleet share. Other modules implement the methods
 //! for ledgers, numbers, conjunctions and requests.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::journal::AppendJournal;
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet};
 use super::room::Room;
 use super::rows::Attempt;
-use super::shared_store::{Asked, NO_ROOM, NotWritten, SharedStore, Written};
-use super::transaction_draft::{TransactionDraft, fitting, has_landed, journalled};
-use crate::coordinator::{Coordinator, KeyValue};
+use super::shared_store::{Asked, BYTES_MAX, NO_ROOM, NotWritten, SharedStore, Written, fits};
+use super::transaction_draft::{PAIR_LEN, TransactionDraft, fitting, has_landed, journalled};
+use crate::coordinator::{Coordinator, Key, KeyValue, Write};
 use idmint_core::time::UnixNanos;
 use idmint_storage::{
     BackedUp, FailureKind, Namespace, Obstacle, RecordPlan, RecordStore, StoreError, WriteError,
@@ -29,6 +30,9 @@ pub struct FleetRecords {
     /// its attempt number from this counter. The accesses are relaxed, because the numbers only
     /// have to differ.
     attempts: AtomicU64,
+    /// The sizes in bytes of the rows of pairs of objects, as last read, by key. Only rows longer
+    /// than [`PAIR_LEN`] are included.
+    long_pairs: Mutex<HashMap<Key, usize>>,
     /// The journal of this node (its local copy of the rows that responses rely on), or `None` in a
     /// process that keeps no journal, such as a test.
     journal: Option<AppendJournal>,
@@ -51,6 +55,7 @@ impl FleetRecords {
             room,
             process,
             attempts: AtomicU64::new(0),
+            long_pairs: Mutex::default(),
             journal: None,
         }
     }
@@ -60,6 +65,25 @@ impl FleetRecords {
     #[must_use]
     pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
         FleetRecords { journal, ..self }
+    }
+
+    fn long_pairs(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
+        self.long_pairs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers which of these rows of pairs of objects are long, because fewer of them fit into
+    /// one transaction.
+    pub(super) fn note_pairs<'r>(&self, rows: impl IntoIterator<Item = (&'r Key, &'r Vec<u8>)>) {
+        let mut long_pairs = self.long_pairs();
+        for (key, value) in rows {
+            if value.len() > PAIR_LEN {
+                long_pairs.insert(key.clone(), value.len());
+            } else if !long_pairs.is_empty() {
+                long_pairs.remove(key);
+            }
+        }
     }
 
     pub(super) fn attempt(&self) -> Attempt {
@@ -114,12 +138,17 @@ impl FleetRecords {
 
 impl RecordStore for FleetRecords {
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
-        fitting(plans)
+        let long_pairs = self.long_pairs();
+        fitting(plans, |format, pair| {
+            let len = (!long_pairs.is_empty())
+                .then(|| long_pairs.get(&self.store.keys.pair(format, pair)));
+            len.flatten().map_or(PAIR_LEN, |len| *len)
+        })
     }
 
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
         assert_eq!(
-            self.fitting(plans),
+            fitting(plans, |_, _| PAIR_LEN),
             plans.len(),
             "a caller writes no more than fits into a transaction"
         );
@@ -147,6 +176,18 @@ impl RecordStore for FleetRecords {
             return Err(WriteError::Stale);
         }
         let (transaction, era) = (round.transaction(), self.store.era());
+        if plans.len() == 1 && transaction.size() > BYTES_MAX {
+            return Err(WriteError::TooLong(self.store.too_long(&transaction)));
+        }
+        if !fits(&transaction) {
+            // Rows of pairs have grown since they were read. Fewer plans fit at the next attempt.
+            let pairs = transaction.write.iter().filter_map(|write| match write {
+                Write::Put { key, value, .. } => self.store.keys.pair_of(key).map(|_| (key, value)),
+                Write::Delete(_) => None,
+            });
+            self.note_pairs(pairs);
+            return Err(WriteError::Stale);
+        }
         // Write the rows that precede the new ones to the journal before the commit. Suppose that
         // three nodes append to a ledger one after the other, and each is killed after its commit
         // and before it writes to its journal. Without this step, no journal would have any of the

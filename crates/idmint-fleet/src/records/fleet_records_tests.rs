@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,15 +11,20 @@ use crate::coordinator::{
     Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range,
     Revision, Snapshot, Transaction, Write,
 };
+use crate::records::RecordAdopter;
 use crate::records::known_fleet::{AgreedMeta, OwnKey};
-use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
+use crate::records::rows::{conjunction_to_bytes, pair_to_bytes};
+use idmint_records::conjunction::{Anchor, Pair, ReportCount, Seen, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
 use idmint_storage::rows::report_count_row;
 use idmint_storage::samples::{
     NOW, anchor, anchor_of, append, begin, correction_plan, create, give, links, near, plan,
     series, void_plan,
 };
-use idmint_storage::{ConjunctionStore, LedgerStore, NumberStore, RequestStore};
+use idmint_storage::{
+    AnchorKey, ConjunctionStore, CountedAnchor, LedgerStore, NumberStore, RequestStore,
+    StoredAnchor, StoredPair,
+};
 
 /// The fault that affects a transaction between the node and the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,6 +392,162 @@ fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
         links(&plans)
     );
     assert_eq!(records.fitting(&[]), 0);
+}
+
+/// Returns the pair of the object 9 and the given object.
+fn pair_of(primary: u64) -> Pair {
+    Pair {
+        primary,
+        secondary: 9,
+    }
+}
+
+/// Stores conjunctions of a [pair](pair_of) directly, the first of them at 0 s and each 10 s later.
+/// Returns the first 60, as the sweep finds them.
+fn put_pair(memory: &MemoryCoordinator, primary: u64, count: usize) -> Vec<CountedAnchor> {
+    let keys = Keys::of(&Namespace::default());
+    let tcas = (0..).map(|at| Tca(10_000_000 * at));
+    let anchors: Vec<Anchor> = tcas
+        .take(count)
+        .map(|tca| Anchor { tca, rank: 0 })
+        .collect();
+    let key = keys.pair("conjunction", pair_of(primary));
+    let value = pair_to_bytes(&key, Attempt(0), &anchors);
+    let mut write = vec![Write::put(key, value)];
+    let found = anchors.iter().take(60).map(|anchor| {
+        let key = keys.conjunction("conjunction", (anchor.tca, pair_of(primary)));
+        let value = conjunction_to_bytes(&key, 0, None);
+        write.push(Write::put(key, value));
+        CountedAnchor {
+            key: AnchorKey {
+                format: "conjunction".to_owned(),
+                pair: pair_of(primary),
+                tca: anchor.tca,
+            },
+            report_count: None,
+        }
+    });
+    let found = found.collect();
+    let transaction = Transaction {
+        write,
+        ..Transaction::default()
+    };
+    memory.commit(&transaction).unwrap();
+    found
+}
+
+/// Returns the number of conjunctions in the row of a [pair](pair_of).
+fn count_of(records: &FleetRecords, primary: u64) -> usize {
+    let all = (pair_of(primary), Tca(i64::MIN)..=Tca(i64::MAX));
+    let within = records.anchors_within("conjunction", &mut iter::once(all));
+    within.unwrap()[0].len()
+}
+
+#[test]
+fn conjunctions_of_pairs_with_long_rows_are_written_in_several_transactions() {
+    const COUNT: usize = 4_000;
+    for is_read in [true, false] {
+        let memory = Arc::new(MemoryCoordinator::default());
+        for primary in 100..200 {
+            put_pair(&memory, primary, COUNT);
+        }
+        let records = node(memory);
+        let before = |primary| anchor_of("conjunction", (primary, 9), -10_000_000, 0);
+        let all: Vec<RecordPlan> = (100..200).map(before).collect();
+        if is_read {
+            for primary in 100..200 {
+                count_of(&records, primary);
+            }
+        }
+        let (mut rest, mut rounds, mut stale) = (all.as_slice(), Vec::new(), 0);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(records.fitting(rest));
+            match records.write(now) {
+                Ok(()) => {
+                    rounds.push(now.len());
+                    rest = later;
+                }
+                Err(WriteError::Stale) => stale += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        // A row has 48 kB, so 28 rows fit into a transaction, and 63 rows of unknown size would.
+        match is_read {
+            true => assert_eq!((rounds, stale), (vec![28, 28, 28, 16], 0)),
+            false => assert_eq!((rounds, stale), (vec![28, 28, 28, 16], 2)),
+        }
+        for primary in 100..200 {
+            assert_eq!(count_of(&records, primary), COUNT + 1);
+        }
+    }
+}
+
+#[test]
+fn a_pair_with_a_full_row_gets_no_conjunction_until_old_ones_are_deleted() {
+    let memory = Arc::new(MemoryCoordinator::default());
+    let records = node(Arc::clone(&memory) as Arc<dyn Coordinator>);
+    let plan = [anchor_of("conjunction", (1, 9), -10_000_000, 0)];
+    put_pair(&memory, 1, 116_619);
+    records.write(&plan).unwrap();
+    let old = put_pair(&memory, 1, 116_620);
+    let Err(WriteError::TooLong(error)) = records.write(&plan) else {
+        panic!("the row is full")
+    };
+    let text = error.to_string();
+    for part in [
+        "objects 1 and 9 (conjunction)",
+        "1400000",
+        "conjunction.retention",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(error.failure_kind(), FailureKind::Full);
+    records.forget_anchors(&old).unwrap();
+    records.write(&plan).unwrap();
+    assert_eq!(count_of(&records, 1), 116_620 - 60 + 1);
+}
+
+#[test]
+fn a_trial_refuses_to_adopt_a_pair_whose_row_is_too_long() {
+    let anchor = |at: i64| StoredAnchor {
+        anchor: Anchor {
+            tca: Tca(10_000_000 * at),
+            rank: 0,
+        },
+        report_count: None,
+        externals: Vec::new(),
+    };
+    let adopt = |count, is_trial| {
+        let coordinator = Arc::new(MemoryCoordinator::default());
+        let adopter = RecordAdopter::new(coordinator, &Namespace::default(), Arc::default());
+        let adopter = match is_trial {
+            true => adopter.on_trial(),
+            false => adopter,
+        };
+        adopter.adopt_pairs(&[StoredPair {
+            format: "conjunction".to_owned(),
+            pair: pair_of(1),
+            anchors: (0..count).map(anchor).collect(),
+        }])
+    };
+    assert_eq!(adopt(116_000, false).unwrap().parts, 116_000);
+    for is_trial in [true, false] {
+        let error = adopt(117_000, is_trial).unwrap_err().to_string();
+        assert!(error.contains("objects 1 and 9 (conjunction)"), "{error}");
+    }
+}
+
+#[test]
+fn old_conjunctions_of_pairs_with_long_rows_are_deleted_in_several_transactions() {
+    let memory = Arc::new(MemoryCoordinator::default());
+    let old: Vec<CountedAnchor> = (100..160)
+        .map(|primary| put_pair(&memory, primary, 5_000).remove(0))
+        .collect();
+    let records = node(memory);
+    records.forget_anchors(&old).unwrap();
+    for primary in 100..160 {
+        assert_eq!(count_of(&records, primary), 4_999);
+    }
 }
 
 #[test]

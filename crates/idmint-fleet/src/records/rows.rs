@@ -23,6 +23,9 @@ use idmint_storage::{DoneRequest, LedgerSummary, StoredAppend};
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
 
+/// The size in bytes of an anchor in the row of its pair of objects.
+pub(super) const ANCHOR_LEN: usize = 12;
+
 /// A number that identifies a transaction. If a transaction is sent several times, all its copies
 /// contain the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,10 +211,10 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
-    let (anchors, []) = content.as_chunks::<12>() else {
+    let (anchors, []) = content.as_chunks::<ANCHOR_LEN>() else {
         return None;
     };
-    let anchor = |bytes: &[u8; 12]| {
+    let anchor = |bytes: &[u8; ANCHOR_LEN]| {
         let (tca, rank) = bytes.split_first_chunk()?;
         Some(Anchor {
             tca: Tca(i64::from_be_bytes(*tca)),

@@ -11,17 +11,24 @@ use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet, Terms};
 use super::rows::{is_whole, is_whole_conjunction};
 use crate::coordinator::{
-    Coordinator, CoordinatorError, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
+    Coordinator, CoordinatorError, KeyValue, Outcome, REQUEST_BYTES_MAX, Range, Revision, Snapshot,
+    Transaction, Write,
 };
 use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::Pair;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
 /// The maximum number of comparisons, and of operations, in a transaction. etcd accepts 128, of
 /// which two are reserved for comparing the fleet's settings (`meta`) and this node's own key.
 pub(super) const OPERATIONS_MAX: usize = 126;
 
-/// The maximum estimated size of a transaction, in bytes. etcd accepts 1.5 MiB.
+/// The maximum estimated size of a transaction that adds records, in bytes. etcd accepts 1.5 MiB.
+/// The rest leaves room for deletions, so that a pair of objects with a full row can shrink.
 pub(super) const BYTES_MAX: usize = 1_400_000;
+
+/// The maximum [size](Transaction::size) of a transaction, in bytes. The rest of etcd's limit is
+/// for comparing the fleet's settings and this node's own key.
+const SIZE_MAX: usize = REQUEST_BYTES_MAX - 4_000;
 
 /// The maximum number of times that the same transaction is sent before its outcome counts as
 /// unknown. Each attempt takes about one second at most, so callers do not wait too long.
@@ -53,6 +60,12 @@ const DENIED: Obstacle = Obstacle::new(
 const REFUSED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refused the request; the log of the node has the reason",
+);
+
+/// The reason why a row cannot grow. Its kind is `Full`, so that the node keeps running.
+const ROW_FULL: Obstacle = Obstacle::new(
+    FailureKind::Full,
+    "a pair of objects has as many conjunctions as fit into etcd, about 116 000; conjunction.retention deletes old ones; the log names the pair",
 );
 
 const AGREEMENT_CHANGED: Obstacle = Obstacle::new(
@@ -265,6 +278,9 @@ impl SharedStore {
         mut transaction: Transaction,
         is_ours: impl Fn(&Snapshot) -> bool,
     ) -> Result<Written, NotWritten> {
+        if !fits(&transaction) {
+            return Err(NotWritten::Refused(self.too_long(&transaction)));
+        }
         let terms = self
             .known
             .terms(self.keys.meta())
@@ -339,6 +355,28 @@ impl SharedStore {
         }
     }
 
+    /// Returns the error for a transaction that is too long although it has only one long row. The
+    /// error names this row.
+    pub(super) fn too_long(&self, transaction: &Transaction) -> StoreError {
+        let rows = transaction.write.iter().filter_map(|write| match write {
+            Write::Put { key, value, .. } => Some((value.len(), key)),
+            Write::Delete(_) => None,
+        });
+        let (_, key) = rows.max().expect("only values can be that long");
+        let row = match self.keys.pair_of(key) {
+            Some((format, Pair { primary, secondary })) => {
+                format!("the conjunctions of the objects {primary} and {secondary} ({format})")
+            }
+            None => format!("the value of {key}"),
+        };
+        let size = transaction.size();
+        let text = format!(
+            "{row} need a request of {size} bytes to etcd, and the limit is {BYTES_MAX}; delete old conjunctions with \
+             conjunction.retention"
+        );
+        StoreError::because(ROW_FULL, text)
+    }
+
     /// Returns [`Written::Stale`] if a transaction was refused because another write came first.
     /// Returns an error if the fleet's shared settings (`meta`) have changed, or if the key that
     /// this node regularly rewrites shows that its slot or the coordinator's data is lost.
@@ -386,6 +424,11 @@ impl SharedStore {
         *self.failure() = lasts.then_some(obstacle);
         StoreError::because(obstacle, error.to_string())
     }
+}
+
+/// `true` if etcd does not refuse the transaction for its size.
+pub(super) fn fits(transaction: &Transaction) -> bool {
+    transaction.size() <= SIZE_MAX
 }
 
 /// Returns the clock reading of the node that wrote `horizon`, the record of a slot's reserved

@@ -22,19 +22,19 @@ use idmint_storage::rows::append_row;
 use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay};
 
 /// The assumed size in bytes of a row with the anchors (first reports of conjunctions) of a pair of
-/// objects. This size is enough for about a thousand anchors.
-const PAIR_LEN: usize = 12_000;
+/// objects, unless the row is known to be longer. This size is enough for about a thousand anchors.
+pub(super) const PAIR_LEN: usize = 12_000;
 
 /// The maximum number of request keys that a transaction records, with a list of them for each day.
 /// The number is limited because one transaction deletes an expired list and all of its keys.
 pub(super) const REQUESTS_MAX: usize = 100;
 
 /// Returns how many plans, counted from the first one, fit into one transaction. The result is at
-/// least 1, unless `plans` is empty.
-pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
+/// least 1, unless `plans` is empty. `pair_len` returns the size of the row of a pair of objects.
+pub(super) fn fitting(plans: &[RecordPlan], pair_len: impl Fn(&str, Pair) -> usize) -> usize {
     let mut need = Need::default();
     let fits = plans.iter().take_while(|plan| {
-        need.add(plan);
+        need.add(plan, &pair_len);
         need.fits()
     });
     fits.count().max(plans.len().min(1))
@@ -53,7 +53,7 @@ struct Need<'a> {
 }
 
 impl<'a> Need<'a> {
-    fn add(&mut self, plan: &'a RecordPlan) {
+    fn add(&mut self, plan: &'a RecordPlan, pair_len: impl Fn(&str, Pair) -> usize) {
         match plan {
             RecordPlan::Append(plan) => {
                 self.ledgers.insert(plan.ledger());
@@ -67,7 +67,7 @@ impl<'a> Need<'a> {
                 self.anchors += 1;
                 self.bytes += 500;
                 if self.pairs.insert((&plan.format, plan.pair)) {
-                    self.bytes += PAIR_LEN;
+                    self.bytes += pair_len(&plan.format, plan.pair);
                 }
             }
             RecordPlan::Number(plan) => self.bytes += self.numbers.add_number(plan),

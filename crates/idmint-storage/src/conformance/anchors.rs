@@ -121,7 +121,11 @@ pub fn many_reporters_at_once_make_one_anchor(records: &dyn RecordStore) {
             match records.write(&plans) {
                 Ok(()) => return grouped[0].anchor,
                 Err(WriteError::Stale) => {}
-                Err(WriteError::Store(error) | WriteError::NotWritten(error)) => {
+                Err(
+                    WriteError::Store(error)
+                    | WriteError::NotWritten(error)
+                    | WriteError::TooLong(error),
+                ) => {
                     panic!("{error}")
                 }
             }

@@ -108,7 +108,11 @@ fn written_of(records: &dyn RecordStore, plans: &[RecordPlan]) -> usize {
         match records.write(slice::from_ref(plan)) {
             Ok(()) => true,
             Err(WriteError::Stale) => false,
-            Err(WriteError::Store(error) | WriteError::NotWritten(error)) => panic!("{error}"),
+            Err(
+                WriteError::Store(error)
+                | WriteError::NotWritten(error)
+                | WriteError::TooLong(error),
+            ) => panic!("{error}"),
         }
     };
     let written: Vec<bool> = thread::scope(|scope| {

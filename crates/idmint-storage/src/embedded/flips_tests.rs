@@ -185,7 +185,9 @@ fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<(Answers, Head), (Outc
     records
         .write(&[RecordPlan::Append(next.clone())])
         .map_err(|error| match error {
-            WriteError::Store(error) | WriteError::NotWritten(error) => in_use(error),
+            WriteError::Store(error)
+            | WriteError::NotWritten(error)
+            | WriteError::TooLong(error) => in_use(error),
             WriteError::Stale => panic!("what was read well does not hold"),
         })?;
     assert_eq!(records.head(ledger).map_err(in_use)?, Some(next.head()));

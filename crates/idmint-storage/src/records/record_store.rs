@@ -165,6 +165,9 @@ pub enum WriteError {
     /// The store refused the write. None of the plans was written.
     #[error(transparent)]
     NotWritten(StoreError),
+    /// The first plan alone needs more space than one write has. None of the plans was written.
+    #[error(transparent)]
+    TooLong(StoreError),
     /// The store is damaged, or failed during the write. It is unknown whether the planned records
     /// were stored.
     #[error(transparent)]

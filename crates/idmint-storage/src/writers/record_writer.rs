@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use super::anchor_sweep::AnchorSweep;
 use super::clock_check::{check_append_clock, check_clock, may_forget};
 use super::job::{AnyJob, DurablePlans, Reply};
-use super::record_error::RecordError;
+use super::record_error::{RecordError, log_unwritten};
 use super::report_counts::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
 use super::round::{self, Decided, RoundTimes};
@@ -249,6 +249,14 @@ impl RecordWriter {
                 Err(WriteError::NotWritten(error)) => {
                     let refusal = error.obstacle().into();
                     return self.give_up(replies, &refusal, error);
+                }
+                Err(WriteError::TooLong(error)) => {
+                    // The replies are in the order of the plans, so the plan belongs to the first
+                    // job. Refuse only this job, and decide on the others again.
+                    jobs = replies.into_iter().map(Reply::into_job).collect();
+                    let others = jobs.split_off(1);
+                    self.answer_without_writing(jobs, &log_unwritten(&error));
+                    jobs = others;
                 }
                 Err(WriteError::Store(error)) => {
                     return self.give_up(replies, &RecordError::Unknown, error);

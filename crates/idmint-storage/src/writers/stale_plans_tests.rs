@@ -47,6 +47,9 @@ struct Contended {
     /// If `true`, the next look-up of anchors is followed by the removal of all anchors, as by a
     /// sweep.
     sweeps_next: AtomicBool,
+    /// If `true`, the conjunctions of the object 1 are as many as the store can hold, and each plan
+    /// is written alone.
+    is_pair_full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -145,11 +148,27 @@ impl OtherWriter {
     }
 }
 
+const FULL: Obstacle = Obstacle::new(FailureKind::Full, "the row is full");
+
 /// The first key that the other writer uses.
 const OTHERS: u128 = 1 << 100;
 
 impl RecordStore for Contended {
+    fn fitting(&self, plans: &[RecordPlan]) -> usize {
+        match self.is_pair_full.load(Ordering::Relaxed) {
+            true => plans.len().min(1),
+            false => plans.len(),
+        }
+    }
+
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        let is_full = self.is_pair_full.load(Ordering::Relaxed);
+        if let [RecordPlan::Anchor(plan)] = plans
+            && is_full
+            && plan.pair.primary == 1
+        {
+            return Err(WriteError::TooLong(FULL.into()));
+        }
         let mut other = self.other.lock().expect("nobody panics with it");
         let comes_before = other.left > 0 && !plans.is_empty();
         if comes_before {
@@ -380,6 +399,7 @@ impl Bench {
             other: Mutex::default(),
             is_lost: AtomicBool::default(),
             sweeps_next: AtomicBool::default(),
+            is_pair_full: AtomicBool::default(),
         });
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
@@ -739,6 +759,26 @@ fn reports_join_the_anchor_of_whoever_was_faster() {
         .expect("memory");
     assert_eq!(stored[0].len(), 1, "one anchor for one conjunction");
     assert_eq!(grouped[0].anchor, stored[0][0].tca);
+}
+
+#[test]
+fn a_report_for_a_full_pair_is_refused_and_other_requests_of_the_round_are_done() {
+    let (mut bench, ledger) = Bench::with_ledger();
+    bench.records.is_pair_full.store(true, Ordering::Relaxed);
+    let objects = [(2, 3), (1, 2), (3, 4), (1, 3), (4, 5)];
+    let mut answers =
+        objects.map(|(primary, other)| bench.send_reports(reports(&[0], primary, other)));
+    let mut appended = bench.send(append(ledger, &["a"], 2));
+    bench.serve();
+    for ((primary, _), answer) in objects.into_iter().zip(&mut answers) {
+        let grouped = answer.try_recv().expect("a reply");
+        match primary {
+            1 => assert_eq!(grouped, Err(FULL.into())),
+            _ => assert_eq!(grouped.expect("it fits")[0].created, Some(true)),
+        }
+    }
+    assert!(appended.try_recv().expect("a reply").is_ok());
+    assert_eq!(bench.records.anchors(None, 9).expect("memory").len(), 3);
 }
 
 #[test]

@@ -59,6 +59,10 @@ impl<'a> AdoptedBatch<'a> {
             .compare
             .push(Compare::Modified(key.clone(), revision));
         self.put(key, value);
+        if self.transaction.size() > BYTES_MAX && self.transaction.write.len() == 1 {
+            // Report this in a dry run as well, because a begun adoption cannot be undone.
+            return Err(self.store.too_long(&self.transaction));
+        }
         Ok(())
     }
 

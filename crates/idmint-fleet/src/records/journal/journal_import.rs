@@ -21,7 +21,8 @@ use crate::records::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::records::ledgers::ledger_of;
 use crate::records::requests::request_of;
 use crate::records::rows::{
-    Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_to_bytes,
+    ANCHOR_LEN, Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes,
+    request_to_bytes,
 };
 use crate::records::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
 use crate::records::transaction_draft::{REQUESTS_MAX, has_landed};
@@ -290,7 +291,7 @@ impl<'a> JournalImport<'a> {
 
     /// Adds those anchors (first reports of conjunctions) of all pairs of objects that the journals
     /// have and the coordinator lacks. If a pair lacks more anchors than fit into one transaction,
-    /// the next transaction adds further ones.
+    /// or if its row does not fit, the next transaction adds further ones.
     fn import_pairs(&self, done: &mut Reimported) -> Result<(), ImportError> {
         let mut waiting: VecDeque<_> = self.copies.pairs.iter().collect();
         while !waiting.is_empty() {
@@ -310,7 +311,11 @@ impl<'a> JournalImport<'a> {
                 let there = anchors.len();
                 let lost = missing(journalled, &mut anchors);
                 // One operation is for the row of the pair.
-                let room = OPERATIONS_MAX.saturating_sub(transaction.write.len() + 1);
+                let mut room = OPERATIONS_MAX.saturating_sub(transaction.write.len() + 1);
+                let size = transaction.size() + ANCHOR_LEN * anchors.len();
+                if size > BYTES_MAX && !transaction.write.is_empty() {
+                    room = 0;
+                }
                 if anchors.len() - there > room {
                     anchors.truncate(there + room);
                     waiting.push_front(of);

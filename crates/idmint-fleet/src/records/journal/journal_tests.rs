@@ -12,9 +12,11 @@ use super::journal_record::JournalRecord;
 use super::sample_nodes::{FENCED, FIRST, LOWERED, SampleNodes, ids, write};
 use super::segments::{self, JournalBounds};
 use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
-use crate::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction};
+use crate::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction, Write};
 use crate::nonce::Nonce;
+use crate::records::keys::Keys;
 use crate::records::known_fleet::FleetEra;
+use crate::records::rows::{Attempt, pair_of_bytes, pair_to_bytes};
 use crate::records::{FleetRecords, JOURNALLED_WITHIN};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::{Anchor, AnchorPlan, Pair, Tca};
@@ -404,6 +406,45 @@ fn a_pair_with_more_missing_anchors_than_a_transaction_holds_comes_back_whole() 
         assert_eq!(near(&samples.forgetful(), last), [(last, 0)]);
         assert_eq!(samples.import(&copies), Reimported::default());
     }
+}
+
+#[test]
+fn pairs_with_longer_rows_than_a_transaction_holds_come_back_whole() {
+    let samples = SampleNodes::of(1);
+    let node = samples.node(0, FIRST);
+    let new = |primary| anchor_of("conjunction", (primary, 9), -10_000_000, 0);
+    node.write(&(100..140).map(new).collect::<Vec<_>>())
+        .unwrap();
+    samples.store.restore(&MemoryCoordinator::default());
+    let put = |primary, count| {
+        let pair = Pair {
+            primary,
+            secondary: 9,
+        };
+        let tcas = (0..count).map(|at| Tca(10_000_000 * at));
+        let anchors: Vec<Anchor> = tcas.map(|tca| Anchor { tca, rank: 0 }).collect();
+        let key = Keys::of(&Namespace::default()).pair("conjunction", pair);
+        let value = pair_to_bytes(&key, Attempt(0), &anchors);
+        let transaction = Transaction {
+            write: vec![Write::put(key, value)],
+            ..Transaction::default()
+        };
+        samples.store.commit(&transaction).unwrap();
+    };
+    (100..140).for_each(|primary| put(primary, 8_000));
+    let done = samples.import(&samples.copies([0]));
+    assert_eq!((done.conjunctions, done.lost_conjunctions), (40, vec![]));
+    let stored = samples.stored(&["conj"]);
+    let is_whole = |(key, value): (&String, &Vec<u8>)| {
+        pair_of_bytes(key, value).is_some_and(|there| there.len() == 8_001)
+    };
+    assert_eq!(stored.iter().filter(|row| is_whole(*row)).count(), 40);
+
+    put(100, 130_800);
+    let store = Arc::clone(&samples.store) as Arc<dyn Coordinator>;
+    let error = samples.try_import(store, &samples.copies([0])).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("objects 100 and 9 (conjunction)"), "{text}");
 }
 
 #[test]
