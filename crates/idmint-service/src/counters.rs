@@ -8,6 +8,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
 use super::error::{GroupFailure, ServiceError};
+use idmint_core::named;
 use idmint_core::time::{Observation, WallStep};
 use idmint_records::conjunction::Grouped;
 use idmint_records::ledger::{
@@ -26,17 +27,19 @@ const WAIT_BUCKETS_SECONDS: [f64; 11] = [
 const REGRESSION_BUCKETS_SECONDS: [f64; 8] =
     [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
 
-/// The outcome of a decode request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecodeOutcome {
-    /// The text is an id of some format.
-    Matched,
-    /// The text is not an id of any format.
-    NoMatch,
-    /// No text was decoded, because the request is invalid.
-    Invalid,
-    /// No text was decoded, because the service is overloaded or failed.
-    Refused,
+named! {
+    /// The outcome of a decode request.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum DecodeOutcome {
+        /// The text is an id of some format.
+        Matched = "matched",
+        /// The text is not an id of any format.
+        NoMatch = "no_match",
+        /// No text was decoded, because the request is invalid.
+        Invalid = "invalid",
+        /// No text was decoded, because the service is overloaded or failed.
+        Refused = "refused",
+    }
 }
 
 /// The metrics of the service, except the counters of minted ids and mint requests, which each
@@ -168,7 +171,7 @@ impl ServiceCounters {
             decode_requests: by_outcome(
                 "idmint_decode_requests_total",
                 "Decode requests, by outcome.",
-                &["matched", "no_match", "invalid", "refused"],
+                &DecodeOutcome::ALL.map(DecodeOutcome::name),
             )?,
             ledger_appends: by_outcome(
                 "idmint_ledger_appends_total",
@@ -255,12 +258,7 @@ impl ServiceCounters {
 
     /// Counts a decode request.
     pub fn count_decode(&self, outcome: DecodeOutcome) {
-        let outcome = match outcome {
-            DecodeOutcome::Matched => "matched",
-            DecodeOutcome::NoMatch => "no_match",
-            DecodeOutcome::Invalid => "invalid",
-            DecodeOutcome::Refused => "refused",
-        };
+        let outcome = outcome.name();
         self.decode_requests.with_label_values(&[outcome]).inc();
     }
 
@@ -268,12 +266,8 @@ impl ServiceCounters {
     /// store.
     pub(super) fn count_append(&self, outcome: &Result<Appended, RecordError>) {
         let outcome = match outcome {
-            Ok(Appended {
-                is_replayed: true, ..
-            }) => "replayed",
-            Ok(Appended {
-                is_replayed: false, ..
-            }) => "appended",
+            Ok(appended) if appended.is_replayed => "replayed",
+            Ok(_) => "appended",
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
             Err(error) => outcome_of(error),
         };
@@ -318,12 +312,8 @@ impl ServiceCounters {
 
     fn count_number_request<T>(&self, outcome: &Result<Numbered<T>, RecordError>, done: &str) {
         let outcome = match outcome {
-            Ok(Numbered {
-                is_replayed: true, ..
-            }) => "replayed",
-            Ok(Numbered {
-                is_replayed: false, ..
-            }) => done,
+            Ok(numbered) if numbered.is_replayed => "replayed",
+            Ok(_) => done,
             Err(error) => number_outcome_of(error),
         };
         self.number_requests.with_label_values(&[outcome]).inc();

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::service::Service;
+use idmint_core::named;
 use idmint_core::time::{UnixNanos, UnixTime};
 
 const DAY_SECONDS: i128 = 86_400;
@@ -12,31 +13,24 @@ const DAY_SECONDS: i128 = 86_400;
 /// Warnings about a credential begin this long before the credential expires.
 const WARNED: Duration = Duration::from_hours(30 * 24);
 
-/// A kind of credential that expires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ExpiryKind {
-    /// The certificate of this node, or a certificate in the chain from it up to its certificate
-    /// authority.
-    Certificate,
-    /// The certificate of an authority that this node trusts.
-    Authority,
-    /// A certificate revocation list.
-    RevocationList,
-    /// A token with which a caller authenticates.
-    Token,
+named! {
+    fn label;
+    /// A kind of credential that expires.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum ExpiryKind {
+        /// The certificate of this node, or a certificate in the chain from it up to its
+        /// certificate authority.
+        Certificate = "certificate",
+        /// The certificate of an authority that this node trusts.
+        Authority = "authority",
+        /// A certificate revocation list.
+        RevocationList = "revocation_list",
+        /// A token with which a caller authenticates.
+        Token = "token",
+    }
 }
 
 impl ExpiryKind {
-    /// Returns the kind as a metric label.
-    pub fn label(self) -> &'static str {
-        match self {
-            ExpiryKind::Certificate => "certificate",
-            ExpiryKind::Authority => "authority",
-            ExpiryKind::RevocationList => "revocation_list",
-            ExpiryKind::Token => "token",
-        }
-    }
-
     fn noun(self) -> &'static str {
         match self {
             ExpiryKind::Certificate => "the certificate in",

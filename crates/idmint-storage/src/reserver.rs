@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::pin::Pin;
 
+use idmint_core::named;
 use idmint_core::time::UnixNanos;
 
 /// The future that the methods of a [`Reserver`] return.
@@ -58,43 +59,22 @@ pub struct ReserverCounts {
     pub requests: [u64; RequestOutcome::ALL.len()],
 }
 
-/// The outcome of a request to the coordinator of a fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestOutcome {
-    /// The coordinator has carried out the request.
-    Done,
-    /// The coordinator refused the request, because a key had changed since this node read it.
-    Outdated,
-    /// No response arrived in time.
-    NoAnswer,
-    /// The request could not be sent.
-    NotSent,
-    /// The coordinator has no space left.
-    Full,
-    /// The coordinator refused the caller or the request.
-    Refused,
-}
-
-impl RequestOutcome {
-    /// All outcomes, in the order of [`ReserverCounts::requests`].
-    pub const ALL: [RequestOutcome; 6] = [
-        RequestOutcome::Done,
-        RequestOutcome::Outdated,
-        RequestOutcome::NoAnswer,
-        RequestOutcome::NotSent,
-        RequestOutcome::Full,
-        RequestOutcome::Refused,
-    ];
-
-    /// Returns the label of the outcome in metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            RequestOutcome::Done => "done",
-            RequestOutcome::Outdated => "outdated",
-            RequestOutcome::NoAnswer => "no_answer",
-            RequestOutcome::NotSent => "not_sent",
-            RequestOutcome::Full => "full",
-            RequestOutcome::Refused => "refused",
-        }
+named! {
+    fn label;
+    /// The outcome of a request to the coordinator of a fleet.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RequestOutcome {
+        /// The coordinator has carried out the request.
+        Done = "done",
+        /// The coordinator refused the request, because a key had changed since this node read it.
+        Outdated = "outdated",
+        /// No response arrived in time.
+        NoAnswer = "no_answer",
+        /// The request could not be sent.
+        NotSent = "not_sent",
+        /// The coordinator has no space left.
+        Full = "full",
+        /// The coordinator refused the caller or the request.
+        Refused = "refused",
     }
 }

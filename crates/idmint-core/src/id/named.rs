@@ -1,26 +1,32 @@
 //! Enums whose variants have names as text.
 
-/// Defines an enum with a method that returns the name of a variant.
+/// Defines an enum whose variants have names, with the list of its variants and a method that
+/// returns the name of a variant.
 ///
 /// In the macro's input, each variant is followed by `=` and its name. The method is called `name`,
 /// unless the input begins with `fn METHOD;`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! named {
     (
         fn $method:ident;
         $(#[$attribute:meta])*
-        pub enum $enum:ident {
+        $vis:vis enum $enum:ident {
             $($(#[$of_variant:meta])* $variant:ident = $name:literal,)+
         }
     ) => {
         $(#[$attribute])*
-        pub enum $enum {
+        $vis enum $enum {
             $($(#[$of_variant])* $variant,)+
         }
 
         impl $enum {
-            /// Returns the name of the variant, as it appears in configuration files and responses.
-            /// The name is stable, so programs may rely on it.
-            pub const fn $method(self) -> &'static str {
+            /// All variants, in the order of their declaration.
+            $vis const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Returns the name of the variant, as it appears in configuration files, responses and
+            /// metrics. The name is stable, so programs may rely on it.
+            $vis const fn $method(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
@@ -28,8 +34,6 @@ macro_rules! named {
         }
     };
     ($($enum:tt)+) => {
-        $crate::id::named::named! { fn name; $($enum)+ }
+        $crate::named! { fn name; $($enum)+ }
     };
 }
-
-pub(in crate::id) use named;

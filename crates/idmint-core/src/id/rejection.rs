@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::id::named::named;
+use crate::named;
 
 named! {
     fn code;

@@ -5,47 +5,27 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A group of routes that a token may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// Minting ids: a requested number, or one id for each report of a close approach in space.
-    Mint,
-    /// Creating, reading and appending to ledgers, and reading conjunctions.
-    Ledger,
-    /// Decoding ids and listing formats.
-    Decode,
-    /// Reading the metrics.
-    Metrics,
-    /// Importing events into a ledger in use, for callers that also have the scope `ledger`. The
-    /// service refuses appends of other callers to that ledger until the import ends. Setting the
-    /// next number of a series, for callers that also have the scope `number`.
-    Import,
-    /// Taking, voiding and reading the numbers of series, and closing series.
-    Number,
-}
+use idmint_core::named;
 
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Scope; 6] = [
-        Scope::Mint,
-        Scope::Ledger,
-        Scope::Decode,
-        Scope::Metrics,
-        Scope::Import,
-        Scope::Number,
-    ];
-
-    /// Returns the name of the scope.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Scope::Mint => "mint",
-            Scope::Ledger => "ledger",
-            Scope::Decode => "decode",
-            Scope::Metrics => "metrics",
-            Scope::Import => "import",
-            Scope::Number => "number",
-        }
+named! {
+    /// A group of routes that a token may use.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Scope {
+        /// Minting ids: a requested number, or one id for each report of a close approach in space.
+        Mint = "mint",
+        /// Creating, reading and appending to ledgers, and reading conjunctions.
+        Ledger = "ledger",
+        /// Decoding ids and listing formats.
+        Decode = "decode",
+        /// Reading the metrics.
+        Metrics = "metrics",
+        /// Importing events into a ledger in use, for callers that also have the scope `ledger`.
+        /// The service refuses appends of other callers to that ledger until the import ends.
+        /// Setting the next number of a series, for callers that also have the scope `number`.
+        Import = "import",
+        /// Taking, voiding and reading the numbers of series, and closing series.
+        Number = "number",
     }
 }
 

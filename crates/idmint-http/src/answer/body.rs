@@ -19,50 +19,38 @@ use super::pieces::{LongBody, PieceThread, Pieces};
 use super::rows::{ROW_LEN_MAX, row_len, rows_max, write_row};
 use idmint_core::id::{Encoding, Format, IdBlock, Prefix, Rule};
 use idmint_core::minting::Batch;
+use idmint_core::named;
 use idmint_service::{BulkPass, MemoryReservation, ReservedBody};
 
-/// A media type that this service reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MediaType {
-    /// `application/json`
-    Json,
-    /// `text/plain`, always UTF-8
-    Text,
-    /// `application/x-ndjson`: one JSON value per line
-    Ndjson,
-    /// `application/octet-stream`
-    OctetStream,
-    /// `application/vnd.idmint.rows+json`: equally spaced ids as rows of numbers
-    Rows,
-    /// `text/html`
-    Html,
-    /// `application/yaml` (RFC 9512)
-    Yaml,
-    /// `application/xml`
-    Xml,
-    /// `text/xml`, a synonym of `application/xml` (RFC 7303)
-    TextXml,
-    /// `text/csv` (RFC 4180)
-    Csv,
+named! {
+    fn essence;
+    /// A media type that this service reads or writes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum MediaType {
+        /// `application/json`
+        Json = "application/json",
+        /// `text/plain`, always UTF-8
+        Text = "text/plain",
+        /// `application/x-ndjson`: one JSON value per line
+        Ndjson = "application/x-ndjson",
+        /// `application/octet-stream`
+        OctetStream = "application/octet-stream",
+        /// `application/vnd.idmint.rows+json`: equally spaced ids as rows of numbers
+        Rows = "application/vnd.idmint.rows+json",
+        /// `text/html`
+        Html = "text/html",
+        /// `application/yaml` (RFC 9512)
+        Yaml = "application/yaml",
+        /// `application/xml`
+        Xml = "application/xml",
+        /// `text/xml`, a synonym of `application/xml` (RFC 7303)
+        TextXml = "text/xml",
+        /// `text/csv` (RFC 4180)
+        Csv = "text/csv",
+    }
 }
 
 impl MediaType {
-    /// Returns the type and subtype without parameters, such as `text/plain`.
-    pub(crate) const fn essence(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Text => "text/plain",
-            Self::Ndjson => "application/x-ndjson",
-            Self::OctetStream => "application/octet-stream",
-            Self::Rows => "application/vnd.idmint.rows+json",
-            Self::Html => "text/html",
-            Self::Yaml => "application/yaml",
-            Self::Xml => "application/xml",
-            Self::TextXml => "text/xml",
-            Self::Csv => "text/csv",
-        }
-    }
-
     /// Returns the value of `Content-Type`.
     pub const fn content_type(self) -> &'static str {
         match self {

@@ -9,25 +9,18 @@ use serde::Deserialize;
 use super::anchor::{Pair, Tca};
 use super::report::{Report, ReportError, Role};
 use idmint_core::id::{Field, FieldKind, Format, Rejection, Rule};
+use idmint_core::named;
 
-/// Says whether the order of the two objects in a report matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairOrder {
-    /// The order matters: (a, b) and (b, a) are different pairs.
-    Reported,
-    /// The order of the two objects does not matter. The object with the smaller catalogue number
-    /// counts as the primary object.
-    Unordered,
-}
-
-impl PairOrder {
-    /// Returns the name of this value in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PairOrder::Reported => "reported",
-            PairOrder::Unordered => "unordered",
-        }
+named! {
+    /// Says whether the order of the two objects in a report matters.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PairOrder {
+        /// The order matters: (a, b) and (b, a) are different pairs.
+        Reported = "reported",
+        /// The order of the two objects does not matter. The object with the smaller catalogue
+        /// number counts as the primary object.
+        Unordered = "unordered",
     }
 }
 
@@ -162,10 +155,8 @@ impl GroupedMinter {
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
-        let (begins, ends) = (
-            self.format.time_of(ticks)?,
-            self.format.time_of(ticks.checked_add(1)?)?,
-        );
+        let begins = self.format.time_of(ticks)?;
+        let ends = self.format.time_of(ticks.checked_add(1)?)?;
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
         // `first` is the first whole microsecond in the id's tick (time unit), and `last` is the
         // last one.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use idmint_core::id::Rejection;
+use idmint_core::named;
 use idmint_core::time::{UnixTime, UtcTextError};
 
 /// A report of a close approach: the time and the two objects.
@@ -26,13 +27,15 @@ pub struct Report {
     secondary: u64,
 }
 
-/// The position of an object in a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The object that the report names first.
-    Primary,
-    /// The object that the report names second.
-    Secondary,
+named! {
+    /// The position of an object in a report.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Role {
+        /// The object that the report names first.
+        Primary = "primary",
+        /// The object that the report names second.
+        Secondary = "secondary",
+    }
 }
 
 /// The reason why a report gets no id. The message begins with the name of the invalid value.
@@ -203,16 +206,6 @@ impl ReportError {
             ReportError::TcaTooEarly { begins, .. } => Some(begins.to_string()),
             ReportError::TcaTooLate { ended, .. } => Some(ended.to_string()),
             ReportError::IdTooGreat { below, .. } => Some(below.to_string()),
-        }
-    }
-}
-
-impl Role {
-    /// Returns the name of the object's position in a report: `primary` or `secondary`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Primary => "primary",
-            Role::Secondary => "secondary",
         }
     }
 }

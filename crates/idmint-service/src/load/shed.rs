@@ -2,62 +2,40 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The reason why a request or connection was refused, usually an exhausted resource. The request
-/// had no effect, so the caller may retry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Shed {
-    /// All memory of `http.memory_max`, or of the peer's share of it, is in use.
-    #[error("all memory for requests (http.memory_max) is in use")]
-    Memory,
-    /// The number of requests in flight has reached the limit `http.in_flight_max`.
-    #[error("too many requests are in flight (http.in_flight_max)")]
-    InFlight,
-    /// The request waited for its body, and another request took its place. The setting
-    /// `http.in_flight_max` also limits the number of requests that wait for their bodies.
-    #[error("the body did not arrive in time, and another request took its place")]
-    Bodies,
-    /// The node has too much long work, such as minting large batches, or too many long requests.
-    #[error("too many long requests are in progress")]
-    Bulk,
-    /// The number of open connections has reached the limit `http.connections_max`.
-    #[error("too many connections are open (http.connections_max)")]
-    Connections,
-    /// The peer's number of open connections has reached the limit `http.connections_per_peer`.
-    #[error("this peer has too many connections open (http.connections_per_peer)")]
-    Peer,
-    /// The client sent too many HTTP/2 frames that do not belong to any request.
-    #[error("this peer sent too many HTTP/2 frames that belong to no request")]
-    Frames,
-    /// The TLS handshake failed, or took longer than `http.header_timeout`.
-    #[error("the TLS handshake failed, or took longer than http.header_timeout")]
-    Handshake,
-}
+use idmint_core::named;
 
-impl Shed {
-    /// All reasons, in the order in which [`ShedCounts`] counts them.
-    pub const ALL: [Shed; 8] = [
-        Shed::Memory,
-        Shed::InFlight,
-        Shed::Bodies,
-        Shed::Bulk,
-        Shed::Connections,
-        Shed::Peer,
-        Shed::Frames,
-        Shed::Handshake,
-    ];
-
-    /// Returns the label of the reason in metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            Shed::Memory => "memory",
-            Shed::InFlight => "in_flight",
-            Shed::Bodies => "bodies",
-            Shed::Bulk => "bulk",
-            Shed::Connections => "connections",
-            Shed::Peer => "peer",
-            Shed::Frames => "frames",
-            Shed::Handshake => "handshake",
-        }
+named! {
+    fn label;
+    /// The reason why a request or connection was refused, usually an exhausted resource. The
+    /// request had no effect, so the caller may retry.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    pub enum Shed {
+        /// All memory of `http.memory_max`, or of the peer's share of it, is in use.
+        #[error("all memory for requests (http.memory_max) is in use")]
+        Memory = "memory",
+        /// The number of requests in flight has reached the limit `http.in_flight_max`.
+        #[error("too many requests are in flight (http.in_flight_max)")]
+        InFlight = "in_flight",
+        /// The request waited for its body, and another request took its place. The setting
+        /// `http.in_flight_max` also limits the number of requests that wait for their bodies.
+        #[error("the body did not arrive in time, and another request took its place")]
+        Bodies = "bodies",
+        /// The node has too much long work, such as minting large batches, or too many long
+        /// requests.
+        #[error("too many long requests are in progress")]
+        Bulk = "bulk",
+        /// The number of open connections has reached the limit `http.connections_max`.
+        #[error("too many connections are open (http.connections_max)")]
+        Connections = "connections",
+        /// The peer's number of open connections has reached the limit `http.connections_per_peer`.
+        #[error("this peer has too many connections open (http.connections_per_peer)")]
+        Peer = "peer",
+        /// The client sent too many HTTP/2 frames that do not belong to any request.
+        #[error("this peer sent too many HTTP/2 frames that belong to no request")]
+        Frames = "frames",
+        /// The TLS handshake failed, or took longer than `http.header_timeout`.
+        #[error("the TLS handshake failed, or took longer than http.header_timeout")]
+        Handshake = "handshake",
     }
 }
 

@@ -5,7 +5,7 @@ use super::decode_filter::DecodeFilter;
 use super::decoder::{DecoderAt, Match};
 use super::near_ids::{unsigned, without_wrapping};
 use crate::id::layout::FieldKind;
-use crate::id::named::named;
+use crate::named;
 
 /// The smallest number that gets a note about lost digits. From 2^59 on, a 64-bit floating-point
 /// number can hold at most one integer in 128 exactly, so an integer that it holds exactly is

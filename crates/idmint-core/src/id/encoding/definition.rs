@@ -7,7 +7,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::id::named::named;
+use crate::named;
 
 /// An encoding as written in TOML: either its kind alone (`"decimal"`), or a table with its kind
 /// and settings.

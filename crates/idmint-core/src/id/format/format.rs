@@ -10,8 +10,8 @@ use super::monotonic::Monotonic;
 use super::prefixes::Prefixes;
 use crate::id::encoding::Encoding;
 use crate::id::layout::{Field, FieldKind, Layout, SuffixCode, Width};
-use crate::id::named::named;
 use crate::id::rejection::Rejection;
+use crate::named;
 use crate::time::{Tick, UnixTime};
 
 named! {

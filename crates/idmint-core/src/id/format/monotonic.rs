@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::format::{Format, Rule};
 use super::format_error::Cause;
 use crate::id::layout::FieldKind;
-use crate::id::named::named;
+use crate::named;
 
 named! {
     /// The guarantee about the order of ids in a random format.

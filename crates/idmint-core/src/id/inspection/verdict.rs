@@ -8,7 +8,7 @@ use crate::id::decoding::{DecodeFilter, Decoded, DecoderAt, Match, Note, to_f64}
 use crate::id::encoding::Encoding;
 use crate::id::format::Format;
 use crate::id::layout::FieldKind;
-use crate::id::named::named;
+use crate::named;
 use crate::time::UnixTime;
 
 /// The minimum evidence, in bits, for reporting a format. 10 bits mean that the format is about a

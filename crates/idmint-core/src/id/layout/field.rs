@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::named::named;
 use crate::id::rejection::Rejection;
+use crate::named;
 
 named! {
     /// The purpose of a field in a layout.

@@ -3,7 +3,7 @@
 
 use crate::id::encoding::Encoding;
 use crate::id::format::Prefixes;
-use crate::id::named::named;
+use crate::named;
 
 named! {
     /// A database for which idmint advises how to store ids.
@@ -20,17 +20,6 @@ named! {
         /// SQLite 3.
         Sqlite = "sqlite",
     }
-}
-
-impl Database {
-    /// All databases in the order in which responses list them.
-    pub const ALL: [Database; 5] = [
-        Database::PostgreSql,
-        Database::MySql,
-        Database::MariaDb,
-        Database::SqlServer,
-        Database::Sqlite,
-    ];
 }
 
 impl Database {

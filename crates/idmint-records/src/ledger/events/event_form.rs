@@ -3,33 +3,25 @@
 
 use crate::ledger::event_error::EventError;
 use idmint_core::id::Rejection;
+use idmint_core::named;
 
-/// A member of an event's JSON object. An event has either `entities`, or `entity` and `key`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ledger) enum Member {
-    Name,
-    Entities,
-    Meta,
-    Data,
-    Timestamp,
-    Id,
-    Entity,
-    Key,
+named! {
+    fn key;
+    /// A member of an event's JSON object. An event has either `entities`, or `entity` and `key`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(in crate::ledger) enum Member {
+        Name = "event",
+        Entities = "entities",
+        Meta = "meta",
+        Data = "data",
+        Timestamp = "timestamp",
+        Id = "eventId",
+        Entity = "entity",
+        Key = "key",
+    }
 }
 
 impl Member {
-    /// All members of both event forms. The index of a member here is its discriminant.
-    const ALL: [Member; 8] = [
-        Member::Name,
-        Member::Entities,
-        Member::Meta,
-        Member::Data,
-        Member::Timestamp,
-        Member::Id,
-        Member::Entity,
-        Member::Key,
-    ];
-
     /// The number of members in both forms together.
     pub(super) const COUNT: usize = Member::ALL.len();
 
@@ -38,20 +30,6 @@ impl Member {
         Member::ALL
             .into_iter()
             .find(|member| member.key().as_bytes() == key)
-    }
-
-    /// Returns the key of this member in the JSON of an event.
-    pub(in crate::ledger) const fn key(self) -> &'static str {
-        match self {
-            Member::Name => "event",
-            Member::Entities => "entities",
-            Member::Meta => "meta",
-            Member::Data => "data",
-            Member::Timestamp => "timestamp",
-            Member::Id => "eventId",
-            Member::Entity => "entity",
-            Member::Key => "key",
-        }
     }
 }
 

@@ -1,25 +1,28 @@
 //! Check characters at the end of a number's text, which reveal a mistyped number.
 
 use idmint_core::id::mod_97_check;
+use idmint_core::named;
 
-/// A method to compute check characters. Digits count as themselves, and letters of either case
-/// count as 10 to 35. All other characters are ignored.
-///
-/// ```
-/// use idmint_records::ledger::NumberCheck;
-///
-/// // The number of an account from ISO 11649, and a number from ISO 6166.
-/// assert_eq!(NumberCheck::Mod97.of("539007547034RF"), "18");
-/// assert_eq!(NumberCheck::Luhn.of("US037833100"), "5");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NumberCheck {
-    /// One digit by Luhn's method (ISO/IEC 7812-1, annex B), with letters as in ISO 6166. It
-    /// detects every wrong digit and nearly all swaps of adjacent digits.
-    Luhn,
-    /// Two digits by ISO 7064 MOD 97-10. They detect every wrong digit and all swaps of adjacent
-    /// digits.
-    Mod97,
+named! {
+    /// A method to compute check characters. Digits count as themselves, and letters of either case
+    /// count as 10 to 35. All other characters are ignored.
+    ///
+    /// ```
+    /// use idmint_records::ledger::NumberCheck;
+    ///
+    /// // The number of an account from ISO 11649, and a number from ISO 6166.
+    /// assert_eq!(NumberCheck::Mod97.of("539007547034RF"), "18");
+    /// assert_eq!(NumberCheck::Luhn.of("US037833100"), "5");
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum NumberCheck {
+        /// One digit by Luhn's method (ISO/IEC 7812-1, annex B), with letters as in ISO 6166. It
+        /// detects every wrong digit and nearly all swaps of adjacent digits.
+        Luhn = "luhn",
+        /// Two digits by ISO 7064 MOD 97-10. They detect every wrong digit and all swaps of
+        /// adjacent digits.
+        Mod97 = "mod97",
+    }
 }
 
 impl NumberCheck {
@@ -39,17 +42,9 @@ impl NumberCheck {
         }
     }
 
-    /// Returns the name of the method in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            NumberCheck::Luhn => "luhn",
-            NumberCheck::Mod97 => "mod97",
-        }
-    }
-
     /// Returns the method with this name, or `None` if no method has this name.
     pub fn named(name: &str) -> Option<NumberCheck> {
-        [NumberCheck::Luhn, NumberCheck::Mod97]
+        NumberCheck::ALL
             .into_iter()
             .find(|check| check.name() == name)
     }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::id::named::named;
+use crate::named;
 
 named! {
     /// A database for which idmint can generate SQL functions.
@@ -46,14 +46,6 @@ impl FromStr for SqlDialect {
 }
 
 impl SqlDialect {
-    /// All databases for which idmint can generate SQL functions.
-    pub const ALL: [SqlDialect; 4] = [
-        SqlDialect::PostgreSql,
-        SqlDialect::MySql,
-        SqlDialect::Sqlite,
-        SqlDialect::DuckDb,
-    ];
-
     /// Returns an SQL expression that divides two non-negative integers and rounds down.
     pub(super) fn quotient(self, number: &str, divisor: u128) -> String {
         match self {
