@@ -148,13 +148,13 @@ pub(super) fn write(transaction: &WriteTransaction, rows: &[u8]) -> Result<(), r
             Row::Anchor(name, row) => tables.write_anchor(name, row)?,
             Row::Number(name, row, key) => tables.write_number(name, row, key)?,
             Row::Void(name, row) => {
-                Tables::write_named(&mut tables.voids, transaction, VOIDS, (name, row))?;
+                insert(opened(&mut tables.voids, transaction, VOIDS)?, name, row)?;
             }
             Row::Form(name, row) => {
-                Tables::write_named(&mut tables.forms, transaction, FORMS, (name, row))?;
+                insert(opened(&mut tables.forms, transaction, FORMS)?, name, row)?;
             }
             Row::Close(name, row) => {
-                Tables::write_named(&mut tables.closed, transaction, CLOSED, (name, row))?;
+                insert(opened(&mut tables.closed, transaction, CLOSED)?, name, row)?;
             }
         }
         rest = behind;
@@ -257,16 +257,6 @@ impl<'a> Tables<'a> {
         )
         .map(drop)
     }
-
-    /// Writes a row to a table of numbers or series. These tables have no index to update.
-    fn write_named(
-        table: &mut Option<NumberTable<'a>>,
-        transaction: &'a WriteTransaction,
-        definition: TableDefinition<'_, number_rows::NumberName<'static>, &'static [u8]>,
-        (name, row): (number_rows::NumberName<'_>, &[u8]),
-    ) -> Result<(), redb::Error> {
-        insert(opened(table, transaction, definition)?, name, row).map(drop)
-    }
 }
 
 /// A row of the log.
@@ -294,10 +284,7 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     let split: Split<'_> = match *kind {
         APPEND => split_append(rest),
         ANCHOR => split_anchor(rest),
-        NUMBER => split_number(rest),
-        VOID => split_void(rest),
-        FORM => split_form(rest),
-        CLOSE => split_closed(rest),
+        NUMBER | VOID | FORM | CLOSE => split_of_series(*kind, rest),
         kind => return Err(later(&format!("rows of the kind {:?}", char::from(kind)))),
     };
     match split {
@@ -350,34 +337,17 @@ fn split_anchor(bytes: &[u8]) -> Split<'_> {
     }
 }
 
-fn split_number(bytes: &[u8]) -> Split<'_> {
+fn split_of_series(kind: u8, bytes: &[u8]) -> Split<'_> {
     let (name, row, rest) = split_named(bytes)?;
-    match number_rows::given_of_bytes(name, row) {
-        Some(given) => Some((Some(Row::Number(name, row, given.mark.key)), rest)),
-        None => number_rows::is_whole(name, row).then_some((None, rest)),
-    }
-}
-
-fn split_void(bytes: &[u8]) -> Split<'_> {
-    let (name, row, rest) = split_named(bytes)?;
-    match number_rows::void_of_bytes(name, row) {
-        Some(_) => Some((Some(Row::Void(name, row)), rest)),
-        None => number_rows::is_whole(name, row).then_some((None, rest)),
-    }
-}
-
-fn split_form(bytes: &[u8]) -> Split<'_> {
-    let (name, row, rest) = split_named(bytes)?;
-    match number_rows::form_of_bytes(name, row) {
-        Some(_) => Some((Some(Row::Form(name, row)), rest)),
-        None => number_rows::is_whole(name, row).then_some((None, rest)),
-    }
-}
-
-fn split_closed(bytes: &[u8]) -> Split<'_> {
-    let (name, row, rest) = split_named(bytes)?;
-    match number_rows::closed_of_bytes(name, row) {
-        Some(_) => Some((Some(Row::Close(name, row)), rest)),
+    let decoded = match kind {
+        NUMBER => number_rows::given_of_bytes(name, row)
+            .map(|given| Row::Number(name, row, given.mark.key)),
+        VOID => number_rows::void_of_bytes(name, row).map(|_| Row::Void(name, row)),
+        FORM => number_rows::form_of_bytes(name, row).map(|_| Row::Form(name, row)),
+        _ => number_rows::closed_of_bytes(name, row).map(|_| Row::Close(name, row)),
+    };
+    match decoded {
+        Some(row) => Some((Some(row), rest)),
         None => number_rows::is_whole(name, row).then_some((None, rest)),
     }
 }
