@@ -36,7 +36,7 @@ fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
     }
     let front = front.layer(Extension(sheet_origin));
     vec![
-        audited("mint", mint::ROUTE, MintFormat, mint::route),
+        post("mint", mint::ROUTE, MintFormat, mint::route).audited(),
         get("decode", decode::ROUTE, DECODE, decode::decode),
         get("decode", decode::EMPTY_ROUTE, DECODE, decode::decode),
         post("decodeMany", "/decode", DECODE, decode_many::decode_many),
@@ -45,18 +45,19 @@ fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
         get("listFormats", "/formats", DECODE, formats::list),
         get("getFormat", formats::ROUTE, DECODE_ONE, formats::one),
         get("getRange", formats::RANGE_ROUTE, DECODE_ONE, formats::range),
-        audited("createLedger", "/ledgers", AnyLedger, ledgers::create),
+        post("createLedger", "/ledgers", AnyLedger, ledgers::create).audited(),
         get("listLedgers", "/ledgers", Ledgers, ledgers::list),
         get("showLedger", ledgers::ROUTE, Ledger, ledgers::one),
-        audited(
+        post(
             "append",
             ledger_events::ROUTE,
             Ledger,
             ledger_events::append,
-        ),
+        )
+        .audited(),
         get("listLedgerIds", ledgers::IDS_ROUTE, Ledger, ledgers::ids),
         get("showLedgerId", ledgers::ID_ROUTE, Ledger, ledgers::id),
-        audited("report", "/conjunctions", MINT, conjunctions::report),
+        post("report", "/conjunctions", MINT, conjunctions::report).audited(),
         get(
             "listConjunctions",
             "/conjunctions",
@@ -70,15 +71,16 @@ fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
             conjunctions::one,
         ),
         post("verifyLedger", verify::ROUTE, Ledger, verify::verify),
-        audited("giveNumbers", numbers::ROUTE, Series, numbers::give),
-        audited("makeVoid", numbers::VOID_ROUTE, Series, numbers::make_void),
-        audited("closeSeries", numbers::CLOSE_ROUTE, Series, numbers::close),
-        audited(
+        post("giveNumbers", numbers::ROUTE, Series, numbers::give).audited(),
+        post("makeVoid", numbers::VOID_ROUTE, Series, numbers::make_void).audited(),
+        post("closeSeries", numbers::CLOSE_ROUTE, Series, numbers::close).audited(),
+        post(
             "resumeSeries",
             numbers::RESUME_ROUTE,
             ResumedSeries,
             numbers::resume,
-        ),
+        )
+        .audited(),
         get("listSeries", "/numbers", NUMBER, numbers::list_series),
         get("listNumbers", numbers::ROUTE, Series, numbers::list),
         get("live", "/health/live", Nothing, health::live),
@@ -126,16 +128,6 @@ fn post<A: 'static>(
     handler: impl Handler<A, Arc<Service>>,
 ) -> Row<Arc<Service>> {
     row(name, Method::POST, path, need, routing::post(handler))
-}
-
-/// Returns the row of the route table for a `POST` operation that is [audited](Row::audited).
-fn audited<A: 'static>(
-    name: &'static str,
-    path: &'static str,
-    need: Need,
-    handler: impl Handler<A, Arc<Service>>,
-) -> Row<Arc<Service>> {
-    post(name, path, need, handler).audited()
 }
 
 /// Returns the name, method and path of every operation.
