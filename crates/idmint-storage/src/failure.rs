@@ -46,7 +46,8 @@ impl StoreError {
 
 /// The reason why a store serves no requests, or serves only reads. The text says what to do, and
 /// may be shown to callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub struct Obstacle {
     kind: FailureKind,
     text: &'static str,
@@ -81,14 +82,6 @@ impl Obstacle {
         Obstacle { kind, text }
     }
 }
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text)
-    }
-}
-
-impl Error for Obstacle {}
 
 impl From<Obstacle> for StoreError {
     fn from(obstacle: Obstacle) -> StoreError {

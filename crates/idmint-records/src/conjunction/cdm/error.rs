@@ -9,7 +9,8 @@ const TOLD_CHARS_MAX: usize = 60;
 ///
 /// The text looks like `line 17: SAT_1_ID: "ISS" is not a catalogue number, …`. It has a few
 /// hundred characters at most, and no control characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {}", self.without_line())]
 pub struct CdmError {
     /// The line number, counted from 1.
     pub line: u64,
@@ -61,14 +62,6 @@ impl CdmError {
             keyword: Some(cut(keyword)),
             ..CdmError::at(line, reason, message)
         }
-    }
-}
-
-impl std::error::Error for CdmError {}
-
-impl fmt::Display for CdmError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}: {}", self.line, self.without_line())
     }
 }
 
