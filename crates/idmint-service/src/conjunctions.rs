@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::error::{GroupFailure, ServiceError};
 use crate::formats::ServedFormat;
-use crate::ledgers::page;
+use crate::ledgers::{page, unavailable};
 use crate::service::{Conjunctions, Service};
 use idmint_records::conjunction::{
     Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, Pair, SentReport, Tca,
 };
 use idmint_storage::{
     AnchorKey, ListPlace, ListRange, RecordError, RecordStore, RecordWriterHandle, StoreError,
-    StoredConjunction, log_unreadable,
+    StoredConjunction,
 };
 
 /// The maximum number of near conjunctions in the response to a report. Near conjunctions are close
@@ -80,10 +80,8 @@ impl Service {
             .filter(|_| !externals.is_empty() && self.check_stored().is_ok())
         {
             let external = |(at, external): &(usize, ExternalId)| {
-                let (format, pair) = (
-                    minter.format_name().to_owned(),
-                    minter.pair_of(&sent_reports[*at].report),
-                );
+                let format = minter.format_name().to_owned();
+                let pair = minter.pair_of(&sent_reports[*at].report);
                 (
                     AnchorKey {
                         format,
@@ -293,7 +291,7 @@ impl Service {
         let (mut found, mut looked_through, mut next) = (Vec::new(), 0, None);
         'reading: loop {
             let rows = self.records()?.conjunctions(&range, STEP_LEN);
-            let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+            let rows = rows.map_err(unavailable)?;
             let is_last = rows.len() < STEP_LEN;
             for row in rows {
                 let place = (row.anchor.tca, row.pair);
@@ -337,41 +335,34 @@ impl Service {
         external: &ExternalId,
         query: &ListQuery,
     ) -> Result<ConjunctionList, ServiceError> {
-        self.between_writes(|| self.read_list_of_external(minter, external, query))
-    }
-
-    fn read_list_of_external(
-        &self,
-        minter: &GroupedMinter,
-        external: &ExternalId,
-        query: &ListQuery,
-    ) -> Result<ConjunctionList, ServiceError> {
-        self.check_stored()?;
-        let unreadable = |error| ServiceError::Records(log_unreadable(&error));
-        let records = self.records()?;
-        let anchors = records
-            .anchors_of_external(minter.format_name(), external, OF_EXTERNAL_MAX)
-            .map_err(unreadable)?;
-        let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
-        let is_asked = |anchor: &AnchorKey| {
-            times.contains(&anchor.tca)
-                && query.matches(anchor.pair)
-                && query
-                    .after
-                    .is_none_or(|after| (anchor.tca, anchor.pair) < after)
-        };
-        let asked = anchors.into_iter().filter(is_asked).collect();
-        let page = page(asked, query.limit);
-        let mut found = Vec::new();
-        for AnchorKey { pair, tca, .. } in &page.items {
-            // A conjunction may have been removed after its external id (the id from another
-            // organization) was looked up. It is then no longer stored, and the list leaves it out.
-            found.extend(self.stored_at(minter, *pair, *tca)?);
-        }
-        let last = page.items.last().filter(|_| page.has_more);
-        Ok(ConjunctionList {
-            items: self.with_near(minter, found)?,
-            next: last.and_then(|last| minter.id_at(last.pair, last.tca).ok()),
+        self.between_writes(|| {
+            self.check_stored()?;
+            let records = self.records()?;
+            let anchors = records
+                .anchors_of_external(minter.format_name(), external, OF_EXTERNAL_MAX)
+                .map_err(unavailable)?;
+            let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
+            let is_asked = |anchor: &AnchorKey| {
+                times.contains(&anchor.tca)
+                    && query.matches(anchor.pair)
+                    && query
+                        .after
+                        .is_none_or(|after| (anchor.tca, anchor.pair) < after)
+            };
+            let asked = anchors.into_iter().filter(is_asked).collect();
+            let page = page(asked, query.limit);
+            let mut found = Vec::new();
+            for AnchorKey { pair, tca, .. } in &page.items {
+                // A conjunction may have been removed after its external id (the id from another
+                // organization) was looked up. It is then no longer stored, and the list leaves it
+                // out.
+                found.extend(self.stored_at(minter, *pair, *tca)?);
+            }
+            let last = page.items.last().filter(|_| page.has_more);
+            Ok(ConjunctionList {
+                items: self.with_near(minter, found)?,
+                next: last.and_then(|last| minter.id_at(last.pair, last.tca).ok()),
+            })
         })
     }
 
@@ -386,26 +377,20 @@ impl Service {
         minter: &GroupedMinter,
         id: u128,
     ) -> Result<ListedConjunction, ServiceError> {
-        self.between_writes(|| self.read_one(minter, id))
-    }
-
-    fn read_one(
-        &self,
-        minter: &GroupedMinter,
-        id: u128,
-    ) -> Result<ListedConjunction, ServiceError> {
-        self.check_stored()?;
-        let unknown = || ServiceError::UnknownConjunction;
-        let (pair, times) = minter.event_of(id).ok_or_else(unknown)?;
-        let spans = self
-            .records()?
-            .anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
-        let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
-        let anchor = spans.into_iter().flatten().next().ok_or_else(unknown)?;
-        let row = self
-            .stored_at(minter, pair, anchor.tca)?
-            .ok_or_else(unknown)?;
-        self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
+        self.between_writes(|| {
+            self.check_stored()?;
+            let unknown = || ServiceError::UnknownConjunction;
+            let (pair, times) = minter.event_of(id).ok_or_else(unknown)?;
+            let spans = self
+                .records()?
+                .anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
+            let spans = spans.map_err(unavailable)?;
+            let anchor = spans.into_iter().flatten().next().ok_or_else(unknown)?;
+            let row = self
+                .stored_at(minter, pair, anchor.tca)?
+                .ok_or_else(unknown)?;
+            self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
+        })
     }
 
     /// Returns the stored conjunction of this pair of objects whose first report (anchor) has the
@@ -432,7 +417,7 @@ impl Service {
             },
             1,
         );
-        let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let rows = rows.map_err(unavailable)?;
         Ok(rows.into_iter().find(|row| row.pair == pair))
     }
 
@@ -479,7 +464,7 @@ impl Service {
         let externals = self
             .records()?
             .externals(&places.iter().map(key).collect::<Vec<_>>());
-        let externals = externals.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let externals = externals.map_err(unavailable)?;
         let listed =
             found
                 .into_iter()
@@ -532,7 +517,7 @@ fn near(
     let mut all = Vec::with_capacity(places.len());
     for some in places.chunks(NEAR_STEP_LEN) {
         let spans = records.anchors_within(minter.format_name(), &mut some.iter().flat_map(both));
-        let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let spans = spans.map_err(unavailable)?;
         let (of_both, _) = spans.as_chunks::<2>();
         all.extend(some.iter().zip(of_both).map(near));
     }

@@ -114,40 +114,40 @@ fn node(service: &Service) -> Vec<MetricFamily> {
     });
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     vec![
-        gauges(
+        gauge(
             "idmint_ready",
             "1 if the node mints sequenced ids, else 0.",
-            vec![(vec![], f64::from(u8::from(readiness.horizon.is_ok())))],
+            f64::from(u8::from(readiness.horizon.is_ok())),
         ),
-        gauges(
+        gauge(
             "idmint_worker_slot",
             "The slot this node holds; -1 while it has none.",
-            vec![(vec![], readiness.slot.map_or(-1.0, f64::from))],
+            readiness.slot.map_or(-1.0, f64::from),
         ),
-        counters(
+        counter(
             "idmint_fenced_total",
             "Times this node lost its slot to another.",
-            vec![(vec![], count(counts.fenced))],
+            count(counts.fenced),
         ),
-        gauges(
+        gauge(
             "idmint_peer_clock_skew_seconds",
             "Minimum lead of the clock over the median clock of the fleet; negative if it is behind.",
-            vec![(vec![], counts.peer_skew_seconds)],
+            counts.peer_skew_seconds,
         ),
-        gauges(
+        gauge(
             "idmint_coordinator_regressed",
             "1 while the coordinator of the fleet has lost acknowledged writes, as after a restore, else 0.",
-            vec![(vec![], f64::from(u8::from(counts.is_regressed)))],
+            f64::from(u8::from(counts.is_regressed)),
         ),
         counters(
             "idmint_coordinator_requests_total",
             "Slot requests of this node to the coordinator of its fleet, by outcome.",
             requests.to_vec(),
         ),
-        gauges(
+        gauge(
             "idmint_horizon_remaining_seconds",
             "Time reserved on disk and not used yet; 0 when idle.",
-            vec![(vec![], remaining)],
+            remaining,
         ),
         counters(
             "idmint_horizon_extensions_total",
@@ -159,26 +159,20 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "Requests and connections rejected because of overload, by exhausted resource.",
             shed.to_vec(),
         ),
-        gauges(
+        gauge(
             "idmint_connections_open",
             "Open connections.",
-            vec![(
-                vec![],
-                count(u64::try_from(load.connections.get()).unwrap_or(0)),
-            )],
+            count(u64::try_from(load.connections.get()).unwrap_or(0)),
         ),
-        gauges(
+        gauge(
             "idmint_memory_budget_used_bytes",
             "Memory of http.memory_max in use by callers.",
-            vec![(
-                vec![],
-                count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)),
-            )],
+            count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)),
         ),
-        counters(
+        counter(
             "idmint_log_lines_dropped_total",
             "Log lines dropped because their reader was too slow or a write failed.",
-            vec![(vec![], count(service.dropped_lines()))],
+            count(service.dropped_lines()),
         ),
         gauges(
             "idmint_expiry_timestamp_seconds",
@@ -191,6 +185,14 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             vec![(version, 1.0)],
         ),
     ]
+}
+
+fn counter(name: &str, help: &str, value: f64) -> MetricFamily {
+    counters(name, help, vec![(vec![], value)])
+}
+
+fn gauge(name: &str, help: &str, value: f64) -> MetricFamily {
+    gauges(name, help, vec![(vec![], value)])
 }
 
 fn counters(name: &str, help: &str, samples: Vec<Sample>) -> MetricFamily {
