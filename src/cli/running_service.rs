@@ -152,13 +152,16 @@ pub(super) fn ask_once<T>(
 ///
 /// # Errors
 /// Returns exit code 74 if the runtime cannot start, and the errors of `work`.
-pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn block_on<T, E: Into<Failure>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failure> {
     let failed = |error: std::io::Error| Failure::io("cannot start", error);
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(failed)?
         .block_on(work)
+        .map_err(E::into)
 }
 
 /// Converts the error of a command's only request. A refusal by idmint (with a JSON body) gets exit

@@ -40,12 +40,7 @@ impl Next {
     /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let asking = async {
-            Ok(client
-                .next_numbers(&self.series, self.count, &self.key)
-                .await?)
-        };
-        let given = block_on(asking)?;
+        let given = block_on(client.next_numbers(&self.series, self.count, &self.key))?;
         if given.is_replayed {
             print_note("these numbers were given by an earlier request with the same key");
         }
@@ -86,12 +81,7 @@ impl Void {
     /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let asking = async {
-            Ok(client
-                .make_void(&self.series, self.number, self.reason.as_str())
-                .await?)
-        };
-        let voided = block_on(asking)?;
+        let voided = block_on(client.make_void(&self.series, self.number, self.reason.as_str()))?;
         if voided.is_replayed {
             print_note("the number was already void, for the same reason");
         }
@@ -139,7 +129,7 @@ impl Close {
     /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let closed = block_on(async { Ok(client.close_series(&self.series).await?) })?;
+        let closed = block_on(client.close_series(&self.series))?;
         if closed.is_replayed {
             print_note("the series was already closed");
         }
@@ -193,7 +183,7 @@ impl Import {
         // effect.
         let key = format!("import-{}", self.number);
         let asking = client.begin_series(&self.series, self.number, self.instead_of, &key);
-        let begun = block_on(async { Ok(asking.await?) })?;
+        let begun = block_on(asking)?;
         if begun.is_replayed {
             print_note("imported before");
         }
