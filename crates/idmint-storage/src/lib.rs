@@ -49,8 +49,8 @@ pub mod conformance;
 #[cfg(any(test, feature = "testing"))]
 pub use embedded::simulation::{SimulatedDatabase, SimulatedDisk, SimulatedHorizon};
 pub use embedded::{
-    AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder, NextStart, SentBackup,
-    restore, write_archive,
+    AdoptedFolder, AdoptionNote, AdoptionProgress, FleetFolder, NextStart, SentBackup, restore,
+    write_archive,
 };
 pub use engine::{OwnEngine, StatedFloor};
 pub use etcd_settings::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};

@@ -13,18 +13,6 @@ use idmint_core::time::UnixTime;
 /// The type (prefix) in the example id of a format that permits every valid type: `user_01h4…`.
 const EXAMPLE_TYPE: &str = "user";
 
-/// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
-/// [`FormatBrief`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FormatList<T = FormatInfo> {
-    /// The formats, in the order in which decoding tries them.
-    pub formats: Vec<T>,
-    /// The value of the query parameter `after` for the next page, or null on the last page. Absent
-    /// if the request has neither `after` nor `limit`, because the list is then complete.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub next: Option<String>,
-}
-
 /// A short description of a format, as in `GET /formats?detail=brief`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormatBrief {

@@ -18,7 +18,7 @@ pub use decode::{
     KnownDomains, Label, MatchReading, RejectedFormat, RowReading, Style, ruler,
 };
 pub use formats::{
-    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatBrief, FormatInfo, FormatList, OddsInfo,
+    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatBrief, FormatInfo, OddsInfo,
 };
 pub use health::Readiness;
 pub use inspection::InspectAnswer;

@@ -126,11 +126,6 @@ impl Mint {
         &self.clock
     }
 
-    /// Returns the settings that all minters share.
-    pub fn settings(&self) -> &MintSettings {
-        &self.settings
-    }
-
     /// Prepares a session whose worker numbers stay the same until the process exits. Before you
     /// pass it to [`Mint::begin`], write its first horizon (the time limit for ids) to disk.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
@@ -146,20 +141,15 @@ impl Mint {
     }
 
     fn prepare_with(&self, start: SessionStart, slot: Option<u32>) -> Arc<Session> {
-        let MintSettings {
-            wait_max,
-            lead_max,
-            window,
-            shard,
-        } = self.settings;
+        let settings = self.settings;
         let beginning = Beginning {
             start,
             slot,
             now: self.clock.now(),
-            window,
-            lead_max,
-            wait_max,
-            shard,
+            window: settings.window,
+            lead_max: settings.lead_max,
+            wait_max: settings.wait_max,
+            shard: settings.shard,
         };
         Arc::new(Session::begin(&self.sequenced, &beginning))
     }

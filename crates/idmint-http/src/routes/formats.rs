@@ -74,7 +74,6 @@ fn list_of(service: &Service, request: &Request) -> Answer {
         // A name needs no escaping: it has only lower-case letters, digits, `_` and `-`.
         Some(last) => format!(",\"next\":\"{}\"", last.format().name),
     };
-    // This JSON has the same form as a serialized `FormatList`.
     Ok(no_store(
         MediaType::Json,
         format!("{{\"formats\":[{}]{next}}}\n", formats.join(",")),

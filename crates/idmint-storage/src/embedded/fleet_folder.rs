@@ -19,7 +19,7 @@ use tracing::warn;
 use super::adoption_note::{AdoptionNote, AdoptionProgress};
 use super::data_dir::DATABASE_NAME;
 use super::file_system::{MachineFiles, create_folder};
-use super::horizon::{highest_readable, is_noted_as_adopted};
+use super::horizon::is_noted_as_adopted;
 use crate::failure::{FailureKind, StoreError, WithCauses};
 use crate::files::{CheckedFile, FolderLock, FolderLockError};
 use idmint_core::time::UnixNanos;
@@ -33,18 +33,6 @@ const HIGH_WATER: &str = "high-water-";
 #[derive(Debug)]
 pub struct FleetFolder {
     lock: Option<Arc<FolderLock>>,
-    adopted: Option<AdoptedNode>,
-}
-
-/// A single node that used this data folder before a fleet adopted the node (took over its ids).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdoptedNode {
-    /// The folder that the node used.
-    pub path: PathBuf,
-    /// The id of the fleet that took over the node, or `None` if the note about it is missing.
-    pub fleet: Option<String>,
-    /// The first instant for which the node certainly minted no id, or 0 if its file is unreadable.
-    pub horizon: UnixNanos,
 }
 
 impl FleetFolder {
@@ -62,20 +50,14 @@ impl FleetFolder {
     /// - The lookup of a file in the folder fails.
     pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
         let lock = lock(path)?;
-        let adopted = find_single_node(path, namespace)?;
-        Ok(FleetFolder { lock, adopted })
+        check_single_node(path, namespace)?;
+        Ok(FleetFolder { lock })
     }
 
     /// Returns the lock on the folder, if it could be acquired. A process must hold the lock while
     /// it writes to the folder.
     pub fn lock(&self) -> Option<Arc<FolderLock>> {
         self.lock.clone()
-    }
-
-    /// Returns the single node that used this folder before a fleet took over its ids, or `None` if
-    /// there was no such node.
-    pub fn adopted(&self) -> Option<&AdoptedNode> {
-        self.adopted.as_ref()
     }
 }
 
@@ -101,17 +83,12 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     }
 }
 
-/// Returns the single node that used the folder, if any. Fails if no fleet has adopted that node,
-/// if a lookup fails, or if the adoption note is unreadable, of another namespace, or of an
-/// unfinished adoption.
-fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
+/// Checks whether a single node has minted in the folder. Fails if it has and no fleet has adopted
+/// that node, if a lookup fails, or if the adoption note is unreadable, of another namespace, or of
+/// an unfinished adoption.
+fn check_single_node(path: &Path, namespace: &str) -> Result<(), StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));
-    let adopted = |fleet| AdoptedNode {
-        path: path.to_owned(),
-        fleet,
-        horizon: highest_readable(&horizon).unwrap_or_default(),
-    };
     let note = path.join("adoption.json");
     let note = match is_there(&note)? {
         true => AdoptionNote::read(&note)
@@ -136,12 +113,12 @@ fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>,
                  with the configuration of that fleet, until it reports success; or give this node another \
                  storage.data_dir"
             ))),
-            AdoptionProgress::Done(fleet) => Ok(Some(adopted(Some(fleet)))),
+            AdoptionProgress::Done(_) => Ok(()),
         };
     }
     match is_there(&horizon)? || is_there(&path.join(DATABASE_NAME))? {
-        false => Ok(None),
-        true if is_noted_as_adopted(&horizon) => Ok(Some(adopted(None))),
+        false => Ok(()),
+        true if is_noted_as_adopted(&horizon) => Ok(()),
         true => Err(disagrees(format!(
             "a single node has minted in {dir}, and the fleet {namespace} does not know its ids: run `idmint fleet adopt \
              {dir}` with this configuration to move its ids, ledgers and conjunctions into the fleet; or, if they are \
@@ -278,16 +255,16 @@ mod tests {
             .expect("it is writable");
     }
 
-    fn open(root: &Path) -> Result<Option<AdoptedNode>, (FailureKind, String)> {
+    fn open(root: &Path) -> Result<(), (FailureKind, String)> {
         let opened = FleetFolder::open(root, "ours");
         opened
-            .map(|folder| folder.adopted().cloned())
+            .map(drop)
             .map_err(|error| (error.failure_kind(), error.to_string()))
     }
 
     #[test]
     fn a_folder_of_a_single_node_is_one_of_a_fleet_only_once_that_fleet_has_adopted_it() {
-        assert_eq!(open(&folder().path().join("new")), Ok(None));
+        assert_eq!(open(&folder().path().join("new")), Ok(()));
         let (fleet, root) = ("0".repeat(32), of_a_single_node());
         let (kind, text) = open(root.path()).expect_err("nobody has adopted it");
         assert_eq!(kind, FailureKind::Disagrees);
@@ -319,15 +296,9 @@ mod tests {
             );
         }
         adopt(root.path(), "ours", AdoptionProgress::Done(fleet.clone()));
-        let node = open(root.path())
-            .expect("it is adopted")
-            .expect("there was a node");
-        assert_eq!((node.fleet, node.horizon), (Some(fleet.clone()), NOON));
+        open(root.path()).expect("it is adopted");
         fs::remove_file(root.path().join("adoption.json")).expect("it is there");
-        let node = open(root.path())
-            .expect("the horizon says so, too")
-            .expect("there was a node");
-        assert_eq!((node.fleet, node.horizon), (None, NOON));
+        open(root.path()).expect("the horizon says so, too");
 
         adopt(root.path(), "theirs", AdoptionProgress::Done(fleet));
         let (kind, text) = open(root.path()).expect_err("another fleet has it");

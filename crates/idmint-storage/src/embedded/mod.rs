@@ -33,7 +33,7 @@ mod flips_tests;
 pub use adopted_folder::AdoptedFolder;
 pub use adoption_note::{AdoptionNote, AdoptionProgress};
 pub use backup_archive::write_archive;
-pub use fleet_folder::{AdoptedNode, FleetFolder};
+pub use fleet_folder::FleetFolder;
 pub(super) use folder::Folder;
 pub use next_start::NextStart;
 pub use restore::restore;

@@ -23,8 +23,8 @@ use crate::writers::round::{Appended, Numbered};
 use idmint_core::time::ManualClock;
 use idmint_records::conjunction::Grouped;
 use idmint_records::ledger::{
-    EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, NumberForm, SeriesName,
-    VoidedNumber,
+    EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, NumberForm, NumberRequest,
+    SeriesName, VoidedNumber,
 };
 
 const SEEDS: u64 = 300;
@@ -376,7 +376,10 @@ impl ToldNumbers {
         // The configured form (how numbers are written as text) changes all the time, even between
         // a request and its repetition.
         let form = form(["A-", "B-"][random.random_range(0..2)]);
-        let request = number_request(name, *count, &key).written_as(form);
+        let request = NumberRequest {
+            form: Some(form),
+            ..number_request(name, *count, &key)
+        };
         jobs.send(job(request, answer)).expect("the writer lives");
         Waiting::Number(key, answered)
     }

@@ -95,15 +95,6 @@ impl NumberRequest {
         }
     }
 
-    /// Sets the form of the numbers' texts, such as `INV-00042`, to be stored with the numbers.
-    #[must_use]
-    pub fn written_as(self, form: NumberForm) -> NumberRequest {
-        NumberRequest {
-            form: Some(form),
-            ..self
-        }
-    }
-
     /// Adds the condition that this request is the first request of its series. The series then
     /// begins at `first`.
     #[must_use]
