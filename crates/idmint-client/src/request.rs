@@ -209,21 +209,19 @@ impl<'a> Request<'a> {
     }
 
     fn successful(&self, response: Response) -> Result<Answer<Vec<u8>>, ClientError> {
-        let Response {
-            status,
-            headers,
-            body,
-        } = response;
+        let (status, headers) = (response.status, &response.headers);
         if status.is_informational() {
             let error = serde_json::Error::custom("the response is not a final one");
             return Err(ClientError::NotIdmint(error));
         }
         if !status.is_success() {
-            let error = ClientError::from_response(status, &headers, &body, self.token);
+            let error = ClientError::from_response(status, headers, &response.body, self.token);
             return Err(error);
         }
-        let is_replayed = headers.contains_key("idempotency-replayed");
-        Ok(Answer { is_replayed, body })
+        Ok(Answer {
+            is_replayed: headers.contains_key("idempotency-replayed"),
+            body: response.body,
+        })
     }
 }
 

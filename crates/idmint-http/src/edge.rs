@@ -132,17 +132,9 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
-        let Parts {
-            handler,
-            metrics,
-            requests,
-            bodies,
-            host_policy,
-            admission,
-            is_test,
-        } = &*self.0;
-        let route = handler.route(request.method(), request.uri().path());
-        let measured = metrics.begin(route.path, request.method());
+        let parts = &*self.0;
+        let route = parts.handler.route(request.method(), request.uri().path());
+        let measured = parts.metrics.begin(route.path, request.method());
         if route.is_audited
             && let Some(caller) = Caller::of(request.extensions())
         {
@@ -150,8 +142,8 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
         }
         let request_id = request_id(request.headers());
         let traceparent = traceparent_of(request.headers()).cloned();
-        let allowed_origin = host_policy.allowed_origin(&request);
-        let has_room = check_room(requests, metrics, request.uri());
+        let allowed_origin = parts.host_policy.allowed_origin(&request);
+        let has_room = check_room(&parts.requests, &parts.metrics, request.uri());
         let has_body = !request.body().is_end_stream();
         let is_read = has_room.and_then(|()| {
             if has_body {
@@ -161,20 +153,20 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
             }
         });
         let admitted = is_read
-            .and_then(|()| host_policy.check(&request))
-            .and_then(|()| match admission {
+            .and_then(|()| parts.host_policy.check(&request))
+            .and_then(|()| match &parts.admission {
                 Some(admission) => admission(route, &mut request),
                 None => Ok(()),
             });
         if admitted.is_ok() && has_body {
-            request = with_late_body(request, bodies, metrics);
+            request = with_late_body(request, &parts.bodies, &parts.metrics);
         }
         // Write the future directly into this variable and do not return it from the closure. The
         // future is large, and each move of it costs as much as reading a header.
         let mut answering = None;
         let begun = admitted.and_then(|()| {
             catch_panic(&request_id, traceparent.as_ref(), || {
-                answering = Some(handler.handle(route, request))
+                answering = Some(parts.handler.handle(route, request))
             })
         });
         let refusal = begun.err();
@@ -185,7 +177,7 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
             traceparent,
             allowed_origin,
             measured,
-            is_test: *is_test,
+            is_test: parts.is_test,
         }
     }
 }

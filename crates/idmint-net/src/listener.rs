@@ -156,16 +156,9 @@ impl<H: Handler> Door<H> {
 
     /// Admits a connection or refuses it.
     fn admit(&mut self, stream: TcpStream, peer: IpAddr) {
-        let Terms {
-            limits,
-            callers,
-            obstacle,
-            dispatch,
-            security,
-            ..
-        } = &self.terms;
-        if let Some(answer) = obstacle() {
-            let answer = if matches!(security, Security::Tls(..)) {
+        let terms = &self.terms;
+        if let Some(answer) = (terms.obstacle)() {
+            let answer = if matches!(terms.security, Security::Tls(..)) {
                 Bytes::from_static(self.refusal)
             } else {
                 answer
@@ -178,25 +171,24 @@ impl<H: Handler> Door<H> {
         let stop = self.draining.child_token();
         match self.enter(peer, &stop) {
             Ok((activity, held)) => {
-                let (handler, callers, limits) = (self.handler.clone(), callers.clone(), *limits);
                 let own = self.turns.of(peer);
                 let context = Context {
                     peer,
-                    callers,
-                    limits,
+                    callers: terms.callers.clone(),
+                    limits: terms.limits,
                     activity,
                     stop,
                     turns: own.clone(),
                 };
                 let connection = Connection {
                     stream,
-                    handler,
-                    dispatch: *dispatch,
+                    handler: self.handler.clone(),
+                    dispatch: terms.dispatch,
                     context,
                 };
                 // Each kind of connection has its own future type, so that a plain connection does
                 // not bear the cost of TLS or of an observer of its requests.
-                match security {
+                match &terms.security {
                     Security::Tls(tls, observer) => {
                         let serving = connection.run_tls(Arc::clone(tls), Arc::clone(observer));
                         self.tasks.spawn(own.take(while_held(held, serving)))
@@ -224,15 +216,13 @@ impl<H: Handler> Door<H> {
         peer: IpAddr,
         stop: &CancellationToken,
     ) -> Result<(Arc<Activity>, (OpenConnection, MemoryReservation)), Shed> {
-        let Terms {
-            limits,
-            callers,
-            open,
-            ..
-        } = &self.terms;
+        let (terms, callers) = (&self.terms, &self.terms.callers);
         let activity = Activity::begin(callers.load().memory.owner(peer));
         let reservation = callers.pay_for_connection(peer, &activity.owner, self.connection_len)?;
-        let entry = open.enter(peer, callers.is_exempt(peer), limits, &activity, stop);
+        let is_exempt = callers.is_exempt(peer);
+        let entry = terms
+            .open
+            .enter(peer, is_exempt, &terms.limits, &activity, stop);
         let entry = entry.map_err(|shed| callers.load().counts.count(shed))?;
         Ok((activity, (entry, reservation)))
     }

@@ -284,13 +284,9 @@ fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,
 ) -> Result<(Vec<SentReport>, Vec<String>), CdmError> {
-    let GroupedOffline {
-        minter,
-        format,
-        encoding,
-    } = offline;
-    let sent_reports = document.sent_reports(minter, *encoding)?;
-    let encoding = &format.encodings[*encoding];
+    let minter = &offline.minter;
+    let sent_reports = document.sent_reports(minter, offline.encoding)?;
+    let encoding = &offline.format.encodings[offline.encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
         // Keep an id that the document already contains. A service may have minted it from an
         // earlier report of the same close approach, which this command cannot see.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::csv_columns::{Counts, CsvDecoding, columns_like_ids};
+use super::csv_columns::{CsvDecoding, columns_like_ids};
 use super::csv_reading::{Column, Separator};
 use super::lines::read_line;
 use super::text_input::TextInput;
@@ -165,18 +165,14 @@ impl Decode {
             decoding,
             filter: self.filter.filter(self.strict),
         };
-        let Counts {
-            read,
-            unmatched,
-            is_untold,
-        } = csv.copy(file, io::stdout().lock())?;
-        if is_untold {
+        let counts = csv.copy(file, io::stdout().lock())?;
+        if counts.is_untold {
             print_note(
                 "warning: the format of the column is not certain, so each row is read by itself; name the \
                  format with --format",
             );
         }
-        check_all_matched(unmatched, read)
+        check_all_matched(counts.unmatched, counts.read)
     }
 
     fn form(&self) -> Form {

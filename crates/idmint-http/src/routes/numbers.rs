@@ -25,7 +25,7 @@ use idmint_records::ledger::{
     NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX, ResumeRequest, SeriesName,
     SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
-use idmint_service::{NumberPage, PAGE_LEN, Service};
+use idmint_service::{PAGE_LEN, Service};
 use idmint_storage::{NumberRecord, Numbered, RecordError, SeriesSummary};
 use idmint_wire::{
     BlockAnswer, CloseAnswer, CloseInfo, NumberAnswer, NumberInfo, NumberList, ResumeAnswer,
@@ -75,10 +75,8 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Answer {
     let [series] = path_params(ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
     let number = |name| query.get(name).map(|text| read_number(name, text));
-    let (first, wrong) = (
-        number("first").transpose()?,
-        number("instead_of").transpose()?,
-    );
+    let first = number("first").transpose()?;
+    let wrong = number("instead_of").transpose()?;
     if let (Some(wrong), None) = (wrong, first) {
         let detail = format!(
             "instead_of={wrong} also needs the parameter first, with the right first number"
@@ -312,23 +310,16 @@ fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
     })
 }
 
-fn voided(
-    service: &Service,
-    Numbered {
-        is_replayed,
-        stored: void,
-        form,
-    }: &Numbered<VoidedNumber>,
-) -> Response<Body> {
+fn voided(service: &Service, numbered: &Numbered<VoidedNumber>) -> Response<Body> {
+    let void = &numbered.stored;
+    let form = service.number_form(&void.series, numbered.form.as_ref());
     let mut response = json(&VoidAnswer {
         series: void.series.to_string(),
         number: void.number.to_string(),
-        text: service
-            .number_form(&void.series, form.as_ref())
-            .text(void.number),
+        text: form.text(void.number),
         void: void_info(void),
     });
-    mark_outcome(&mut response, *is_replayed);
+    mark_outcome(&mut response, numbered.is_replayed);
     response
 }
 
@@ -350,17 +341,14 @@ pub(crate) async fn close(State(service): State<Arc<Service>>, request: Request)
     };
     let of_service = Arc::clone(&service);
     let close = async move {
-        let Numbered {
-            is_replayed,
-            stored: closed,
-            ..
-        } = of_service.close_series(request).await?;
+        let numbered = of_service.close_series(request).await?;
+        let closed = &numbered.stored;
         let mut response = json(&CloseAnswer {
             series: closed.series.to_string(),
             last: closed.last.map(|last| last.to_string()),
-            closed: close_info(&closed),
+            closed: close_info(closed),
         });
-        mark_outcome(&mut response, is_replayed);
+        mark_outcome(&mut response, numbered.is_replayed);
         Ok(response)
     };
     DurableWork::of(&parts, &service.load().requests, close).await
@@ -409,19 +397,15 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     let bulk = bulk_of(&service, request.extensions());
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
     let read = move |service: &Service| {
-        let NumberPage {
-            closed,
-            forms,
-            numbers: page,
-        } = service.numbers(&series, after, limit)?;
-        let next = page.next(|last| last_of(service.number_rules(), last).to_string());
-        let info = |listed: &NumberRecord| number_info(service, &forms, listed);
-        let numbers = page.items.iter().map(info).collect();
+        let page = service.numbers(&series, after, limit)?;
+        let cursor = |last: &NumberRecord| last_of(service.number_rules(), last).to_string();
+        let info = |listed: &NumberRecord| number_info(service, &page.forms, listed);
+        let numbers = page.numbers.items.iter().map(info).collect();
         Ok(json(&NumberList {
             series: series.to_string(),
-            closed: closed.as_ref().map(close_info),
+            closed: page.closed.as_ref().map(close_info),
             numbers,
-            next,
+            next: page.numbers.next(cursor),
         }))
     };
     read_page(&service, &bulk, read).await
@@ -470,20 +454,16 @@ fn series_info(summary: &SeriesSummary) -> SeriesInfo {
 }
 
 fn number_info(service: &Service, forms: &[FormChange], listed: &NumberRecord) -> NumberInfo {
-    let NumberRecord {
-        number,
-        given,
-        void,
-    } = listed;
-    let form = service.number_form(&given.series, FormChange::form_at(forms, *number));
+    let (number, given) = (listed.number, &listed.given);
+    let form = service.number_form(&given.series, FormChange::form_at(forms, number));
     NumberInfo {
         number: number.to_string(),
         last: is_range(service.number_rules(), listed).then(|| given.last.to_string()),
-        text: form.text(*number),
+        text: form.text(number),
         time: given.recorded.to_string(),
         key: format!("{:032x}", given.mark.key.0),
         by: given.by.clone(),
-        void: void.as_ref().map(void_info),
+        void: listed.void.as_ref().map(void_info),
     }
 }
 

@@ -196,24 +196,16 @@ impl Grouping {
         &self,
         read: impl FnOnce() -> Result<Reports<Bytes>, Problem> + Send + 'static,
     ) -> Result<AllOrNone, Problem> {
-        let (
-            minter,
-            ReportOrder {
-                wanted,
-                encoding,
-                media,
-                ..
-            },
-        ) = (Arc::clone(&self.minter), self.order);
+        let (minter, order) = (Arc::clone(&self.minter), self.order);
         let id_detail_len = self.detail_len();
         let look = move || {
             let reports = read()?;
-            if wanted == Wanted::Messages && reports.messages().is_none() {
+            if order.wanted == Wanted::Messages && reports.messages().is_none() {
                 let detail = "return=cdm needs Conjunction Data Messages, but the body has none; send messages, or \
                               leave out return";
                 return Err(Problem::parameter("return", detail));
             }
-            let sent_reports: Arc<[_]> = reports.sent_reports(&minter, encoding)?.into();
+            let sent_reports: Arc<[_]> = reports.sent_reports(&minter, order.encoding)?.into();
             let (externals, warnings) = (reports.externals(&minter), reports.warnings());
             let of_ids = sent_reports.len().saturating_mul(id_detail_len);
             let details_len = of_ids + warnings_len(&warnings);
@@ -226,7 +218,7 @@ impl Grouping {
             })
         };
         let all = work_on(self.aside.as_ref(), look).await?;
-        if wanted == Wanted::Ids && media == MediaType::Json {
+        if order.wanted == Wanted::Ids && order.media == MediaType::Json {
             check_len(all.details_len)?;
         }
         Ok(all)
@@ -278,15 +270,8 @@ impl Grouping {
         } = all;
         let are_analyses = reports.are_analyses();
         let found = self.group(&sent_reports, &externals, are_analyses).await;
-        let (
-            format,
-            ReportOrder {
-                wanted,
-                encoding,
-                media,
-                ..
-            },
-        ) = (Arc::clone(self.format()), self.order);
+        let format = Arc::clone(self.format());
+        let (wanted, encoding, media) = (self.order.wanted, self.order.encoding, self.order.media);
         let found = found.map_err(|failure| match failure {
             GroupFailure::Report(refusal) => {
                 Problem::from(reports.explain(&refusal, &format.encodings[encoding]))
@@ -366,18 +351,13 @@ impl Grouping {
                 GroupFailure::Service(error) => Problem::from(error),
             })?;
         self.service.counters().count_refused_reports(refused.len());
-        let (
-            format,
-            ReportOrder {
-                encoding, media, ..
-            },
-        ) = (Arc::clone(self.format()), self.order);
+        let (format, order) = (Arc::clone(self.format()), self.order);
         let write = move || {
             let details = positions
                 .into_iter()
-                .zip(details(&format, encoding, &found));
+                .zip(details(&format, order.encoding, &found));
             let body = partial(&format, with_warnings(details, warnings), refused);
-            minted(media, &format, count_of(&found.grouped), body)
+            minted(order.media, &format, count_of(&found.grouped), body)
         };
         Ok(work_on(self.aside.as_ref(), write).await)
     }

@@ -17,7 +17,7 @@ use super::job::{AnyJob, DurablePlans, Reply};
 use super::record_error::{RecordError, log_unwritten};
 use super::report_counts::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
-use super::round::{self, Decided, RoundTimes};
+use super::round::{self, RoundTimes};
 use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
 use crate::records::{RecordPlan, Records, WriteError, WrittenDay};
 use idmint_core::minting::Durable;
@@ -232,18 +232,14 @@ impl RecordWriter {
     fn work(&mut self, mut jobs: Vec<AnyJob>) -> Result<(), StoreError> {
         let mut decisions = 0;
         loop {
-            let Decided {
-                plans,
-                replies,
-                failed,
-            } = round::decide(&*self.records, self.times(), jobs);
+            let decided = round::decide(&*self.records, self.times(), jobs);
             decisions += 1;
-            let mut replies = VecDeque::from(replies);
-            match self.write_and_reply(plans, &mut replies) {
+            let mut replies = VecDeque::from(decided.replies);
+            match self.write_and_reply(decided.plans, &mut replies) {
                 Ok(()) => {
                     let applied = self.records.apply_pending();
                     return applied
-                        .and(failed.map_or(Ok(()), Err))
+                        .and(decided.failed.map_or(Ok(()), Err))
                         .or_else(|error| self.could_not_write(error));
                 }
                 Err(WriteError::NotWritten(error)) => {

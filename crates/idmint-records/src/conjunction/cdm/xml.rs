@@ -323,16 +323,12 @@ impl<'a> Tree<'a> {
                 Ok(())
             }
             Some(Element::Cdm) => {
-                let Open {
-                    draft,
-                    comment,
-                    keyword,
-                } = self.message.take().expect("seen above");
-                let Some(comment) = comment else {
+                let open = self.message.take().expect("seen above");
+                let Some(comment) = open.comment else {
                     let what = "the message that ends in this line does not have this element";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
                 };
-                let message = draft.finish(comment, keyword)?;
+                let message = open.draft.finish(comment, open.keyword)?;
                 self.begun_at = None;
                 self.outcomes.add(Ok(message))
             }

@@ -140,13 +140,8 @@ impl<'a> PlanCheck<'a> {
     /// Returns `true` if no anchor (first report) of these objects lies in the time ranges to keep
     /// free, and the new rank is one above the highest rank nearby, or 0 if no anchor is near.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
-        let AnchorPlan {
-            format,
-            pair,
-            anchor,
-            free,
-        } = plan;
-        for times in free {
+        let anchor = plan.anchor;
+        for times in &plan.free {
             if !self.anchors_near(plan, times)?.is_empty() {
                 return Ok(false);
             }
@@ -154,13 +149,13 @@ impl<'a> PlanCheck<'a> {
         let neighbours = self.anchors_near(plan, &anchor.tca.neighbourhood())?;
         self.new_anchors.insert(
             AnchorKey {
-                format: format.clone(),
-                pair: *pair,
+                format: plan.format.clone(),
+                pair: plan.pair,
                 tca: anchor.tca,
             },
-            *anchor,
+            anchor,
         );
-        Ok(Anchor::create(anchor.tca, &neighbours) == *anchor)
+        Ok(Anchor::create(anchor.tca, &neighbours) == anchor)
     }
 
     fn anchors_near(
