@@ -330,10 +330,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_of_a_fleet_mints_in_its_slot_and_gives_it_back() {
-        let (store, hand) = (
-            Arc::new(MemoryCoordinator::default()),
-            ManualClock::at(NOON),
-        );
+        let store = Arc::new(MemoryCoordinator::default());
+        let hand = ManualClock::at(NOON);
         let (config, mut ids) = (config(""), Vec::new());
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
@@ -413,10 +411,8 @@ mod tests {
     #[tokio::test]
     async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint()
      {
-        let (store, hand) = (
-            Arc::new(MemoryCoordinator::default()),
-            ManualClock::at(NOON),
-        );
+        let store = Arc::new(MemoryCoordinator::default());
+        let hand = ManualClock::at(NOON);
         let (mut config, mut ids) = (config(""), Vec::new());
         config.worker = WorkerConfig::leased(1);
         for (max_ahead, must_wait) in [(5, false), (60, true)] {
@@ -453,10 +449,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_that_changes_the_kind_of_a_series_with_numbers_is_told_to_end() {
-        let (store, hand) = (
-            Arc::new(MemoryCoordinator::default()),
-            ManualClock::at(NOON),
-        );
+        let store = Arc::new(MemoryCoordinator::default());
+        let hand = ManualClock::at(NOON);
         let (begun, first) = node(&store, &config(""), &hand).await;
         begun.expect("it is the first");
         let series = SeriesName::from_text("acme").expect("a name");
@@ -478,10 +472,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_with_another_format_of_the_same_name_is_told_to_end() {
-        let (store, hand) = (
-            Arc::new(MemoryCoordinator::default()),
-            ManualClock::at(NOON),
-        );
+        let store = Arc::new(MemoryCoordinator::default());
+        let hand = ManualClock::at(NOON);
         let (begun, _first) = node(&store, &config(""), &hand).await;
         begun.expect("it is the first");
         let other = config("[formats.snowflake]\nepoch = '2021-01-01T00:00:00Z'");

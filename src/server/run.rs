@@ -153,10 +153,8 @@ pub async fn run(
     // From here on, SIGHUP no longer ends the process.
     let mut hangups = signal(SignalKind::hangup()).map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(options.clock())).await?;
-    let (log, audit) = (
-        telemetry.log_lines_dropped(),
-        running.audit.as_ref().map(|audit| audit.lines_dropped()),
-    );
+    let log = telemetry.log_lines_dropped();
+    let audit = running.audit.as_ref().map(|audit| audit.lines_dropped());
     running
         .service
         .count_dropped_lines_by(move || log() + audit.as_ref().map_or(0, |dropped| dropped()));

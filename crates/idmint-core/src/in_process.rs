@@ -584,10 +584,8 @@ mod tests {
             "worker 4 of format `snowflake` is already in use in this process; drop that object first, or use another \
              worker"
         );
-        let (other_worker, other_format) = (
-            snowflakes(5),
-            InProcess::new(preset("twitter"), 4).expect("is free"),
-        );
+        let other_worker = snowflakes(5);
+        let other_format = InProcess::new(preset("twitter"), 4).expect("is free");
         assert_ne!(next(&first), next(&other_worker));
         next(&other_format);
         let last = next(&first);

@@ -263,10 +263,8 @@ mod tests {
             connections_per_peer: 2,
             ..Limits::default()
         };
-        let (activity, stop) = (
-            Arc::new(Activity::idle_since_then(owner, idle_since)),
-            CancellationToken::new(),
-        );
+        let activity = Arc::new(Activity::idle_since_then(owner, idle_since));
+        let stop = CancellationToken::new();
         let entry = open.enter(peer, is_exempt, &limits, &activity, &stop);
         Entered {
             entry,

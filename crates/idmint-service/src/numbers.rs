@@ -416,10 +416,8 @@ impl Reservation<'_> {
     /// with the unused numbers in `rest`, unless another process reserved numbers of the series in
     /// between.
     async fn more_than(&self, rest: Range<u64>) -> Result<Range<u64>, RecordError> {
-        let (count, size) = (
-            u64::from(self.count.get()),
-            u64::from(self.reserve.max(self.count).get()),
-        );
+        let count = u64::from(self.count.get());
+        let size = u64::from(self.reserve.max(self.count).get());
         let more = self.reserve(size - len(&rest), len(&rest)).await?;
         match more {
             more if more.start == rest.end => Ok(rest.start..more.end),

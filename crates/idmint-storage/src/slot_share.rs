@@ -86,10 +86,8 @@ impl SlotShare {
     /// Returns the range of slots that both shares contain, or `None` if they have no slot in
     /// common.
     pub fn common_with(&self, other: SlotShare) -> Option<SlotRange> {
-        let (first, last) = (
-            self.range.first.max(other.range.first),
-            self.range.last.min(other.range.last),
-        );
+        let first = self.range.first.max(other.range.first);
+        let last = self.range.last.min(other.range.last);
         (first <= last).then_some(SlotRange { first, last })
     }
 

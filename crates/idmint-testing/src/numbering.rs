@@ -132,10 +132,8 @@ impl Callers {
             own.push((place, count));
             if at % 9 == 8 {
                 let reason = format!("by {caller}");
-                let (target, body) = (
-                    format!("/numbers/{series}/{number}/void"),
-                    json!({ "reason": reason }).to_string(),
-                );
+                let target = format!("/numbers/{series}/{number}/void");
+                let body = json!({ "reason": reason }).to_string();
                 if connection
                     .insist(|| post_json(&target, "", &body))
                     .is_none()

@@ -300,10 +300,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
     // Check the user id of the client, because any user with access to the folder could have
     // connected before the mode of the socket was set.
-    let (caller, own) = (
-        stream.peer_cred()?.uid(),
-        rustix::process::geteuid().as_raw(),
-    );
+    let caller = stream.peer_cred()?.uid();
+    let own = rustix::process::geteuid().as_raw();
     if caller != own && caller != 0 {
         let why = format!(
             "user {caller} may not ask for a backup, because this process runs as user {own}"

@@ -41,10 +41,8 @@ impl Telemetry {
     /// Starts logging with the settings in the section `log` of the configuration. From then on,
     /// panics are logged, too.
     pub fn start(config: &LogConfig) -> Self {
-        let (log, banner) = (
-            Output::to(io::stderr(), "log"),
-            Output::to(io::stdout(), "banner"),
-        );
+        let log = Output::to(io::stderr(), "log");
+        let banner = Output::to(io::stdout(), "banner");
         let repetitions = Repetitions::default();
         // Colours are used only on a terminal, because colour codes disturb a text search in a file
         // or journal. See https://no-color.org.

@@ -77,10 +77,8 @@ fn instant_of(text: &str) -> Option<UnixTime> {
 
 fn date_of(date: &str) -> Option<Date> {
     if let Some([year, month, day]) = parts(date, '-') {
-        let (month, day) = (
-            i8::try_from(number(month, 2)?).ok()?,
-            i8::try_from(number(day, 2)?).ok()?,
-        );
+        let month = i8::try_from(number(month, 2)?).ok()?;
+        let day = i8::try_from(number(day, 2)?).ok()?;
         return Date::new(number(year, 4)?, month, day).ok();
     }
     let [year, day] = parts(date, '-')?;

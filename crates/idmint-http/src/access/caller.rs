@@ -173,11 +173,9 @@ impl AuditedRequest {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> AuditedRequest {
-        let (method, uri, traceparent) = (
-            method.clone(),
-            uri.clone(),
-            traceparent_of(headers).cloned(),
-        );
+        let method = method.clone();
+        let uri = uri.clone();
+        let traceparent = traceparent_of(headers).cloned();
         AuditedRequest {
             auditor: Arc::clone(auditor),
             caller,

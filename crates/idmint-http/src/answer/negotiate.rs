@@ -246,10 +246,8 @@ fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
     if choose(headers, &[MediaType::Rows]).is_err() {
         return problem;
     }
-    let (rows, accepts) = (
-        MediaType::Rows.essence(),
-        offered(format).iter().map(|media| media.essence()),
-    );
+    let rows = MediaType::Rows.essence();
+    let accepts = offered(format).iter().map(|media| media.essence());
     let why = match format.rule {
         Rule::Random => "its ids are drawn at random",
         Rule::Grouped => "its ids are minted from reports",

@@ -180,10 +180,8 @@ impl ReportBody {
         parts: &Parts,
         body: Body,
     ) -> Result<ReportBody, Problem> {
-        let (owner, timeout) = (
-            owner_of(service, &parts.extensions),
-            service.limits().body_timeout,
-        );
+        let owner = owner_of(service, &parts.extensions);
+        let timeout = service.limits().body_timeout;
         let peer_bulk = bulk_of(service, &parts.extensions);
         let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut bulk = match declared_len > BODY_LEN_AT_ONCE_MAX {

@@ -46,10 +46,8 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
                 ))
             }
             _ => {
-                let (delta, secondary) = (
-                    random.random_range(0..20) * 700_000,
-                    random.random_range(1..3),
-                );
+                let delta = random.random_range(0..20) * 700_000;
+                let secondary = random.random_range(1..3);
                 let near = (
                     Pair {
                         primary: 1,

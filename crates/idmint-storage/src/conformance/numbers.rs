@@ -515,10 +515,8 @@ pub fn a_changed_text_is_compared_with_the_numbers_that_were_written(records: &d
         let plans = std::slice::from_ref(&plan);
         records.write(plans).expect("nothing was written meanwhile");
     };
-    let (plain, other) = (
-        rules("acme*", "{series}-{n}", None),
-        rules("acme*", "B-{series}-{n}", None),
-    );
+    let plain = rules("acme*", "{series}-{n}", None);
+    let other = rules("acme*", "B-{series}-{n}", None);
     records.agree_on_rules(&plain).expect("the first start");
     write(9, "a", &plain);
     // The text acme-10 can mean the number 1 followed by its check digit 0, or the number 10

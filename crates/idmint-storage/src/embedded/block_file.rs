@@ -20,10 +20,8 @@ pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Rang
     let mut at = offset;
     let end = offset + u64::try_from(len).expect("a length fits 64 bits");
     std::iter::from_fn(move || {
-        let (index, from) = (
-            at / block_len,
-            usize::try_from(at % block_len).expect("small"),
-        );
+        let index = at / block_len;
+        let from = usize::try_from(at % block_len).expect("small");
         let left = usize::try_from(end - at).expect("no more than len");
         let to = (from + left).min(BLOCK_LEN);
         at = (index + 1) * block_len;

@@ -60,10 +60,8 @@ pub fn remembered_since(now: EventTime) -> EventTime {
 /// the latest keys that other clocks recorded. If the times fall on fewer than three days, the
 /// result is 1970, so all keys are kept.
 pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
-    let (mut days, mut newest) = (
-        LastDays::default(),
-        EventTime::from_micros(0).expect("the first time there is"),
-    );
+    let mut days = LastDays::default();
+    let mut newest = EventTime::from_micros(0).expect("the first time there is");
     for time in recorded {
         days.add(WrittenDay::of(time));
         newest = newest.max(time);

@@ -101,10 +101,8 @@ impl ListRange {
     /// Returns the first and the last position of this range in the list of close approaches, or
     /// `None` if the range is empty.
     pub fn places(&self) -> Option<(ListPlace, ListPlace)> {
-        let (mut from, mut to) = (
-            (*self.times.start(), ListRange::FIRST.1),
-            (*self.times.end(), ListRange::LAST.1),
-        );
+        let mut from = (*self.times.start(), ListRange::FIRST.1);
+        let mut to = (*self.times.end(), ListRange::LAST.1);
         match self.after {
             // No object has the number 0 or `u64::MAX`. So the position next to the cursor `after`
             // differs only in its last part, `secondary`, and no carry into `primary` is necessary.

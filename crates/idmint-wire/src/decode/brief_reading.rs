@@ -367,10 +367,8 @@ mod tests {
         let snowflake = Format::built_in("snowflake").expect("a built-in format");
         let decoder = Decoder::new(vec![Arc::new(snowflake)]);
         let known = AnswerParts::new(decoder.formats(), KnownDomains::new());
-        let (decoder, filter) = (
-            decoder.at(UnixNanos::from_seconds(NOW)),
-            DecodeFilter::default(),
-        );
+        let decoder = decoder.at(UnixNanos::from_seconds(NOW));
+        let filter = DecodeFilter::default();
         // `hex` and `hex_padded` write this id alike: sequence 100 of the first ms of 2026.
         let row = |encoding| {
             BriefReading::new("143503fe00067064", &decoder, filter, &known).in_column(

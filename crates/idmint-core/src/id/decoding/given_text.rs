@@ -28,10 +28,8 @@ pub(super) struct GivenText<'a> {
 impl<'a> GivenText<'a> {
     pub(super) fn new(text: &'a str, filter: DecodeFilter<'_>) -> GivenText<'a> {
         let letters = LetterSet::of(text.as_bytes());
-        let (bits, is_everyday) = (
-            bits_of_text(text, letters),
-            is_everyday(text.len(), letters),
-        );
+        let bits = bits_of_text(text, letters);
+        let is_everyday = is_everyday(text.len(), letters);
         GivenText {
             text,
             letters,

@@ -64,10 +64,8 @@ impl Format {
             Prefixes::Listed(listed) => listed.iter().map(Prefix::as_str).collect(),
             Prefixes::Types { .. } => ('a'..='z').collect::<String>(),
         };
-        let (letters, prefixes) = (
-            LetterSet::of(letters.as_bytes()),
-            LetterSet::of(prefixes.as_bytes()),
-        );
+        let letters = LetterSet::of(letters.as_bytes());
+        let prefixes = LetterSet::of(prefixes.as_bytes());
         let mut encodings = self.encodings.iter();
         encodings.any(|encoding| letters.is_within(encoding.letters().with(prefixes)))
     }

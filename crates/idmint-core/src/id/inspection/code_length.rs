@@ -182,13 +182,11 @@ pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
 /// includes the bits that list the constant positions, as a set or as runs, whichever is shorter.
 fn bits_of_places(places: impl Iterator<Item = (bool, f64)>) -> f64 {
     let places: Vec<_> = places.collect();
-    let (len, constant) = (
-        places.len(),
-        places
-            .iter()
-            .filter(|(is_constant, _)| *is_constant)
-            .count(),
-    );
+    let len = places.len();
+    let constant = places
+        .iter()
+        .filter(|(is_constant, _)| *is_constant)
+        .count();
     let of_set: f64 = (1..=constant)
         .map(|at| (len_of(&places) + 1.0 - to_f64(at as u128)).log2() - to_f64(at as u128).log2())
         .sum();

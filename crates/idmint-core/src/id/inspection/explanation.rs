@@ -327,10 +327,8 @@ fn bits_of_prefixes(readings: &[Reading<'_, '_>]) -> f64 {
 /// by its distance from the smallest number, in steps. The step is the greatest common divisor of
 /// the distances, such as 20 for the numbers 5, 25 and 65.
 fn bits_of_numbers(numbers: &[u128]) -> f64 {
-    let (least, most) = (
-        numbers.iter().min().copied().unwrap_or(0),
-        numbers.iter().max().copied().unwrap_or(0),
-    );
+    let least = numbers.iter().min().copied().unwrap_or(0);
+    let most = numbers.iter().max().copied().unwrap_or(0);
     let step = numbers
         .iter()
         .map(|number| number - least)

@@ -474,10 +474,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
     // Find the last row (ids that become free together) that the request needs. It is before row
     // `beyond`, because the lane (worker number) with the lowest free id alone has `count` free ids
     // before that row.
-    let (mut last, mut beyond) = (
-        lowest,
-        lowest.saturating_add(count / together).saturating_add(2),
-    );
+    let mut last = lowest;
+    let mut beyond = lowest.saturating_add(count / together).saturating_add(2);
     while beyond - last > 1 {
         let middle = last + (beyond - last) / 2;
         if all_before(middle) >= count {
@@ -486,10 +484,8 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             last = middle
         }
     }
-    let (begins, ends) = (
-        last.saturating_mul(together),
-        beyond.saturating_mul(together),
-    );
+    let begins = last.saturating_mul(together);
+    let ends = beyond.saturating_mul(together);
     let mut missing = count.saturating_sub(all_before(last));
     let end_of = |first: &u64| {
         let first = begins.max(*first);

@@ -130,11 +130,9 @@ impl Sequencer {
             ceiling: AtomicU64::new(begins),
             refill: AtomicU64::new(begins),
         };
-        let (end, spread, state) = (
-            line.stamp_of_tick(end_tick),
-            Spread::NONE,
-            CachePadded::new(state),
-        );
+        let end = line.stamp_of_tick(end_tick);
+        let spread = Spread::NONE;
+        let state = CachePadded::new(state);
         Sequencer {
             end,
             line,

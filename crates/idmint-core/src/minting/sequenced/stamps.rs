@@ -48,10 +48,8 @@ impl StampLine {
         let base = UnixTime::from(start).nanos().max(epoch_nanos);
         let scaled = u128::try_from((base - epoch_nanos) * i128::from(tick.parts()))
             .expect("not before the epoch");
-        let (base_tick, phase) = (
-            scaled / u128::from(tick.nanos()),
-            scaled % u128::from(tick.nanos()),
-        );
+        let base_tick = scaled / u128::from(tick.nanos());
+        let phase = scaled % u128::from(tick.nanos());
         StampLine {
             base: UnixNanos::new(
                 u64::try_from(base)

@@ -283,10 +283,8 @@ impl<'a> Rows<'a> {
             before + offset.expect("a member has a name, and something before it")
         };
         let opened = find(between.find('"'));
-        let (separator_end, closed) = (
-            find(between.find([',', '{'])) + 1,
-            find(between.rfind('"')) + 1,
-        );
+        let separator_end = find(between.find([',', '{'])) + 1;
+        let closed = find(between.rfind('"')) + 1;
         let shift = |range: Range<usize>| range.start + self.begin..range.end + self.begin;
         Insertion::Member {
             at: end_of(last) + self.begin,

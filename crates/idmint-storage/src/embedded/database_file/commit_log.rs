@@ -292,10 +292,8 @@ mod tests {
         let mut flips = 0;
         for len in lens {
             for at in (0..20 + len).step_by(7) {
-                let (flipped, byte) = (
-                    block + u64::try_from(at / BLOCK_LEN).expect("small"),
-                    at % BLOCK_LEN,
-                );
+                let flipped = block + u64::try_from(at / BLOCK_LEN).expect("small");
+                let byte = at % BLOCK_LEN;
                 disk.corrupt(flipped, |content| content[byte] ^= 0x20);
                 let error = log(&disk).read_after(0).expect_err("a bit is flipped");
                 assert_eq!(error.kind(), io::ErrorKind::InvalidData);

@@ -179,10 +179,8 @@ mod tests {
     #[test]
     fn the_last_commit_is_found_again_although_the_choice_of_slots_was_flipped() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (path, copy) = (
-            folder.path().join("idmint.redb"),
-            folder.path().join("copy"),
-        );
+        let path = folder.path().join("idmint.redb");
+        let copy = folder.path().join("copy");
         let file = File::options()
             .read(true)
             .write(true)
@@ -233,10 +231,8 @@ mod tests {
     fn a_free_page_that_is_half_written_is_no_hindrance() {
         const COMMITS: u64 = 12;
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (path, copy) = (
-            folder.path().join("idmint.redb"),
-            folder.path().join("copy"),
-        );
+        let path = folder.path().join("idmint.redb");
+        let copy = folder.path().join("copy");
         let file = File::options()
             .read(true)
             .write(true)

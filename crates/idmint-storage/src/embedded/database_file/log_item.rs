@@ -58,10 +58,8 @@ impl LogItem {
         };
         let field =
             |at: usize| u32::from_be_bytes(first[at..at + 4].try_into().expect("four bytes"));
-        let (content_len, sum) = (
-            usize::try_from(field(4)).map_err(io::Error::other)?,
-            field(16),
-        );
+        let content_len = usize::try_from(field(4)).map_err(io::Error::other)?;
+        let sum = field(16);
         if first[..4] != MAGIC || LogItem::blocks(content_len) > end - block {
             return Ok(None);
         }

@@ -110,10 +110,8 @@ pub(super) struct Externals<'a> {
 
 impl<'a> Externals<'a> {
     pub(super) fn open(transaction: &'a WriteTransaction) -> Result<Externals<'a>, redb::Error> {
-        let (table, by_external) = (
-            transaction.open_table(EXTERNALS)?,
-            transaction.open_table(BY_EXTERNAL)?,
-        );
+        let table = transaction.open_table(EXTERNALS)?;
+        let by_external = transaction.open_table(BY_EXTERNAL)?;
         Ok(Externals { table, by_external })
     }
 

@@ -51,10 +51,8 @@ impl NumberStore for RecordTables {
         count_max: usize,
     ) -> Result<Vec<SeriesSummary>, StoreError> {
         self.read(|transaction| {
-            let (numbers, closed) = (
-                if_there(transaction, NUMBERS)?,
-                if_there(transaction, CLOSED)?,
-            );
+            let numbers = if_there(transaction, NUMBERS)?;
+            let closed = if_there(transaction, CLOSED)?;
             let mut found: Vec<SeriesSummary> = Vec::new();
             while found.len() < count_max {
                 let behind = found.last().map(|summary| &summary.series).or(after);
@@ -109,10 +107,8 @@ impl NumberStore for RecordTables {
         keys: &[(SeriesName, KeyHash)],
     ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
         self.look(|transaction| {
-            let (numbers, of_keys) = (
-                transaction.open_table(NUMBERS)?,
-                transaction.open_table(NUMBER_KEYS)?,
-            );
+            let numbers = transaction.open_table(NUMBERS)?;
+            let of_keys = transaction.open_table(NUMBER_KEYS)?;
             let find = |(series, key): &(SeriesName, KeyHash)| {
                 let name = (series.as_str(), key.0);
                 let damaged = || {

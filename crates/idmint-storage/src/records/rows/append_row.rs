@@ -102,10 +102,8 @@ pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
-    let (id, place) = (
-        EventId::from_value(name.1)?,
-        append.first_place.checked_add(between)?,
-    );
+    let id = EventId::from_value(name.1)?;
+    let place = append.first_place.checked_add(between)?;
     (extent != Extent::Piece).then_some(Head {
         id,
         place,
