@@ -51,6 +51,9 @@ pub struct GroupedMinter {
     secondary: ObjectField,
 }
 
+/// The last microsecond of the year 9999. Responses cannot represent a later time of an anchor.
+const ANCHOR_MAX: Tca = Tca(253_402_300_799_999_999);
+
 #[derive(Debug, Clone, Copy)]
 struct ObjectField {
     max: u128,
@@ -152,6 +155,7 @@ impl GroupedMinter {
 
     /// Returns the range of anchors (times in the first report) that give `id` to a conjunction of
     /// the objects of `report`, or `None` if the id belongs to other objects or is never minted.
+    /// Anchors are never later than the year 9999.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -159,14 +163,15 @@ impl GroupedMinter {
         let ends = self.format.time_of(ticks.checked_add(1)?)?;
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
         // `first` is the first whole microsecond in the id's tick (time unit), and `last` is the
-        // last one.
+        // last one that responses can represent.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
         let last = micros(
             ends.nanos()
                 .checked_add(999)?
                 .div_euclid(1_000)
                 .checked_sub(1)?,
-        )?;
+        )?
+        .min(ANCHOR_MAX);
         let is_of_report = first <= last && self.id_of(&report.at(first.into())) == Ok(id);
         is_of_report.then_some(first..=last)
     }
@@ -300,6 +305,27 @@ mod tests {
             id_of(&minter, 256, 1, 2),
             Err(ReportError::TcaTooLate { .. })
         ));
+    }
+
+    #[test]
+    fn an_anchor_is_never_later_than_the_year_9999() {
+        let text = "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00.5Z'\n\
+            encodings = ['decimal']\nfields = [{ name = 'a', kind = 'object', bits = 8 }, \
+            { name = 't', kind = 'time', bits = 40 }, { name = 'b', kind = 'object', bits = 8 }]";
+        let format = FormatDefinition::from_toml("mine", text)
+            .expect("parses")
+            .compile("mine");
+        let format = Arc::new(format.expect("sound"));
+        let minter = GroupedMinter::new(format, PairOrder::Reported);
+        // The tick of this id ends half a second after the year 9999.
+        let tca = UnixTime::from_nanos(253_402_300_799_700_000_000);
+        let report = Report::new(tca, 1, 2).expect("two objects");
+        let id = minter.id_of(&report).expect("the id of a time in 9999");
+        let of_9999 = Tca(253_402_300_799_500_000)..=Tca(253_402_300_799_999_999);
+        assert_eq!(minter.anchors_of(id, &report), Some(of_9999));
+        let of_next_tick = id + (1 << 8);
+        assert_eq!(minter.anchors_of(of_next_tick, &report), None);
+        assert_eq!(minter.event_of(of_next_tick), None);
     }
 
     #[test]
