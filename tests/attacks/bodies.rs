@@ -87,13 +87,22 @@ pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
 }
 
 /// Returns a body with the maximum number of valid reports. White space fills it up to the maximum
-/// length.
+/// length. Every second report is about one pair of objects, a minute after the previous one. The
+/// other reports are about different pairs.
 pub(super) fn many_reports() -> String {
     let report = |number: usize| {
-        let report = format!(
-            r#"{{"tca":"2030-01-01T00:00:00Z","primary":{},"secondary":1}}"#,
-            number + 2
+        let (minute, primary) = match number % 2 {
+            0 => (number / 2, 1_000_000),
+            _ => (0, number + 2),
+        };
+        let (day, hour) = (minute / 1_440, minute / 60 % 24);
+        let tca = format!(
+            "2030-{:02}-{:02}T{hour:02}:{:02}:00Z",
+            day / 28 + 1,
+            day % 28 + 1,
+            minute % 60
         );
+        let report = format!(r#"{{"tca":"{tca}","primary":{primary},"secondary":1}}"#);
         format!("{report:0$}", report.len() + 90)
     };
     let mut body = format!("[{}", report(0));

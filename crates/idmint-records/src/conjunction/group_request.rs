@@ -1,6 +1,6 @@
 //! Groups reports by conjunction (close approach). Each report joins one or begins a new one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,13 +161,15 @@ enum Choice {
 /// The anchors (first reports) of new conjunctions, which are planned, but not stored yet.
 #[derive(Debug, Default)]
 pub struct NewAnchors {
-    by_format: HashMap<String, HashMap<Pair, Vec<Anchor>>>,
+    /// The anchors are sorted by time, because a request can create 100 000 of one pair.
+    by_format: HashMap<String, HashMap<Pair, BTreeMap<Tca, Anchor>>>,
 }
 
 impl NewAnchors {
     fn add(&mut self, plan: &AnchorPlan) {
         let of_format = self.by_format.entry(plan.format.clone()).or_default();
-        of_format.entry(plan.pair).or_default().push(plan.anchor);
+        let of_pair = of_format.entry(plan.pair).or_default();
+        of_pair.insert(plan.anchor.tca, plan.anchor);
     }
 
     /// Returns the planned anchors (first reports) of this pair within two seconds of `tca`.
@@ -176,11 +178,8 @@ impl NewAnchors {
             .by_format
             .get(format)
             .and_then(|pairs| pairs.get(&pair))
-            .into_iter()
-            .flatten();
-        of_pair
-            .copied()
-            .filter(move |anchor| tca.neighbourhood().contains(&anchor.tca))
+            .into_iter();
+        of_pair.flat_map(move |anchors| anchors.range(tca.neighbourhood()).map(|(_, one)| *one))
     }
 }
 
