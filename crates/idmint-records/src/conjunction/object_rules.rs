@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::report::Role;
+
 /// The letters of the Alpha-5 scheme. A letter stands for the first two digits of a number above
 /// 99 999. For example, `B1234` is 111 234. I and O are not used.
 const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
@@ -25,7 +27,7 @@ const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
 pub struct ObjectRules {
     catalogs: Vec<String>,
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
-    /// with a slash in between, such as `LEOLABS/48274`.
+    /// with a slash in between, such as `LEOLABS/48274`. Keys are [normalized](normalize).
     designators: BTreeMap<String, u64>,
     /// `true` if every designator is accepted. One without a number gets a hash as its number.
     accepts_all: bool,
@@ -66,7 +68,7 @@ impl ObjectRules {
             catalogs: catalogs.into_iter().map(str::to_owned).collect(),
             designators: designators
                 .into_iter()
-                .map(|(name, number)| (name.to_owned(), number))
+                .map(|(name, number)| (normalize(name), number))
                 .collect(),
             accepts_all: false,
         }
@@ -74,7 +76,8 @@ impl ObjectRules {
 
     /// Creates rules that accept every designator (name of an object) of every catalogue, for a
     /// client that does not know which ones the service accepts. The number of an unknown
-    /// designator is a hash, which only keeps different objects apart.
+    /// designator is a hash, which only keeps different objects apart. The two objects of a message
+    /// never have the same hash, so that the service decides if they are the same object.
     pub fn accepting_all() -> ObjectRules {
         ObjectRules {
             accepts_all: true,
@@ -88,7 +91,7 @@ impl ObjectRules {
     /// # Errors
     /// Returns the reason why the designator has no number, as a text for people.
     pub fn number_of(&self, designator: &str, catalog: Option<&str>) -> Result<u64, String> {
-        self.resolve(designator, catalog, None)
+        self.resolve(Role::Primary, designator, catalog, None)
             .map_err(|fault| match fault {
                 ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
                 ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
@@ -101,6 +104,7 @@ impl ObjectRules {
     /// is neither mapped to a number by these rules, nor a number of an accepted catalogue.
     pub(super) fn resolve(
         &self,
+        role: Role,
         designator: &str,
         catalog: Option<&str>,
         listed: Option<u64>,
@@ -109,7 +113,7 @@ impl ObjectRules {
             (Err(ObjectFault::Catalog(_) | ObjectFault::NoNumber(_)), Some(listed)) => Ok(listed),
             (Err(_), _) if self.accepts_all => {
                 let mut hasher = DefaultHasher::new();
-                (designator, catalog).hash(&mut hasher);
+                (role, designator, catalog).hash(&mut hasher);
                 Ok(hasher.finish().max(1))
             }
             (known, _) => known,
@@ -118,9 +122,9 @@ impl ObjectRules {
 
     fn resolve_known(&self, designator: &str, catalog: Option<&str>) -> Result<u64, ObjectFault> {
         let catalog = catalog.filter(|catalog| !catalog.is_empty());
-        let of_catalog =
-            catalog.and_then(|catalog| self.designators.get(&format!("{catalog}/{designator}")));
-        if let Some(number) = of_catalog.or_else(|| self.designators.get(designator)) {
+        let mapped = |key: &str| self.designators.get(&normalize(key));
+        let of_catalog = catalog.and_then(|catalog| mapped(&format!("{catalog}/{designator}")));
+        if let Some(number) = of_catalog.or_else(|| mapped(designator)) {
             return Ok(*number);
         }
         if catalog.is_some_and(|catalog| !self.is_satcat(catalog)) {
@@ -144,10 +148,18 @@ impl ObjectRules {
     }
 
     fn is_satcat(&self, catalog: &str) -> bool {
+        let catalog = normalize(catalog);
         self.catalogs
             .iter()
-            .any(|known| known.eq_ignore_ascii_case(catalog))
+            .any(|known| normalize(known).eq_ignore_ascii_case(&catalog))
     }
+}
+
+/// Returns a text with underscores and repeated blanks replaced by single blanks, because CCSDS
+/// defines such texts as equal (508.0-B-1, 6.3.2.5).
+fn normalize(text: &str) -> String {
+    let words = text.split([' ', '_']).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Parses a designator in the Alpha-5 scheme: one letter for the first two digits, then four
@@ -217,6 +229,21 @@ mod tests {
     }
 
     #[test]
+    fn underscores_and_several_blanks_in_a_catalogue_equal_one_blank() {
+        let rules = ObjectRules::new(["SPACE_TRACK", "MY  SATS"], [("LEO LABS/L1", 5)]);
+        for catalog in ["SPACE TRACK", "space   track", "SPACE_TRACK", "MY_SATS"] {
+            assert_eq!(rules.number_of("48274", Some(catalog)), Ok(48_274));
+        }
+        for catalog in ["LEO LABS", "LEO_LABS", "LEO _LABS"] {
+            assert_eq!(rules.number_of("L1", Some(catalog)), Ok(5), "{catalog}");
+        }
+        let error = rules
+            .number_of("48274", Some("SPACETRACK"))
+            .expect_err("another name");
+        assert!(error.contains("(SPACE_TRACK, MY  SATS)"), "{error}");
+    }
+
+    #[test]
     fn rules_that_accept_everything_keep_objects_apart() {
         let rules = ObjectRules::accepting_all();
         let number = |designator, catalog| rules.number_of(designator, catalog).expect("accepted");
@@ -235,8 +262,9 @@ mod tests {
     #[test]
     fn rules_that_accept_everything_prefer_the_number_in_the_message_to_a_hash() {
         let rules = ObjectRules::accepting_all();
-        assert_eq!(rules.resolve("UNKNOWN", None, Some(48_274)), Ok(48_274));
-        assert_eq!(rules.resolve("25544", None, Some(48_274)), Ok(25_544));
+        let resolve = |designator| rules.resolve(Role::Secondary, designator, None, Some(48_274));
+        assert_eq!(resolve("UNKNOWN"), Ok(48_274));
+        assert_eq!(resolve("25544"), Ok(25_544));
     }
 
     #[test]

@@ -294,9 +294,10 @@ impl<'a> Draft<'a> {
 
     /// Begins the block of the object that `text` names.
     pub(super) fn begin_object(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
+        // The XML schema of CCSDS also permits lower case.
         let role = match text {
-            "OBJECT1" => Role::Primary,
-            "OBJECT2" => Role::Secondary,
+            "OBJECT1" | "object1" => Role::Primary,
+            "OBJECT2" | "object2" => Role::Secondary,
             _ => {
                 let message = format!(
                     "{} is neither OBJECT1 nor OBJECT2, the only two values",
@@ -387,7 +388,7 @@ impl<'a> Draft<'a> {
         };
         let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
         let objects = self.rule.objects;
-        match objects.resolve(designator, catalog, object.number) {
+        match objects.resolve(role, designator, catalog, object.number) {
             Ok(number) => Ok(Some((number, line))),
             Err(ObjectFault::Catalog(what)) => {
                 let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
@@ -490,5 +491,46 @@ impl<'a> Draft<'a> {
                 };
                 CdmError::of(found[at].1, self.names.objects[at], error.reason(), error)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Document;
+    use super::super::form::CdmForm;
+    use super::*;
+    use crate::conjunction::object_rules::ObjectRules;
+
+    #[test]
+    fn objects_may_be_named_in_lower_case() {
+        let segment = |object: &str, number| {
+            format!(
+                "<segment><metadata><OBJECT>{object}</OBJECT>\
+                 <OBJECT_DESIGNATOR>{number}</OBJECT_DESIGNATOR></metadata></segment>"
+            )
+        };
+        let document = format!(
+            "<cdm id=\"CCSDS_CDM_VERS\" version=\"1.0\"><header></header><body>\
+             <relativeMetadataData><TCA>2024-02-01T00:00:00</TCA></relativeMetadataData>{}{}</body></cdm>",
+            segment("object2", 7),
+            segment("object1", 9)
+        );
+        let document = Document::read(CdmForm::Xml, &document).expect("names of the schema");
+        let report = document.messages()[0].report();
+        assert_eq!((report.primary(), report.secondary()), (9, 7));
+    }
+
+    #[test]
+    fn a_client_leaves_it_to_the_service_if_two_unknown_objects_are_the_same() {
+        let document = "CCSDS_CDM_VERS = 1.0\nTCA = 2024-032T00:00:00\nOBJECT = OBJECT1\n\
+            OBJECT_DESIGNATOR = UNKNOWN\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = UNKNOWN\n";
+        let rule = ReadRule {
+            objects: &ObjectRules::accepting_all(),
+            note: None,
+            is_partial: false,
+            count_max: 1,
+        };
+        let document = Document::read_by(rule, CdmForm::Kvn, document);
+        assert_eq!(document.expect("accepted").messages().len(), 1);
     }
 }

@@ -181,7 +181,8 @@ enum Statement<'a> {
 
 impl<'a> Statement<'a> {
     fn of(number: u64, line: &'a str) -> Result<Statement<'a>, CdmError> {
-        let line = line.trim_ascii();
+        // Concatenated documents have byte order marks in the middle.
+        let line = line.trim_start_matches('\u{feff}').trim_ascii();
         if line.is_empty() {
             return Ok(Statement::Blank);
         }
@@ -214,5 +215,19 @@ impl<'a> Statement<'a> {
             Statement::KeyAndValue(key, _) => key,
             _ => "COMMENT",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Document;
+    use super::super::form::CdmForm;
+
+    #[test]
+    fn a_byte_order_mark_before_a_later_message_is_ignored() {
+        let message = "\u{feff}CCSDS_CDM_VERS = 1.0\nTCA = 2024-032T00:00:00\n\
+            OBJECT = OBJECT1\nOBJECT_DESIGNATOR = 1\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = 2\n";
+        let document = Document::read(CdmForm::Kvn, message.repeat(3)).expect("three messages");
+        assert_eq!(document.messages().len(), 3);
     }
 }
