@@ -176,17 +176,23 @@ fn read_plain<'a, F: PlainForm<'a>>(
     is_partial: bool,
 ) -> Result<Reports<Bytes>, Problem> {
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
-    if is_partial && is_list {
-        let given: Vec<&RawValue> = read_json(json)?;
-        // Check the count first, to refuse a list with too many reports before the reports are
-        // parsed.
-        ReportsError::check_count(given.len(), most)?;
-        let mut list = ListReader::new(json);
-        let given: Vec<Result<Object<F>, String>> = given
-            .into_iter()
-            .enumerate()
-            .map(|(index, value)| list.read(index, value))
-            .collect();
+    if is_partial {
+        let given: Vec<Result<Object<F>, String>> = if is_list {
+            let given: Vec<&RawValue> = read_json(json)?;
+            // Check the count first, to refuse a list with too many reports before the reports are
+            // parsed.
+            ReportsError::check_count(given.len(), most)?;
+            let mut list = ListReader::new(json);
+            let read = |(index, value)| list.read(index, value);
+            given.into_iter().enumerate().map(read).collect()
+        } else {
+            vec![match read_json(json) {
+                Err(problem) if problem.slug() == Slug::InvalidReport => {
+                    Err(problem.detail().to_owned())
+                }
+                report => Ok(report?),
+            }]
+        };
         let parts = given.iter().map(|read| {
             read.as_ref()
                 .map(|Object(report)| report.written())
@@ -252,6 +258,40 @@ impl From<ReportsError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use idmint_records::conjunction::ObjectRules;
+
+    #[test]
+    fn a_single_report_with_any_mistake_is_left_out_if_some_may_be() {
+        let objects = ObjectRules::default();
+        let read = |body: &'static str, is_partial| {
+            let rule = ReadRule {
+                objects: &objects,
+                note: None,
+                is_partial,
+                count_max: 1,
+            };
+            read_reports(Bytes::from(body), MediaType::Json, rule, false)
+        };
+        for body in [
+            r#"{"tca":"x","primary":1,"secondary":2}"#,
+            r#"{"tca":"2024-02-01T00:00:00Z","primary":"x","secondary":2}"#,
+            r#"{"tca":"2024-02-01T00:00:00Z"}"#,
+            r#"{"tca":"x","primary_object":7}"#,
+            "7",
+        ] {
+            let detail = read(body, false).expect_err(body).detail().to_owned();
+            let Reports::Plain {
+                reports, refused, ..
+            } = read(body, true).expect(body)
+            else {
+                panic!("no messages");
+            };
+            let error = refused.into_iter().next().expect("one error").1;
+            assert_eq!((reports.len(), error.to_string()), (0, detail), "{body}");
+        }
+        let malformed = read(r#"{"tca":1,"tca":1}"#, true).expect_err("a key given twice");
+        assert_eq!(malformed.slug(), Slug::MalformedRequest);
+    }
 
     #[test]
     fn reports_are_counted_without_being_read() {
