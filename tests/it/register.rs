@@ -196,7 +196,8 @@ async fn what_is_not_stored_is_not_found() {
         "primary=x",
         "to=now",
         "after=x",
-        "after=30025386125795551919251",
+        // An id whose two objects are the same.
+        "after=30025386125795551896520",
     ] {
         let answer = service.get(&format!("/conjunctions?{query}")).await;
         assert_eq!(
@@ -204,5 +205,22 @@ async fn what_is_not_stored_is_not_found() {
             (422, &json!("/problems/invalid-parameter")),
             "{query}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_list_continues_after_a_conjunction_that_is_no_longer_stored() {
+    let service = Service::start("").await;
+    let mut ids = Vec::new();
+    for (tca, secondary) in [("00.2", 2), ("03.4", 2), ("03.6", 4), ("06.0", 2)] {
+        let tca = format!("2024-02-01T00:00:{tca}Z");
+        ids.push(id_in(&report(&service, &tca, 1, secondary).await));
+    }
+    // The id of a conjunction in the same tick as two others, which this service does not store.
+    let other = Service::start("").await;
+    let removed = id_in(&report(&other, "2024-02-01T00:00:03.5Z", 1, 3).await);
+    for (query, expected) in [("", [2, 1, 0]), ("from=2024-02-01T00:00:00Z&", [1, 2, 3])] {
+        let found = listed(&service, &format!("?{query}after={removed}")).await;
+        assert_eq!(found, (expected.map(|at| ids[at].clone()).to_vec(), None));
     }
 }

@@ -93,9 +93,10 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, request: Request) 
     // A read has to wait while report counts are written. Wait here, because the read below would
     // occupy a core while it waits.
     service.wait_for_report_counts().await;
+    let latest_first = asked.from.is_none() || external.is_some();
     let read = move |service: &Service| {
         let after = after
-            .map(|(id, text)| known_place(service, &minter, id, &text))
+            .map(|(id, text)| place_of(service, &minter, id, &text, latest_first))
             .transpose()
             .map_err(example)?;
         let asked = ListQuery { after, ..asked };
@@ -171,17 +172,25 @@ fn grouped(
 
 /// Returns the list position of the conjunction whose id the caller gave as the cursor `after`. The
 /// page begins after this position. `text` is the id as the caller wrote it, for error messages.
-fn known_place(
+///
+/// If the conjunction is no longer stored, its exact time is unknown. The page then begins with the
+/// id's tick, so that the list repeats conjunctions of this tick rather than leaving one out.
+fn place_of(
     service: &Service,
     minter: &GroupedMinter,
     id: u128,
     text: &str,
+    latest_first: bool,
 ) -> Result<ListPlace, Problem> {
     match service.conjunction(minter, id) {
         Ok(listed) => Ok((listed.stored.anchor.tca, listed.stored.pair)),
         Err(ServiceError::UnknownConjunction) => {
-            let detail = format!("after is {text:?}, but no conjunction with that id is stored");
-            Err(Problem::parameter("after", detail))
+            let (pair, times) = minter.event_of(id).ok_or_else(|| {
+                let detail = format!("after is {text:?}, which is the id of no conjunction");
+                Problem::parameter("after", detail)
+            })?;
+            let (first, last) = times.into_inner();
+            Ok((if latest_first { last } else { first }, pair))
         }
         Err(error) => Err(error.into()),
     }
