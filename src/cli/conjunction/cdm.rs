@@ -35,7 +35,8 @@ pub(in crate::cli) struct Cdm {
     /// Replace the files; otherwise the documents go to standard output.
     #[arg(long, conflicts_with = "ids", requires = "files")]
     in_place: bool,
-    /// Print only file, line and id of each message, with tabs between them.
+    /// Print only file, line and id of each message, with tabs between them. With --server, this is
+    /// the id that the service assigns, even if the message contains another id.
     #[arg(long)]
     ids: bool,
     /// Keep the ids that messages contain, even if the time of closest approach in a message is far
