@@ -24,6 +24,10 @@ use idmint_service::Service;
 /// The time limit for requests that are still in flight when the service shuts down.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(25);
 
+/// The time limit for probes that are still in flight after the API has drained. Together with
+/// [`DRAIN_MAX`], it must stay below the time after which systemd and Kubernetes kill a process.
+const PROBES_DRAIN_MAX: Duration = Duration::from_secs(1);
+
 /// The HTTP servers for the API and for the probes.
 pub(super) struct Answerer<'a> {
     config: &'a Config,
@@ -107,7 +111,7 @@ impl<'a> Answerer<'a> {
             api,
             self.terms(OpenConnections::default()),
             ending,
-            DRAIN_MAX,
+            PROBES_DRAIN_MAX,
         )
         .await;
     }

@@ -1,5 +1,7 @@
 //! Checks the second address of the service (`http.admin_listen`), which serves metrics and health.
 
+use std::time::{Duration, Instant};
+
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, Signal, idmint, run};
 
@@ -53,4 +55,24 @@ fn a_second_address_answers_metrics_and_health_alone_to_the_end() {
     );
     service.send(Signal::TERM);
     service.wait().assert(0, &[]);
+}
+
+#[test]
+fn a_stalled_probe_does_not_use_the_time_to_drain_a_second_time() {
+    let home = Home::new();
+    let settings = "http.header_timeout = '1h'\nhttp.admin_listen = '127.0.0.1:0'";
+    let service = Service::start(home.serve_with(settings));
+    service.wait_until_ready();
+    let log = service.log_once_it_says("metrics and health are also served on http://");
+    let (_, address) = log.split_once("also served on http://").unwrap();
+    let address = address.split_whitespace().next().unwrap().parse().unwrap();
+    let mut stalled = Client::connect(address);
+    stalled.send("GET /health/live HTTP/1.1\r\nhost: ");
+    let told = Instant::now();
+    service.send(Signal::TERM);
+    service
+        .wait()
+        .assert(0, &["closing 1 connections that did not end within 1s"]);
+    assert!(told.elapsed() < Duration::from_secs(25));
+    drop(stalled);
 }
