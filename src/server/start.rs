@@ -213,8 +213,8 @@ pub async fn begin(
     Ok(writer)
 }
 
-/// Compares the configuration with the data of this node, as the next start will do. No file is
-/// written, and the node may be running. Returns the result as text, and a line for each change in
+/// Compares the configuration with the data of this node, as the next start will do.
+/// `restore_floor` is the floor (time below which no id is minted) of a restore. No file is written, and the node may be running. Returns the result as text, and a line for each change in
 /// how numbers of series are written. The result is `None` if this node has no data directory of
 /// its own.
 ///
@@ -223,13 +223,15 @@ pub async fn begin(
 pub fn check_data_dir(
     config: &Config,
     service: &Service,
+    restore_floor: Option<UnixNanos>,
 ) -> Result<Option<(String, Vec<String>)>, StartError> {
     let EngineChoice::Own(OwnEngine::Embedded { data_dir }) = config.engine_choice() else {
         return Ok(None);
     };
     let Assignment { slot, slots, .. } = config.worker.assignment();
     let (formats, rules) = (kept_formats(service), service.number_rules());
-    let next = NextStart::on(&data_dir, slot, slots, &formats, rules)?;
+    let floor = restore_floor.map_or(StatedFloor::None, StatedFloor::OfARestore);
+    let next = NextStart::on(&data_dir, slot, floor, slots, &formats, rules)?;
     let data_dir = data_dir.display();
     let alone = |result: String| (result, Vec::new());
     Ok(Some(match next {

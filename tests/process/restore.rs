@@ -249,3 +249,35 @@ fn a_restore_is_refused_if_the_folder_is_in_use_or_the_archive_is_bad() {
     );
     assert!(other.data_dir().join("idmint.redb").exists());
 }
+
+#[test]
+fn check_judges_a_restored_folder_as_the_next_start_does() {
+    let (home, restored) = (Home::new(), Home::new());
+    let archive = home.path("idmint.tar");
+    let service = home.start();
+    service.wait_until_ready();
+    back_up(&home, &archive);
+    service.kill();
+    let floor = restore(&archive, &restored).out;
+    let check = |floor: &str| {
+        let mut command = idmint(&["check"]);
+        command
+            .env("IDMINT_STORAGE__DATA_DIR", restored.data_dir())
+            .env(FLOOR, floor);
+        run(command)
+    };
+    check("").assert(78, &["start once with --floor"]);
+    check("2026-01-01T00:00:00Z").assert(78, &["the floor is 2026-01-01"]);
+    let sound = check(floor.trim_end());
+    sound.assert(0, &[]);
+    assert!(
+        sound.out.contains("matches the configuration"),
+        "{}",
+        sound.out
+    );
+    run(restored.serve()).assert(78, &["start once with --floor"]);
+
+    // A restore that was killed leaves its note without a database.
+    fs::remove_file(restored.data_dir().join("idmint.redb")).unwrap();
+    check("").assert(78, &["has not ended"]);
+}

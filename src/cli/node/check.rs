@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use prometheus::Registry;
 
+use super::serve::restore_floor;
 use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
@@ -47,7 +48,8 @@ impl Check {
         check_slot(&config)?;
         check_all_slots(&config, &service)?;
         let access = check_access(&config, &service)?;
-        let data_dir = check_data_dir(&config, &service).map_err(RunError::from)?;
+        let data_dir = check_data_dir(&config, &service, restore_floor()?)
+            .map_err(RunError::from)?;
         let mut lines = vec![
             format!(
                 "listens on        {}://{}",

@@ -196,7 +196,7 @@ impl Serve {
 
 /// Returns the floor (the earliest time for new ids) from the variable `IDMINT_FLOOR`. An empty
 /// value counts as unset, so that a Kubernetes manifest can contain the variable permanently.
-fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
+pub(super) fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
     let Some(text) = std::env::var_os(RESTORE_FLOOR).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::adoption_note::AdoptionNote;
-use super::data_dir::{DATABASE_NAME, DataDirError};
+use super::data_dir::{DATABASE_NAME, DataDirError, FoundFiles};
 use super::fleet_folder::FormerFleet;
 use super::folder::OpenError;
 use super::horizon::{CommitMark, HorizonError, HorizonFile};
 use super::overlay_file::OverlayFile;
+use super::restore::RestoreNote;
 use super::tables::{Database, FormatsTable, RecordTables};
+use crate::engine::StatedFloor;
 use crate::failure::{FailureKind, StoreError};
 use crate::kept_formats::{FormatsError, KeptFormat};
 use crate::records::{NumberStore, TextChange};
@@ -30,7 +32,8 @@ pub enum NextStart {
     First,
     /// The folder has a horizon (time up to which ids may be minted), and the configuration fits
     /// the stored formats and series. The values are the horizon, and the series whose new numbers
-    /// are written differently than at the last start.
+    /// are written differently than at the last start. For the first start after a restore, the
+    /// horizon is the stated floor (time below which no id is minted).
     Again(UnixNanos, Vec<TextChange>),
     /// This user may not read the folder.
     Unreadable,
@@ -41,16 +44,17 @@ impl NextStart {
     /// file is locked or written, so a node may be running on the folder.
     ///
     /// # Errors
-    /// Returns the [`FormatsError`] with which the next start would fail if the operator states no
-    /// floor (time below which no id is minted).
+    /// Returns the [`FormatsError`] with which the next start would fail with the stated floor
+    /// (time below which no id is minted).
     pub fn on(
         dir: &Path,
         slot: u32,
+        floor: StatedFloor,
         slots: u32,
         formats: &[KeptFormat],
         rules: &NumberRules,
     ) -> Result<NextStart, FormatsError> {
-        let compare = || compare(dir, slot, slots, formats, rules);
+        let compare = || compare(dir, slot, floor, slots, formats, rules);
         for _ in 1..ATTEMPTS {
             match compare() {
                 Err(error) if error.failure_kind() == FailureKind::Damaged => {}
@@ -64,13 +68,17 @@ impl NextStart {
 fn compare(
     dir: &Path,
     slot: u32,
+    floor: StatedFloor,
     slots: u32,
     formats: &[KeptFormat],
     rules: &NumberRules,
 ) -> Result<NextStart, FormatsError> {
     let (horizon_path, database_path) = (dir.join("horizon"), dir.join(DATABASE_NAME));
-    let (has_horizon, has_database) = match (find(&horizon_path), find(&database_path)) {
-        (Ok(horizon), Ok(database)) => (horizon, database),
+    let files = match (find(&horizon_path), find(&database_path)) {
+        (Ok(false), Ok(false)) => FoundFiles::Nothing,
+        (Ok(true), Ok(false)) => FoundFiles::HorizonOnly,
+        (Ok(false), Ok(true)) => FoundFiles::DatabaseOnly,
+        (Ok(true), Ok(true)) => FoundFiles::Both,
         (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
             return Ok(NextStart::Unreadable);
         }
@@ -85,12 +93,18 @@ fn compare(
     if let Some(note) = note {
         return Err(adopted(Some(Box::new(note))).into());
     }
-    if !has_horizon {
+    let floor = RestoreNote::of(dir).floor_of_a_start(files, floor);
+    let floor = floor.map_err(StoreError::from)?;
+    if let (FoundFiles::DatabaseOnly, Some(floor)) = (files, floor) {
+        let agreed = agree(&database_path, Arc::default(), slots, formats, rules)?;
+        return Ok(NextStart::Again(floor, agreed));
+    }
+    if !files.has_horizon() {
         let former = match FormerFleet::find(dir) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(NextStart::First),
             found => found.map_err(|cause| not_usable(dir, cause))?,
         };
-        let error = match (has_database, former) {
+        let error = match (files.has_database(), former) {
             (true, _) => OpenError::HorizonMissing { path: horizon_path },
             (false, Some(FormerFleet { path, .. })) => OpenError::FormerFleet { path },
             (false, None) => return Ok(NextStart::First),
@@ -108,7 +122,7 @@ fn compare(
     if horizon.is_adopted() {
         return Err(adopted(None).into());
     }
-    if !has_database {
+    if !files.has_database() {
         if horizon.has_records() {
             let path = database_path;
             return Err(StoreError::from(OpenError::DatabaseMissing { path }).into());
@@ -119,12 +133,23 @@ fn compare(
         let path = horizon_path.clone();
         StoreError::from(HorizonError::UnknownVersion { path, version })
     })?;
-    let database = Database::open_overlaid(&database_path, Arc::new(mark));
-    let database = database.map_err(StoreError::from)?;
+    let agreed = agree(&database_path, Arc::new(mark), slots, formats, rules)?;
+    Ok(NextStart::Again(horizon.horizon(), agreed))
+}
+
+/// Compares a configuration with the database at `path`. Returns the series whose new numbers are
+/// written differently than at the last start.
+fn agree(
+    path: &Path,
+    mark: Arc<CommitMark>,
+    slots: u32,
+    formats: &[KeptFormat],
+    rules: &NumberRules,
+) -> Result<Vec<TextChange>, FormatsError> {
+    let database = Database::open_overlaid(path, mark).map_err(StoreError::from)?;
     FormatsTable::new(&database).agree(slots, formats)?;
     let records = RecordTables::open(Arc::new(database)).map_err(StoreError::from)?;
-    let agreed = records.agree_on_rules(rules)?;
-    Ok(NextStart::Again(horizon.horizon(), agreed.changes))
+    Ok(records.agree_on_rules(rules)?.changes)
 }
 
 /// Returns `true` if the file exists and can be read.
@@ -168,7 +193,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let dir = folder.path().join("data");
         let next = |slot, slots, tick: &str| {
-            NextStart::on(&dir, slot, slots, &[format(tick)], &NumberRules::default())
+            let (formats, rules) = (&[format(tick)], &NumberRules::default());
+            NextStart::on(&dir, slot, StatedFloor::None, slots, formats, rules)
         };
         assert!(matches!(next(0, 4, "1ms"), Ok(NextStart::First)));
         assert!(!dir.exists(), "the folder is not created");
