@@ -103,14 +103,24 @@ impl Access {
     }
 
     /// Reads the token and TLS files again, at the same paths as before. If `config` is given,
-    /// takes the scopes of client certificates from it, and nothing else. If a file is invalid, its
-    /// previous content stays in force.
+    /// takes the scopes of client certificates from it, and nothing else. If a file is invalid, or
+    /// the scopes do not fit the running settings, the previous content stays in force.
     pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
         if let Some(config) = config {
-            self.tls_config
+            let mut tls_config = self.tls_config.clone();
+            tls_config
                 .client_scopes
                 .clone_from(&config.http.tls.client_scopes);
         }
+            match tls_config.check() {
+                Ok(()) => self.tls_config = tls_config,
+                // Without this check, removing `client_ca` and `client_scopes` from the file would
+                // refuse all client certificates until a restart.
+                Err((_, problem)) => error!(
+                    "SIGHUP: http.tls.client_scopes stays unchanged until a restart, because the running \
+                     http.tls.client_ca does not fit: {problem}"
+                ),
+            }
         if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
             match Tokens::load(path, &self.formats) {
                 Ok(tokens) => {

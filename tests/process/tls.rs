@@ -582,6 +582,22 @@ async fn what_is_withdrawn_is_refused_on_connections_that_are_open() {
 }
 
 #[tokio::test]
+async fn scopes_that_do_not_fit_the_running_authority_are_not_taken_over() {
+    let secured = Secured::new();
+    let service = secured.start(&secured.asking_clients()).await;
+    let billing = secured.clients.sign(&[BILLING]);
+    let client = secured.client(&service, Some(&billing));
+    assert_eq!(client.ask("POST /ids/flax").await.status, 200);
+
+    // A start with the new file would be valid, and would require no client certificates.
+    drop(secured.home.serve_with(&secured.settings()));
+    service.send(Signal::HUP);
+    service.log_once_it_says("the certificates were reloaded");
+    assert_eq!(client.ask("POST /ids/flax").await.status, 200);
+    service.log_once_it_says("http.tls.client_scopes stays unchanged until a restart");
+}
+
+#[tokio::test]
 async fn with_client_certificates_other_machines_may_be_served_and_wrong_settings_end_a_start() {
     let secured = Secured::new();
     let public = "http.listen = '0.0.0.0:0'\nworker.exclusive = true\n";

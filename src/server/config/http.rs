@@ -105,7 +105,7 @@ pub struct TlsConfig {
 impl TlsConfig {
     /// Checks that the TLS settings are complete. An error consists of the setting to change and
     /// the reason.
-    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    pub(in crate::server) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         match (&self.certificate, &self.key, &self.client_ca) {
             (Some(_), None, _) => Err((
                 "http.tls",
