@@ -292,7 +292,8 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
         command
     };
     run(serve("0")).assert(78, &["IDMINT_INSECURE_PUBLIC=1"]);
-    run(serve("perhaps")).assert(64, &["perhaps"]);
+    run(serve("")).assert(78, &["IDMINT_INSECURE_PUBLIC=1"]);
+    run(serve("perhaps")).assert(78, &["IDMINT_INSECURE_PUBLIC=perhaps"]);
     assert!(!home.data_dir().exists(), "nothing was made");
     for word in ["1", "true"] {
         let service = Service::start(serve(word));
@@ -303,6 +304,9 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
     let mut check = idmint(&["check"]);
     check.env("IDMINT_INSECURE_PUBLIC", "1");
     run(check).assert(0, &[]);
+    let mut test = idmint(&["serve", "--test", "--listen", "127.0.0.1:0"]);
+    test.env("IDMINT_INSECURE_PUBLIC", "0");
+    Service::start(test).wait_until_ready();
     let mut check = idmint(&["check"]);
     check.env("IDMINT_INSECURE_PUBLIK", "1");
     run(check).assert(78, &["IDMINT_INSECURE_PUBLIK"]);

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 use prometheus::Registry;
 
-use super::serve::restore_floor;
+use super::serve::{insecure_public, restore_floor};
 use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
-use crate::server::config::{AssignmentKind, Config, EngineChoice, INSECURE_PUBLIC};
+use crate::server::config::{AssignmentKind, Config, EngineChoice};
 use crate::server::{
     RunError, assemble, check_access, check_all_slots, check_callers, check_data_dir, check_slot,
     formats_table, other_generators, read_etcd_expiries, warnings,
@@ -26,7 +25,7 @@ pub(in crate::cli) struct Check {
     #[command(flatten)]
     settings: Settings,
     /// Accept a configuration that `serve` accepts only with this flag.
-    #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     insecure_public: bool,
 }
 
@@ -44,12 +43,12 @@ impl Check {
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
         let service = service?;
-        check_callers(&config, self.insecure_public)?;
+        check_callers(&config, insecure_public(self.insecure_public)?)?;
         check_slot(&config)?;
         check_all_slots(&config, &service)?;
         let access = check_access(&config, &service)?;
-        let data_dir = check_data_dir(&config, &service, restore_floor()?)
-            .map_err(RunError::from)?;
+        let data_dir =
+            check_data_dir(&config, &service, restore_floor()?).map_err(RunError::from)?;
         let mut lines = vec![
             format!(
                 "listens on        {}://{}",

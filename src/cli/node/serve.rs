@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
 use toml::Value;
 use tracing::warn;
 
@@ -57,8 +56,9 @@ pub(in crate::cli) struct Serve {
     /// Begin at the horizon (end of reserved time) even if ids then have times far in the future. Has no effect in a fleet.
     #[arg(long)]
     run_ahead: bool,
-    /// Listen to other machines even if callers need neither token nor certificate.
-    #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
+    /// Listen to other machines even if callers need neither token nor certificate. The variable IDMINT_INSECURE_PUBLIC=1
+    /// has the same effect.
+    #[arg(long)]
     insecure_public: bool,
     /// State that no node ever minted in this etcd namespace. If there is no fleet yet, the new
     /// fleet then begins within seconds, and does not wait for the time that earlier nodes may have
@@ -102,7 +102,7 @@ impl Serve {
             floor,
             restore_floor: restore_floor()?,
             run_ahead: self.run_ahead,
-            insecure_public: self.insecure_public,
+            insecure_public: insecure_public(self.insecure_public)?,
             new_fleet: self.new_fleet,
             test,
         };
@@ -205,6 +205,20 @@ pub(super) fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
         .parse()
         .map_err(|error| Failure::config(format!("{RESTORE_FLOOR}={text}: {error}")))?;
     instant(RESTORE_FLOOR, at).map(Some)
+}
+
+/// Returns `true` if the flag `--insecure-public` is given, or if the variable
+/// `IDMINT_INSECURE_PUBLIC` has the same effect. An empty value counts as unset.
+pub(super) fn insecure_public(is_given: bool) -> Result<bool, Failure> {
+    let text = std::env::var_os(INSECURE_PUBLIC).unwrap_or_default();
+    let text = text.to_string_lossy();
+    match text.to_ascii_lowercase().as_str() {
+        "" | "0" | "false" | "f" | "no" | "n" | "off" => Ok(is_given),
+        "1" | "true" | "t" | "yes" | "y" | "on" => Ok(true),
+        _ => Err(Failure::config(format!(
+            "{INSECURE_PUBLIC}={text}: must be 1 or 0"
+        ))),
+    }
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
