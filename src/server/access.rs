@@ -40,11 +40,12 @@ pub enum AccessError {
 /// # Errors
 /// Returns [`RunError::Public`] if other machines could mint without credentials.
 pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunError> {
-    let listen = config.http.listen;
-    if config.http.is_public() && !config.http.asks_callers() && !insecure_public {
-        return Err(RunError::Public { listen });
+    match config.http.public_address() {
+        Some((key, listen)) if !config.http.asks_callers() && !insecure_public => {
+            Err(RunError::Public { key, listen })
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The access control of the service: `guard` checks the callers of requests, and `tls` encrypts
@@ -111,7 +112,6 @@ impl Access {
             tls_config
                 .client_scopes
                 .clone_from(&config.http.tls.client_scopes);
-        }
             match tls_config.check() {
                 Ok(()) => self.tls_config = tls_config,
                 // Without this check, removing `client_ca` and `client_scopes` from the file would
@@ -121,6 +121,7 @@ impl Access {
                      http.tls.client_ca does not fit: {problem}"
                 ),
             }
+        }
         if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
             match Tokens::load(path, &self.formats) {
                 Ok(tokens) => {

@@ -43,23 +43,27 @@ pub enum RunError {
     /// Other machines could mint without a token or certificate, and the operator has not allowed
     /// this.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and callers need neither token nor certificate: \
+        "{key} = {listen} is reachable from other machines, and callers need neither token nor certificate: \
          list tokens in a file and name it in http.tokens, require certificates with http.tls.client_ca, listen on \
          127.0.0.1, or use --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps strangers out"
     )]
     Public {
+        /// The setting with the address.
+        key: &'static str,
         /// The address.
         listen: SocketAddr,
     },
     /// Other machines can reach the service, but nothing prevents a second node from using the same
     /// slot and minting the same ids.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: with \
+        "{key} = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: with \
          a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
          that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let etcd \
          assign the slots (storage.engine); or listen on 127.0.0.1"
     )]
     SharedSlot {
+        /// The setting with the address.
+        key: &'static str,
         /// The address.
         listen: SocketAddr,
         /// The slot.
@@ -205,13 +209,13 @@ pub async fn run(
 /// Returns [`RunError::SharedSlot`] if a second node could use the same slot.
 pub fn check_slot(config: &Config) -> Result<(), RunError> {
     let is_leased = config.worker.assignment().kind == AssignmentKind::Leased;
-    if !config.http.is_public() || config.worker.exclusive || is_leased {
-        return Ok(());
+    let slot = config.worker.assignment().slot;
+    match config.http.public_address() {
+        Some((key, listen)) if !config.worker.exclusive && !is_leased => {
+            Err(RunError::SharedSlot { key, listen, slot })
+        }
+        _ => Ok(()),
     }
-    Err(RunError::SharedSlot {
-        listen: config.http.listen,
-        slot: config.worker.assignment().slot,
-    })
 }
 
 /// Assembles the service, opens its store and binds its address. No connection is accepted yet.

@@ -520,6 +520,10 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
     for (toml, word) in [
         ("worker.lanes = 99", "lane"),
         ("http.listen = 8080", "http.listen"),
+        (
+            "http.admin_listen = '0.0.0.0:9090'",
+            "http.admin_listen = 0.0.0.0:9090 is reachable",
+        ),
         ("formats.x.like = \"y\"", "y"),
     ] {
         let file = home.path("wrong.toml");

@@ -133,11 +133,11 @@ impl Serve {
     /// configuration of a test service.
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
         let refuse = |problem: &str| Failure::config(format!("--test: {problem}"));
-        if config.http.is_public() {
-            return Err(refuse(
-                "http.listen is reachable from other machines, whose callers would take test ids for real ones; listen \
-                 on 127.0.0.1",
-            ));
+        if let Some((key, _)) = config.http.public_address() {
+            return Err(refuse(&format!(
+                "{key} is reachable from other machines, whose callers would take test ids for real ones; listen \
+                 on 127.0.0.1"
+            )));
         }
         if config.storage.engine == Engine::Etcd {
             return Err(refuse(

@@ -185,14 +185,25 @@ impl HttpConfig {
         self.tokens.is_some() || self.tls.client_ca.is_some()
     }
 
-    /// Returns `true` if other machines can reach the service, because `listen` or `admin_listen`
-    /// is not a loopback address.
+    /// Returns `true` if other machines can reach the service.
     #[must_use]
     pub fn is_public(&self) -> bool {
+        self.public_address().is_some()
+    }
+
+    /// Returns the first of `listen` and `admin_listen` that is not a loopback address, together
+    /// with its key. Other machines can reach the service at this address.
+    #[must_use]
+    pub fn public_address(&self) -> Option<(&'static str, SocketAddr)> {
         // The address `::ffff:127.0.0.1` is a loopback address in IPv6 notation. `is_loopback`
         // recognizes it only in its canonical form `127.0.0.1`.
-        let is_public = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-        is_public(self.listen) || self.admin_listen.is_some_and(is_public)
+        let is_public = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+        let listen = Some(self.listen).filter(is_public);
+        let admin_listen = self.admin_listen.filter(is_public);
+        let admin_listen = admin_listen.map(|address| ("http.admin_listen", address));
+        listen
+            .map(|address| ("http.listen", address))
+            .or(admin_listen)
     }
 }
 
@@ -294,14 +305,13 @@ mod tests {
 
     #[test]
     fn a_public_admin_address_makes_the_service_public() {
-        let admin_listen = "0.0.0.0:9090".parse().ok();
-        assert!(
-            HttpConfig {
-                admin_listen,
-                ..HttpConfig::default()
-            }
-            .is_public()
-        );
+        let admin_listen: Option<SocketAddr> = "0.0.0.0:9090".parse().ok();
+        let http = HttpConfig {
+            admin_listen,
+            ..HttpConfig::default()
+        };
+        let named = admin_listen.map(|address| ("http.admin_listen", address));
+        assert!(http.is_public() && http.public_address() == named);
     }
 
     #[test]
