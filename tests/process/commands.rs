@@ -521,6 +521,11 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
         ("worker.lanes = 99", "lane"),
         ("http.listen = 8080", "http.listen"),
         (
+            "http.admin_listen = '127.0.0.1:8080'",
+            "http.admin_listen: 127.0.0.1:8080 is also http.listen",
+        ),
+        ("log.audit = ''", "log.audit: must be a path"),
+        (
             "http.admin_listen = '0.0.0.0:9090'",
             "http.admin_listen = 0.0.0.0:9090 is reachable",
         ),
