@@ -272,6 +272,10 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     assert!(modes.starts_with("root 600"), "{modes}");
     let refused = machine.succeed("curl -X POST http://127.0.0.1:8080/ids/snowflake");
     assert!(refused.contains("missing_token"), "{refused}");
+    // The 19th value in `stat` is the niceness.
+    machine.succeed(
+        r"grep -E '^[0-9]+ \(long-work\) ([^ ]+ ){16}5 ' /proc/$(systemctl show --value --property MainPID idmint)/task/*/stat",
+    );
 
     assert_a_backup_is_restored(&machine);
 
