@@ -58,10 +58,20 @@ impl Catalog {
                 .iter()
                 .map(|name| toml::Value::from(name.as_str()))
                 .collect();
+            let types = toml::Value::Array(types);
+            let own = settings.definitions.get(TYPEID);
+            if let Some(other) = own.and_then(|own| own.get("types"))
+                && *other != types
+            {
+                return Err(CatalogError(format!(
+                    "{}typeid.types = {types} and formats.typeid.types = {other} differ; remove one of them",
+                    prefix(config.origins.of_format(TYPEID, "types"))
+                )));
+            }
             tables
                 .entry(TYPEID.to_owned())
                 .or_default()
-                .insert("types".to_owned(), toml::Value::Array(types));
+                .insert("types".to_owned(), types);
         }
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
@@ -391,6 +401,10 @@ mod tests {
                 "decode.order names `payment-wide`",
             ),
             ("[formats.mine]\nlike = 'yours'", "like = `yours`"),
+            (
+                "typeid.types = ['a']\n[formats.typeid]\ntypes = ['b']",
+                "typeid.types = [\"a\"] and formats.typeid.types = [\"b\"] differ",
+            ),
             ("[formats.mine]\nlike = 'mine'", "refers back to itself"),
             (
                 "[formats.snowflake]\nepok = 1",
