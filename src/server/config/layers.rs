@@ -28,6 +28,9 @@ pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 /// not a setting, because only the first start after the restore uses it.
 pub const RESTORE_FLOOR: &str = "IDMINT_FLOOR";
 
+/// The part of a variable's name, in lower case, that comes before a designator.
+const DESIGNATORS: &str = "conjunction__designators__";
+
 /// The layers that contain settings, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
@@ -89,10 +92,13 @@ impl Layers {
             }
             let nest =
                 |value, part: &str| Value::Table(Table::from_iter([(part.to_owned(), value)]));
-            let value = key
-                .to_ascii_lowercase()
-                .rsplit("__")
-                .fold(value_of(raw), nest);
+            let mut setting = key.to_ascii_lowercase();
+            // The keys below are designators, in which upper and lower case differ.
+            let kept = key.get(DESIGNATORS.len()..);
+            if let Some(kept) = kept.filter(|_| setting.starts_with(DESIGNATORS)) {
+                setting.replace_range(DESIGNATORS.len().., kept);
+            }
+            let value = setting.rsplit("__").fold(value_of(raw), nest);
             let Value::Table(table) = value else {
                 unreachable!("a key has a part")
             };

@@ -107,6 +107,16 @@ fn tables_are_merged_and_lists_are_replaced() {
 }
 
 #[test]
+fn a_variable_keeps_the_letter_case_of_a_designator() {
+    let by_variable = load_env(&[("IDMINT_CONJUNCTION__DESIGNATORS__L3972", "90001")]);
+    let by_file = load_file("conjunction.designators = { L3972 = 90001 }");
+    assert_eq!(
+        by_variable.expect("valid").conjunction,
+        by_file.expect("valid").conjunction
+    );
+}
+
+#[test]
 fn a_variable_is_toml_where_it_is_toml_and_text_elsewhere() {
     let config = load_env(&[
         ("IDMINT_HTTP__LISTEN", "[::1]:80"),
