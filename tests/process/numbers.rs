@@ -524,6 +524,39 @@ fn a_resume_that_comes_too_late_for_its_last_number_is_reported() {
 }
 
 #[test]
+fn a_line_below_the_stored_number_and_the_highest_number_of_all_do_not_stop_a_resume() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    assert_eq!(post(&service, "/numbers/acme?count=3", "a", "").status, 201);
+    service.kill();
+    fs::remove_file(home.data_dir().join("horizon")).unwrap();
+    let mut command = home.serve_with(RULES);
+    command.args(["--floor", &floor()]);
+    let service = Service::start(command);
+    service.wait_until_ready();
+    let file = home.path("last-numbers");
+    fs::write(&file, "acme 1\nfull 9223372036854775807\nzeta 5\n").unwrap();
+    let (file, url) = (file.to_str().unwrap(), service.url());
+
+    let resumed = run(idmint(&[
+        "numbers", "resume", "--all", file, "--server", &url,
+    ]));
+
+    resumed.assert(0, &[]);
+    assert_eq!(
+        resumed.out,
+        "acme continues with 4; the backup has numbers above 1\n\
+         full continues with 9223372036854775808; 1 to 9223372036854775807 are void\n\
+         zeta continues with 6; 1 to 5 are void\n\
+         all other series continue at their stored numbers\n"
+    );
+    let next = |series: &str| post(&service, &format!("/numbers/{series}"), "b", "");
+    assert_eq!(next("acme").json()["number"], "4");
+    assert_eq!(next("full").json()["type"], "/problems/series-ended");
+}
+
+#[test]
 fn numbers_stay_held_if_the_first_start_after_a_restore_is_killed() {
     let home = Home::new();
     let service = Service::start(home.serve_with(RULES));

@@ -69,8 +69,8 @@ async fn resume_all(
 ) -> Result<(), Failure> {
     let (mut lines, mut too_late) = (Lines::begin(), Vec::new());
     for (series, last) in last_numbers {
-        match client.resume_numbers(Some((series, last + 1))).await {
-            Ok(answer) => lines.write(&line_of(&answer))?,
+        match resume_after(client, series, *last).await {
+            Ok(line) => lines.write(&line)?,
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 if has_reached(client, series, *last).await? {
                     // An earlier run of this command has probably resumed the series, which has
@@ -95,6 +95,28 @@ async fn resume_all(
     client.resume_numbers(None).await?;
     lines.write("all other series continue at their stored numbers")?;
     lines.end()
+}
+
+/// Resumes a series at the number that follows `last`, or that follows its stored number if this is
+/// higher. Returns the line to print.
+async fn resume_after(
+    client: &Client,
+    series: &SeriesName,
+    last: u64,
+) -> Result<String, ClientError> {
+    match client.resume_numbers(Some((series, last + 1))).await {
+        Err(ClientError::Refused(refusal)) if refusal.text("reason") == Some("from") => {
+            // The limit is the next number, unless `last` is above the maximum of the series.
+            let next = refusal.text("limit").and_then(|next| next.parse().ok());
+            let Some(next) = next.filter(|next| *next > last) else {
+                return Err(ClientError::Refused(refusal));
+            };
+            let answer = client.resume_numbers(Some((series, next))).await?;
+            let note = format!("the backup has numbers above {last}");
+            Ok(format!("{}; {note}", line_of(&answer)))
+        }
+        answer => answer.map(|answer| line_of(&answer)),
+    }
 }
 
 /// Returns `true` if the series has issued the number `last` or a higher one.

@@ -207,7 +207,8 @@ pub(crate) async fn resume(State(service): State<Arc<Service>>, request: Request
     let [series] = path_params(RESUME_ROUTE, &parts.uri)?;
     let from = query
         .get("from")
-        .map(|text| read_number("from", text))
+        // A series whose last number is the greatest one continues above it, and so ends.
+        .map(|text| read_number_to(NUMBER_MAX + 1, "from", text))
         .transpose()?;
     let detail = "a request to resume a series must have no body";
     no_body(body, &service, detail).await?;
@@ -422,18 +423,23 @@ fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
 /// Parses a number of a series. `name` is the parameter of the path or the query that contains the
 /// number.
 fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
+    read_number_to(NUMBER_MAX, name, text)
+}
+
+/// Parses a number that is at most `max`, like [`read_number`].
+fn read_number_to(max: u64, name: &'static str, text: &str) -> Result<u64, Problem> {
     let is_plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     let number = text
         .parse()
         .ok()
-        .filter(|number| is_plain && *number <= NUMBER_MAX);
+        .filter(|number| is_plain && *number <= max);
     number.ok_or_else(|| {
         let detail = format!(
-            "{name} is {text:?}, but must be a whole number from 0 to {NUMBER_MAX}, as it is listed"
+            "{name} is {text:?}, but must be a whole number from 0 to {max}, as it is listed"
         );
         Problem::parameter(name, detail)
-            .limit(NUMBER_MAX.to_string())
+            .limit(max.to_string())
             .example(LIST_EXAMPLE)
     })
 }
