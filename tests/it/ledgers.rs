@@ -317,6 +317,44 @@ async fn an_import_breaks_where_the_check_of_the_chain_does() {
 }
 
 #[tokio::test]
+async fn a_key_of_one_part_of_an_import_is_refused_for_another_part() {
+    let service = Service::start("").await;
+    let create = async |import: &str| {
+        let headers = format!("{JSON}idempotency-key: genesis\r\n");
+        let request = post_request(&format!("/ledgers{import}"), &headers, &event(0));
+        service.exchange(&request).await
+    };
+    let created = create("?import=more").await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(create("?import=more").await.status, 200);
+    for other in ["?import=last", ""] {
+        assert_problem(
+            &create(other).await,
+            422,
+            "idempotency-conflict",
+            "idempotency_key",
+        );
+    }
+    let ledger = text(&created.json()["ledger"]).to_owned();
+    let append = async |import: &str| {
+        let headers = format!("{JSON}idempotency-key: 1\r\n");
+        let order = order(&ledger, &[event(1)]);
+        let request = post_request(&format!("/ids/evently{import}"), &headers, &order);
+        service.exchange(&request).await
+    };
+    assert_eq!(append("?import=more").await.status, 201);
+    assert_eq!(append("?import=more").await.status, 200);
+    for other in ["?import=last", ""] {
+        assert_problem(
+            &append(other).await,
+            422,
+            "idempotency-conflict",
+            "idempotency_key",
+        );
+    }
+}
+
+#[tokio::test]
 async fn two_spellings_of_one_event_are_one_request() {
     let service = Service::start("").await;
     let ledger = ledger(&service, 0).await;

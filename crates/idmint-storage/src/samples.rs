@@ -37,7 +37,7 @@ pub fn event(name: &str) -> Event {
 fn mark(key: u128, events: &[Event]) -> RequestMark {
     RequestMark {
         key: KeyHash(key),
-        digest: digest_of(events),
+        digest: digest_of(events, None),
     }
 }
 

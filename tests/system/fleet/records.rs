@@ -76,7 +76,7 @@ async fn create(nodes: &Nodes) -> LedgerId {
         let genesis = event("genesis");
         let mark = RequestMark {
             key: KeyHash::of(None, "genesis"),
-            digest: digest_of(std::slice::from_ref(&genesis)),
+            digest: digest_of(std::slice::from_ref(&genesis), None),
         };
         LedgerRequest::Create {
             genesis,
@@ -91,7 +91,7 @@ fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
     let events = vec![event(key)];
     let mark = RequestMark {
         key: KeyHash::of(Some(ledger), key),
-        digest: digest_of(&events),
+        digest: digest_of(&events, None),
     };
     LedgerRequest::Append {
         ledger,

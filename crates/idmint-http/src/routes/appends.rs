@@ -169,7 +169,7 @@ fn read_request(
         .collect::<Result<Vec<_>, _>>()?;
     let mark = RequestMark {
         key: KeyHash::of(Some(ledger), key),
-        digest: digest_of(&events),
+        digest: digest_of(&events, import),
     };
     Ok(LedgerRequest::Append {
         ledger,

@@ -71,7 +71,7 @@ async fn create_from(service: &Arc<Service>, request: Request) -> Answer {
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));
     }
-    let digest = digest_of(std::slice::from_ref(&genesis));
+    let digest = digest_of(std::slice::from_ref(&genesis), import);
     let mark = key.map(|key| RequestMark {
         key: KeyHash::of(None, key),
         digest,

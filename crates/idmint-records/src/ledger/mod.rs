@@ -24,7 +24,7 @@
 //! // The second is appended to the head, and gets the time `now`.
 //! let opened = r#""event":"Account Opened","entities":{"account":"42"}"#;
 //! let events = vec![Event::from_json(format!("{{{opened}}}").as_bytes())?];
-//! let mark = RequestMark { key: KeyHash::of(Some(ledger), "request 1"), digest: digest_of(&events) };
+//! let mark = RequestMark { key: KeyHash::of(Some(ledger), "request 1"), digest: digest_of(&events, None) };
 //! let append = LedgerRequest::Append { ledger, events, expected_previous: Some(created.head().id), mark, import: None };
 //! let appended = AppendPlan::make(&append, Some(created.head()), now)?;
 //! assert_eq!((appended.previous(), appended.head().place), (created.head().id, 2));

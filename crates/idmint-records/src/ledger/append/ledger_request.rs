@@ -43,13 +43,15 @@ impl KeyHash {
     }
 }
 
-/// Returns a single SHA-256 over all events, which depends on the order of the events.
-pub fn digest_of(events: &[Event]) -> [u8; 32] {
+/// Returns a single SHA-256 over all events, which depends on the order of the events, and over the
+/// name of the import part. Without a part, the digest covers only the events.
+pub fn digest_of(events: &[Event], import: Option<ImportPart>) -> [u8; 32] {
     events
         .iter()
         .fold(Sha256::new(), |hash, event| {
             hash.chain_update(event.digest())
         })
+        .chain_update(import.map_or("", ImportPart::name))
         .finalize()
         .into()
 }
@@ -158,5 +160,22 @@ impl LedgerRequest {
             LedgerRequest::Create { .. } => 1,
             LedgerRequest::Append { events, .. } => events.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_tells_the_last_part_of_an_import_from_other_requests() {
+        let digest = |import| digest_of(&[], import);
+        let [plain, more, last] =
+            [None, Some(ImportPart::More), Some(ImportPart::Last)].map(digest);
+        assert!(plain != more && plain != last && more != last);
+        assert_eq!(digest(Some(ImportPart::Further)), more);
+        // Requests without a part have kept this digest since the first version.
+        let of_events: [u8; 32] = Sha256::new().finalize().into();
+        assert_eq!(plain, of_events);
     }
 }
