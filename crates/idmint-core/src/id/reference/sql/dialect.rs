@@ -141,9 +141,11 @@ impl SqlDialect {
     /// of 1970.
     pub(super) fn instant(self, micros: &str) -> String {
         match self {
-            SqlDialect::PostgreSql => {
-                format!("timestamptz 'epoch' + ({micros}) * interval '1 microsecond'")
-            }
+            // PostgreSQL multiplies an interval by a double. Such a product is exact for seconds,
+            // but not for all microseconds after 2255, which exceed 2^53.
+            SqlDialect::PostgreSql => format!(
+                "timestamptz 'epoch' + (({micros}) / 1000000) * interval '1 second' + (({micros}) % 1000000) * interval '1 microsecond'"
+            ),
             SqlDialect::MySql => format!(
                 "timestampadd(microsecond, {micros}, timestamp'1970-01-01 00:00:00.000000')"
             ),

@@ -496,6 +496,23 @@ mod tests {
     }
 
     #[test]
+    fn postgresql_multiplies_no_interval_by_a_number_that_a_double_cannot_hold() {
+        // PostgreSQL multiplies an interval by a double, which holds no odd number above 2^53.
+        // Microseconds since 1970 exceed this number in 2255.
+        let sql = preset("uuid7").sql_functions(SqlDialect::PostgreSql);
+        let sql = sql.expect("time leads");
+        let line = sql.lines().find(|line| line.contains("interval"));
+        let (seconds, micros) = line
+            .and_then(|line| line.split_once(" / 1000000) * interval '1 second' + ("))
+            .expect("seconds and microseconds");
+        assert!(seconds.contains("timestamptz 'epoch' + (("), "{sql}");
+        assert!(
+            micros.ends_with(" % 1000000) * interval '1 microsecond' $$;"),
+            "{sql}"
+        );
+    }
+
+    #[test]
     fn a_field_below_a_stride_of_any_size_is_the_rest_of_the_fields_above() {
         let sql = preset("payment-wide").sql_functions(SqlDialect::Sqlite);
         assert!(
