@@ -65,7 +65,7 @@ impl Spelling {
         let are_uuids = format
             .layouts()
             .all(|layout| PackedLayout::new(layout).constants().cover(claims));
-        let is_integer = is_stored_as_integer(format);
+        let is_integer = format.is_stored_as_integer();
         let spelling = |(at, encoding): (usize, &Encoding)| {
             let kind = encoding.definition().kind;
             let is_uuid = matches!(kind, EncodingKind::Uuid | EncodingKind::Uuid8);
@@ -120,11 +120,14 @@ impl Spelling {
     }
 }
 
-/// `true` if ids of the format fill the 63 or 64 bits of an integer, and other programs mint them.
-/// Their databases store and show the integer, so decimal is as common as the canonical encoding.
-fn is_stored_as_integer(format: &Format) -> bool {
-    let integers = 1 << 62..=u64::MAX.into();
-    format.rule == Rule::DecodeOnly && integers.contains(&format.greatest())
+impl Format {
+    /// `true` if ids of the format fill the 63 or 64 bits of an integer, and other programs mint
+    /// them. Their databases store and show the integer, so decimal is as common as the canonical
+    /// encoding.
+    pub(in crate::id) fn is_stored_as_integer(&self) -> bool {
+        let integers = 1 << 62..=u64::MAX.into();
+        self.rule == Rule::DecodeOnly && integers.contains(&self.greatest())
+    }
 }
 
 #[cfg(test)]

@@ -49,10 +49,12 @@ impl Format {
     }
 
     /// `true` if every possible id of the format fits into a signed 64-bit column. `mint_below`
-    /// limits ids, unless the format has no time, or is decode-only (minted by another program).
+    /// limits ids of formats with a time. Other programs store 64-bit ids with a time in signed
+    /// columns, so `mint_below`, which is 2^63 by default, limits these ids too.
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Minting checks `mint_below` only for formats with a time field.
-        let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
+        let is_bounded =
+            (self.rule.is_minted() || self.is_stored_as_integer()) && self.end_tick().is_some();
         let met = if is_bounded {
             self.greatest().min(self.mint_below.saturating_sub(1))
         } else {
@@ -187,10 +189,12 @@ impl StorageAdvice<'_> {
 
     fn note_on_sign(&self) -> Option<String> {
         let is_capped = matches!(self.stored, Stored::Number) && self.format.greatest() >= 1 << 63;
-        is_capped.then(|| {
+        let note = if self.format.rule.is_minted() {
             "Ids from 2^63 on can be read but are never minted, so a signed column is enough."
-                .to_owned()
-        })
+        } else {
+            "A signed column holds only ids below 2^63."
+        };
+        is_capped.then(|| note.to_owned())
     }
 
     fn note_on_sort(&self) -> Option<String> {
@@ -335,6 +339,13 @@ mod tests {
                 ["bigint", "bigint", "bigint", "bigint", "INTEGER"],
                 "{name}"
             );
+        }
+        // Other programs mint these ids, and store them as integers.
+        for name in ["mastodon", "tsid"] {
+            let format = preset(name);
+            assert_eq!(columns(&format, 0)[0], "bigint", "{name}");
+            let notes = format.storage_advice()[0].notes();
+            assert_eq!(notes[0], "A signed column holds only ids below 2^63.");
         }
         let of_others = custom(
             "{ name = 'random', kind = 'random', bits = 64 }",

@@ -513,6 +513,18 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_other_programs_are_integers_where_those_programs_store_integers() {
+        for name in ["mastodon", "tsid", "sonyflake"] {
+            let prefix = format!("CREATE FUNCTION {name}_time(id bigint)");
+            let sql = preset(name).sql_functions(SqlDialect::PostgreSql);
+            assert!(sql.is_ok_and(|sql| sql.contains(&prefix)), "{name}");
+        }
+        // The greatest tick is the last one whose ids fit into a signed column.
+        let sql = preset("tsid").sql_functions(SqlDialect::Sqlite);
+        assert!(sql.is_ok_and(|sql| sql.contains(", 2199023255551) * 4194304 + 0")));
+    }
+
+    #[test]
     fn a_field_below_a_stride_of_any_size_is_the_rest_of_the_fields_above() {
         let sql = preset("payment-wide").sql_functions(SqlDialect::Sqlite);
         assert!(
