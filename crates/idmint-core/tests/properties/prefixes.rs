@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use idmint_core::id::{
-    DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Progression, is_type,
+    DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Liberty, Progression, is_type,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -101,6 +101,23 @@ fn every_valid_row_of_the_specification_is_read_and_written() {
         );
     }
     assert_eq!(valid.len(), 9);
+}
+
+#[test]
+fn a_suffix_in_capitals_is_read_only_leniently() {
+    let (suffix, capitals) = ("01h455vb4pex5vsknk084sn02q", "01H455VB4PEX5VSKNK084SN02Q");
+    for format in ["typeid", "typeid-uuid"] {
+        let filter = DecodeFilter {
+            format: Some(format),
+            ..DecodeFilter::default()
+        };
+        let meant = |liberty| {
+            let filter = DecodeFilter { liberty, ..filter };
+            DECODER.at(NOW).meant_text(capitals, filter)
+        };
+        assert_eq!(meant(Liberty::Specified), None, "{format}");
+        assert_eq!(meant(Liberty::Lenient).as_deref(), Some(suffix), "{format}");
+    }
 }
 
 #[test]

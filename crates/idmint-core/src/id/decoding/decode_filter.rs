@@ -41,8 +41,8 @@ pub enum Liberty {
     #[default]
     Canonical,
     /// Only the case of letters may differ from the exact text, and only where the specification of
-    /// the ids permits it: in UUIDs, in canonical texts in Crockford's base 32, and in canonical
-    /// hexadecimal texts of formats that are only decoded, such as `objectid`.
+    /// the ids permits it: in UUIDs, in canonical texts in Crockford's base 32 except TypeIDs, and in
+    /// canonical hexadecimal texts of formats that are only decoded, such as `objectid`.
     Specified,
     /// The permitted differences are those that
     /// [`DecoderAt::lenient_text`](crate::id::DecoderAt::lenient_text) lists, such as quotes around

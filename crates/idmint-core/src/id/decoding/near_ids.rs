@@ -298,7 +298,8 @@ fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
     let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
     match format.encodings[member.encoding].definition().kind {
         EncodingKind::Uuid | EncodingKind::Uuid8 => true,
-        EncodingKind::Crockford => is_canonical,
+        // The specification of TypeIDs permits only lower case.
+        EncodingKind::Crockford => is_canonical && !format.prefixes.are_types(),
         EncodingKind::HexPadded => is_canonical && format.rule == Rule::DecodeOnly,
         _ => false,
     }
