@@ -330,7 +330,7 @@ impl FormatInfo {
             name: field.name.clone(),
             kind: field.kind,
             width: field.width.into(),
-            max: field.max.to_string(),
+            max: field.constant.unwrap_or(field.max).to_string(),
             stride: field.stride.to_string(),
         };
         FormatInfo {
@@ -375,5 +375,22 @@ impl FormatInfo {
             example: ExampleId::new(format),
             storage: StorageInfo::all(format),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_value_of_a_constant_is_the_constant() {
+        let typeid = Format::built_in("typeid").expect("a built-in format");
+        let info = FormatInfo::new(&typeid, &[], None);
+        let fields = info.fields.iter();
+        let greatest: Vec<_> = fields
+            .map(|field| (&*field.name, &*field.max))
+            .filter(|(name, _)| name.starts_with('v'))
+            .collect();
+        assert_eq!(greatest, [("version", "7"), ("variant", "2")]);
     }
 }
