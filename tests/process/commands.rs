@@ -315,6 +315,18 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_an_unknown_format_or_encoding() {
         let ended = run_idmint(&[&["decode", "1I9ZC1002"], args].concat());
         ended.assert(64, &["none of the tried formats has an encoding", args[1]]);
     }
+    run_idmint(&[
+        "decode",
+        "1I9ZC1002",
+        "--format",
+        "twitter",
+        "--encoding",
+        "hex",
+    ])
+    .assert(
+        64,
+        &["; their encodings are decimal, hashids, hex_padded, sqids\n"],
+    );
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
 }
 

@@ -1,5 +1,6 @@
 //! Decoding of ids, shared by the HTTP routes and the commands.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::formats::UnknownFormat;
@@ -36,9 +37,15 @@ pub enum UnknownReading {
     Format(UnknownFormat),
     /// None of the tried formats has this encoding.
     #[error(
-        "none of the tried formats has an encoding {0:?}; GET /formats/{{format}} lists those of a format"
+        "none of the tried formats has an encoding {given:?}; their encodings are {}",
+        .known.join(", ")
     )]
-    Encoding(String),
+    Encoding {
+        /// The name that the caller gave.
+        given: String,
+        /// The names of the encodings that the tried formats have.
+        known: Vec<String>,
+    },
 }
 
 impl Decoding {
@@ -98,16 +105,20 @@ impl Decoding {
                 .among
                 .is_none_or(|names| names.contains(&format.name))
         };
-        match filter.encoding {
-            Some(name)
-                if !tried
-                    .iter()
-                    .any(|format| is_among(format) && format.encoding(name).is_some()) =>
-            {
-                Err(UnknownReading::Encoding(name.to_owned()))
-            }
-            _ => Ok(()),
+        let Some(given) = filter.encoding else {
+            return Ok(());
+        };
+        let tried = tried.iter().filter(|format| is_among(format));
+        let known: BTreeSet<&str> = tried
+            .flat_map(|format| format.encodings.iter().map(|encoding| encoding.name()))
+            .collect();
+        if known.contains(given) {
+            return Ok(());
         }
+        Err(UnknownReading::Encoding {
+            given: given.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+        })
     }
 
     /// Returns a decoder for a request at the time `now`. The decoder treats times in ids after

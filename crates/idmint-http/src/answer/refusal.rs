@@ -53,7 +53,7 @@ impl From<UnknownReading> for Problem {
     fn from(unknown: UnknownReading) -> Problem {
         match unknown {
             UnknownReading::Format(unknown) => Problem::from(unknown),
-            UnknownReading::Encoding(_) => Problem::parameter("encoding", unknown.to_string()),
+            UnknownReading::Encoding { .. } => Problem::parameter("encoding", unknown.to_string()),
         }
     }
 }

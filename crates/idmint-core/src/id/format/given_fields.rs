@@ -367,7 +367,8 @@ impl Format {
         let Some(count) = count else {
             let last = self
                 .time_of(most)
-                .map_or_else(|| "far after 9999".to_owned(), |last| last.to_string());
+                .and_then(UnixTime::to_exact_text)
+                .unwrap_or_else(|| "far after 9999".to_owned());
             return Err(FieldsError::OutsideTime {
                 given: text.to_owned(),
                 first: self.epoch,
@@ -470,6 +471,15 @@ mod tests {
             .id_of_fields(given)
             .expect_err("refused")
             .to_string()
+    }
+
+    #[test]
+    fn a_time_outside_the_range_is_refused_with_the_exact_last_instant() {
+        let error = refusal("uuid6", &[("time", "9000-01-01T00:00:00Z")]);
+        assert!(
+            error.ends_with(" to 5236-03-31T21:21:00.684697500Z"),
+            "{error}"
+        );
     }
 
     #[test]
