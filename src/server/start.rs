@@ -688,7 +688,7 @@ mod tests {
         let events = vec![event(&format!(r#"{{"event":"{name}","entities":{{}}}}"#))];
         let mark = RequestMark {
             key: KeyHash::of(Some(ledger), name),
-            digest: digest_of(&events),
+            digest: digest_of(&events, None),
         };
         let request = LedgerRequest::Append {
             ledger,
