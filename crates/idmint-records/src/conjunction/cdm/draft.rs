@@ -496,9 +496,9 @@ impl<'a> Draft<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::Document;
-    use super::super::form::CdmForm;
     use super::*;
+    use crate::conjunction::cdm::document::Document;
+    use crate::conjunction::cdm::form::CdmForm;
     use crate::conjunction::object_rules::ObjectRules;
 
     #[test]

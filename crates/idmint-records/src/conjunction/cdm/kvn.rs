@@ -220,8 +220,8 @@ impl<'a> Statement<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::Document;
-    use super::super::form::CdmForm;
+    use crate::conjunction::cdm::document::Document;
+    use crate::conjunction::cdm::form::CdmForm;
 
     #[test]
     fn a_byte_order_mark_before_a_later_message_is_ignored() {
