@@ -34,7 +34,7 @@ pub use process::{
     BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket, TO_CLIENT, check_backup_folder,
     fit_connections,
 };
-pub use run::{RunError, Running, check_slot, open, run};
+pub use run::{RunError, Running, check_addresses, check_slot, open, run};
 pub use start::{RunOptions, StartError, StartRule, TestRun, begin, check_data_dir};
 pub use telemetry::{AuditError, Telemetry};
 pub use warnings::warnings;

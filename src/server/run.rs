@@ -69,6 +69,9 @@ pub enum RunError {
         /// The slot.
         slot: u32,
     },
+    /// Both listeners would have the same address. The value is this address.
+    #[error("http.admin_listen: {0} is also http.listen; choose another port")]
+    SameAddress(SocketAddr),
     /// The file with the tokens cannot be read, or TLS cannot be set up.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -107,6 +110,7 @@ impl RunError {
             RunError::Assembly(_)
             | RunError::Public { .. }
             | RunError::SharedSlot { .. }
+            | RunError::SameAddress(_)
             | RunError::Access(_) => FailureKind::Disagrees,
             RunError::Start(error) => error.failure_kind(),
             RunError::Open(error) => error.failure_kind(),
@@ -218,6 +222,18 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     }
 }
 
+/// Checks that the service and its administration have different addresses.
+///
+/// # Errors
+/// Returns [`RunError::SameAddress`] if they have the same address.
+pub fn check_addresses(config: &Config) -> Result<(), RunError> {
+    let listen = config.http.listen;
+    match config.http.admin_listen {
+        Some(admin) if admin == listen && admin.port() != 0 => Err(RunError::SameAddress(admin)),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Assembles the service, opens its store and binds its address. No connection is accepted yet.
 ///
 /// An inherited `socket` is used instead of the configured address. In this case, `http.listen`
@@ -235,6 +251,7 @@ pub async fn open(
     let listen = config.http.listen;
     check_callers(config, options.insecure_public)?;
     check_slot(config)?;
+    check_addresses(config)?;
     let registry = registry();
     let service = assemble(config, clock, &options.randomness(), &registry)?;
     let access = Access::of(config, &service)?;

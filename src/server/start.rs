@@ -214,7 +214,8 @@ pub async fn begin(
 }
 
 /// Compares the configuration with the data of this node, as the next start will do.
-/// `restore_floor` is the floor (time below which no id is minted) of a restore. No file is written, and the node may be running. Returns the result as text, and a line for each change in
+/// `restore_floor` is the floor (time below which no id is minted) of a restore. No file is
+/// written, and the node may be running. Returns the result as text, and a line for each change in
 /// how numbers of series are written. The result is `None` if this node has no data directory of
 /// its own.
 ///

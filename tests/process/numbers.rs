@@ -546,7 +546,7 @@ fn a_line_below_the_stored_number_and_the_highest_number_of_all_do_not_stop_a_re
     resumed.assert(0, &[]);
     assert_eq!(
         resumed.out,
-        "acme continues with 4; the backup has numbers above 1\n\
+        "acme continues with 4; its next number is already above 1\n\
          full continues with 9223372036854775808; 1 to 9223372036854775807 are void\n\
          zeta continues with 6; 1 to 5 are void\n\
          all other series continue at their stored numbers\n"

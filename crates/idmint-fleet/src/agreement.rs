@@ -368,13 +368,13 @@ mod tests {
             write: vec![Write::put(keys().meta(), value.to_vec())],
             ..Transaction::default()
         };
-        for value in [&b"{\"v\":2}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
+        for value in [&b"{\"v\":3}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
             store.commit(&put(value)).expect("memory answers");
             let refused = join(&store, &layout(8, &[])).expect_err("unreadable");
             assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
         }
         store
-            .commit(&put(b"{\"v\":3,\"more\":0}"))
+            .commit(&put(b"{\"v\":4,\"more\":0}"))
             .expect("memory answers");
         let refused = join(&store, &layout(8, &[])).expect_err("of a later version");
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees, "{refused}");

@@ -11,8 +11,8 @@ use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::config::{AssignmentKind, Config, EngineChoice};
 use crate::server::{
-    RunError, assemble, check_access, check_all_slots, check_callers, check_data_dir, check_slot,
-    formats_table, other_generators, read_etcd_expiries, warnings,
+    RunError, assemble, check_access, check_addresses, check_all_slots, check_callers,
+    check_data_dir, check_slot, formats_table, other_generators, read_etcd_expiries, warnings,
 };
 use idmint_core::minting::Randomness;
 use idmint_core::time::Clock;
@@ -45,6 +45,7 @@ impl Check {
         let service = service?;
         check_callers(&config, insecure_public(self.insecure_public)?)?;
         check_slot(&config)?;
+        check_addresses(&config)?;
         check_all_slots(&config, &service)?;
         let access = check_access(&config, &service)?;
         let data_dir =

@@ -112,7 +112,7 @@ async fn resume_after(
                 return Err(ClientError::Refused(refusal));
             };
             let answer = client.resume_numbers(Some((series, next))).await?;
-            let note = format!("the backup has numbers above {last}");
+            let note = format!("its next number is already above {last}");
             Ok(format!("{}; {note}", line_of(&answer)))
         }
         answer => answer.map(|answer| line_of(&answer)),

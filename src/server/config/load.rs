@@ -73,11 +73,6 @@ impl Config {
             .tls
             .check()
             .map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
-        let listen = self.http.listen;
-        if listen.port() != 0 && self.http.admin_listen == Some(listen) {
-            let problem = format!("{listen} is also http.listen; choose another port");
-            return Err(layers.refusal("http.admin_listen", problem));
-        }
         if self.log.audit.as_deref() == Some(Path::new("")) {
             let problem = "must be a path; remove it if you want no audit trail".to_owned();
             return Err(layers.refusal("log.audit", problem));

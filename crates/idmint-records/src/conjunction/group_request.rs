@@ -47,7 +47,9 @@ pub enum GroupError {
     Report(#[from] ReportError),
     /// The id that the sender attached to the report is an id of the format, but it does not belong
     /// to the two objects of the report.
-    #[error("the sender attached the id {named}, which belongs to other objects")]
+    #[error(
+        "the sender attached the id {named}, which belongs to other objects, or to a time after the year 9999"
+    )]
     OtherObjects {
         /// The id that the sender attached to the report.
         named: u128,

@@ -48,13 +48,13 @@ impl Format {
         Database::ALL.into_iter().flat_map(advise).collect()
     }
 
-    /// `true` if every possible id of the format fits into a signed 64-bit column. `mint_below`
-    /// limits ids of formats with a time. Other programs store 64-bit ids with a time in signed
-    /// columns, so `mint_below`, which is 2^63 by default, limits these ids too.
+    /// `true` if the ids of the format fit into a signed 64-bit column. `mint_below` limits minted ids
+    /// with a time. Other programs store 64-bit ids with a time in signed columns, so `mint_below`,
+    /// which is 2^63 by default, limits these ids too, unless ids of today are already greater.
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Minting checks `mint_below` only for formats with a time field.
-        let is_bounded =
-            (self.rule.is_minted() || self.is_stored_as_integer()) && self.end_tick().is_some();
+        let is_small = || self.is_stored_as_integer() && self.example() < 1 << 63;
+        let is_bounded = (self.rule.is_minted() || is_small()) && self.end_tick().is_some();
         let met = if is_bounded {
             self.greatest().min(self.mint_below.saturating_sub(1))
         } else {
@@ -355,6 +355,18 @@ mod tests {
             columns(&of_others, 0)[0],
             "bytea",
             "nobody keeps them below 2^63"
+        );
+        let of_today = FormatDefinition::from_toml(
+            "custom",
+            "summary = ''\nrule = 'decode-only'\ntick = '1ms'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\
+             fields = [{ name = 'time', kind = 'time', bits = 41 }, { name = 'worker', kind = 'worker', bits = 10 }, \
+             { name = 'sequence', kind = 'sequence', bits = 13 }]",
+        );
+        let of_today = of_today.expect("TOML").compile("custom").expect("sound");
+        assert_eq!(
+            columns(&of_today, 0)[0],
+            "bytea",
+            "they are above 2^63 since 2004"
         );
     }
 
