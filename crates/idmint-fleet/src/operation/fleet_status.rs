@@ -225,8 +225,8 @@ fn problem_of_records(records: SharedRecords) -> Option<FleetProblem> {
         ),
         SharedRecords::Adopting => (
             "records are refused, because the fleet has not adopted all records of a single node yet",
-            "wait for idmint fleet adopt to end, or run it again on the same folder; if the folder is lost, restore etcd \
-             to a time before the adoption, then run idmint fleet fence-restore",
+            "wait for idmint fleet adopt to end, or run it again on the same folder; if the folder is lost, run idmint \
+             fleet fence-restore, and if that says that records are missing, restore etcd to a time before the adoption",
         ),
     };
     Some(FleetProblem::new(what, advice))

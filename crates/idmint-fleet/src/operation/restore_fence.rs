@@ -559,8 +559,8 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
     }
 }
 
-/// Commits a transaction that writes the fleet's settings, `meta`. Returns the revision that wrote
-/// `meta`, or `None` if another write came first.
+/// Commits a transaction that writes the fleet's settings, `meta`, or horizons of slots. Returns the
+/// revision of the write, or `None` if another write came first.
 fn commit(
     coordinator: &dyn Coordinator,
     transaction: &Transaction,

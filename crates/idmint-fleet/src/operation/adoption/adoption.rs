@@ -138,28 +138,20 @@ impl Adoption {
             None => {}
         }
         let state = meta.and_then(|meta| meta.adopting);
-        if state.as_ref() != Some(&copying) {
-            let comparing = Adopting::Comparing(id.clone());
-            let has_raised = matches!(progress, Some(AdoptionProgress::FloorRaised(_)))
-                || state.as_ref() == Some(&comparing);
+        let is_copying = state.as_ref() == Some(&copying);
+        let has_raised = is_copying || matches!(progress, Some(AdoptionProgress::FloorRaised(_)));
+        if !is_copying {
             let is_new = progress.is_none();
             if is_new && state.is_none() {
                 // Find differences before nodes have to stop using records.
                 self.compare(folder, &copying, &layout, &keys, is_new)?;
             }
-            if found.is_none() {
-                self.raise_slot(self.far_slot(folder, &keys)?, &keys, entropy)?;
-            }
-            let bound = own_bound(folder, self.far_slot(folder, &keys)?);
-            let slots_only = OwnLayout {
-                formats: Vec::new(),
-                ..layout.clone()
-            };
-            self.agree((bound, has_raised), &comparing, &slots_only, &keys, entropy)?;
-            // Nodes may have written records until now, so compare again, before the folder is
-            // marked and anything is copied. Neither could be undone later.
+            let (is_founding, comparing) = (found.is_none(), Adopting::Comparing(id.clone()));
             let compared = self
-                .compare(folder, &copying, &layout, &keys, is_new)
+                .stop_nodes(folder, is_founding, &comparing, &layout, &keys, entropy)
+                // Nodes may have written records until now, so compare again, before the folder is
+                // marked and anything is copied. Neither could be undone later.
+                .and_then(|()| self.compare(folder, &copying, &layout, &keys, is_new))
                 .and_then(|()| self.begin(folder, &id, tell))
                 .and_then(|()| self.raise_slot(self.far_slot(folder, &keys)?, &keys, entropy));
             if let Err(error) = compared {
@@ -173,7 +165,7 @@ impl Adoption {
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
         let bound = own_bound(folder, far);
-        let agreed = self.agree((bound, true), &copying, &layout, &keys, entropy)?;
+        let agreed = self.agree((bound, has_raised), &copying, &layout, &keys, entropy)?;
         let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
         let raised = AdoptionProgress::FloorRaised(fleet.clone());
         self.note(folder, &id, raised, origin.clone())?;
@@ -203,6 +195,30 @@ impl Adoption {
         )
     }
 
+    /// Stops nodes from using records, while the adoption is in the state `comparing`. If the fleet
+    /// does not exist, founds it above the folder's horizon, because nodes of it may mint.
+    fn stop_nodes(
+        &self,
+        folder: &AdoptedFolder,
+        is_founding: bool,
+        comparing: &Adopting,
+        layout: &OwnLayout,
+        keys: &FleetKeys,
+        entropy: &mut Entropy,
+    ) -> Result<(), AdoptionError> {
+        let far = self.far_slot(folder, keys)?;
+        if is_founding {
+            self.raise_slot(far, keys, entropy)?;
+        }
+        let slots_only = OwnLayout {
+            formats: Vec::new(),
+            ..layout.clone()
+        };
+        let bound = own_bound(folder, far);
+        self.agree((bound, true), comparing, &slots_only, keys, entropy)
+            .map(drop)
+    }
+
     /// Checks that the folder's formats and records can be copied into the fleet. If the adoption
     /// `is_new`, also checks that the node and the fleet have the same rules for numbers.
     fn compare(
@@ -215,7 +231,14 @@ impl Adoption {
     ) -> Result<(), AdoptionError> {
         let bound = own_bound(folder, self.far_slot(folder, keys)?);
         let found = self.read_meta(keys)?;
-        self.plan(bound, adopting, layout, keys, found.as_ref(), Nonce::new(0))?;
+        self.plan(
+            (bound, bound),
+            adopting,
+            layout,
+            keys,
+            found.as_ref(),
+            Nonce::new(0),
+        )?;
         let known = Arc::<KnownFleet>::default();
         let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
         let trial = trial.on_trial();
@@ -225,7 +248,8 @@ impl Adoption {
         self.adopt_records(folder, &trial, &mut |_| {}).map(drop)
     }
 
-    /// Marks the folder, unless an earlier run has done so. No single node can start on it any more.
+    /// Marks the folder, unless an earlier run has done so, so that no single node can start on it
+    /// any more.
     fn begin(
         &self,
         folder: &mut AdoptedFolder,
@@ -244,19 +268,25 @@ impl Adoption {
     /// Lets nodes use records again after the comparison `comparing` of this run, if it has not
     /// been ended by a fence or another adoption.
     fn end_comparison(&self, comparing: &Adopting, keys: &FleetKeys) -> Result<(), AdoptionError> {
-        let Some(found) = self.read_meta(keys)? else {
-            return Ok(());
-        };
-        let mut meta = agreement::read(&found)?;
-        if meta.adopting.take().as_ref() != Some(comparing) {
-            return Ok(());
+        for _ in 0..TRIES_MAX {
+            let Some(found) = self.read_meta(keys)? else {
+                return Ok(());
+            };
+            let mut meta = agreement::read(&found)?;
+            if meta.adopting.take().as_ref() != Some(comparing) {
+                return Ok(());
+            }
+            let transaction = Transaction {
+                compare: vec![Compare::Modified(found.key.clone(), found.modified)],
+                write: vec![Write::put(found.key, meta.to_bytes())],
+                ..Transaction::default()
+            };
+            match self.coordinator.commit(&transaction) {
+                Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        self.coordinator.commit(&Transaction {
-            compare: vec![Compare::Modified(found.key.clone(), found.modified)],
-            write: vec![Write::put(found.key, meta.to_bytes())],
-            ..Transaction::default()
-        })?;
-        Ok(())
+        Err(AdoptionError::Overtaken)
     }
 
     /// Returns the configured slots (places for nodes) of the fleet, and the formats of the folder.
@@ -396,7 +426,7 @@ impl Adoption {
                 Some((keys.slot_of_horizon(&entry.key)?, record.horizon))
             })
             .collect();
-        // An earlier run has let this slot rest, so whether other slots rest does not matter any more.
+        // An earlier run has let this slot rest, so it does not matter whether other slots rest.
         if horizons.get(&slot).is_some_and(|known| *known >= horizon) {
             return Ok(Some((slot, horizon)));
         }
@@ -454,20 +484,17 @@ impl Adoption {
 
     /// Returns the fleet's settings if they contain the folder's formats and the incomplete adoption
     /// `adopting`, and never allow ids before `least`, even after a `fence-restore`. Otherwise
-    /// returns the transaction that changes the settings accordingly.
+    /// returns the transaction that changes the settings accordingly. A fleet that does not exist yet
+    /// begins at `begins_at`.
     fn plan(
         &self,
-        least: UnixNanos,
+        (least, begins_at): (UnixNanos, UnixNanos),
         adopting: &Adopting,
         layout: &OwnLayout,
         keys: &FleetKeys,
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // If this run creates the fleet, the fleet's floor (time below which no id is minted) is at
-        // least `ahead_max` after the time on this clock, because other nodes may have minted with
-        // clocks that far ahead.
-        let begins_at = self.founding.floor(self.now, self.ahead_max);
         let (Adopting::Comparing(own) | Adopting::Copying(own)) = adopting;
         match found
             .map(agreement::read)
@@ -483,9 +510,10 @@ impl Adoption {
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's agreement,
-    /// and raises the floor and the bound `least` of the agreement at least to `own`, the bound of
-    /// this folder. If the fleet does not exist, founds it. Returns [`AdoptionError::Overtaken`] if
+    /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's agreement.
+    /// Before copying, also raises the floor and the bound `least` of the agreement at least to
+    /// `bound`, the bound of this folder. If the fleet does not exist, founds it above `bound`.
+    /// Returns [`AdoptionError::Overtaken`] if
     /// other processes keep changing the agreement. The same applies before copying if nodes could
     /// use records again since this run has compared them.
     ///
@@ -494,12 +522,20 @@ impl Adoption {
     /// below the bound that nodes remember, so a fence recognizes that the adoption is lost.
     fn agree(
         &self,
-        (own, mut has_raised): (UnixNanos, bool),
+        (bound, has_raised): (UnixNanos, bool),
         adopting: &Adopting,
         layout: &OwnLayout,
         keys: &FleetKeys,
         entropy: &mut Entropy,
     ) -> Result<Agreed, AdoptionError> {
+        // If this run creates the fleet, the fleet's floor (time below which no id is minted) is at
+        // least `ahead_max` after the time on this clock, because other nodes may have minted with
+        // clocks that far ahead.
+        let begins_at = self.founding.floor(self.now, self.ahead_max).max(bound);
+        let (own, mut has_raised) = match adopting {
+            Adopting::Comparing(_) => (UnixNanos::default(), true),
+            Adopting::Copying(_) => (bound, has_raised),
+        };
         let mut unanswered = None;
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
@@ -514,7 +550,7 @@ impl Adoption {
                 false => own.max(above_adoptions(found.as_ref())?),
             };
             match self.plan(
-                least,
+                (least, begins_at),
                 adopting,
                 layout,
                 keys,

@@ -947,8 +947,9 @@ fn what_a_node_writes_during_the_first_comparison_is_found_and_both_sides_go_on(
         ] {
             let refused = run(&adoption(coordinator), &node).expect_err("number 1 is given twice");
             assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
-            let state = meta(&store).expect("a fleet").adopting;
-            assert_eq!(state.is_none(), is_ended, "{state:?}");
+            let after = meta(&store).expect("a fleet");
+            assert_eq!(after.adopting.is_none(), is_ended, "{after:?}");
+            assert_eq!(after.least, None, "no adoption can be lost");
             node.start().expect("the folder is not marked");
         }
         let of_node = records_of_node(&store);

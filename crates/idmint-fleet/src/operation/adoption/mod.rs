@@ -1,11 +1,12 @@
-//! Moves a single node and its folder into a fleet. First the folder is marked, so that no node can
-//! start on it. Then the fleet's floor is raised, so that no slot is used below the folder's
-//! horizon. The records follow last.
+//! Moves a single node and its folder into a fleet. First the fleet's nodes stop using records, and
+//! the records of both sides are compared. Then the folder is marked, so that no node can start on
+//! it, and the fleet's floor is raised, so that no slot is used below the folder's horizon. The
+//! records follow last. After that, nodes use records again.
 //!
 //! ```text
-//! folder    may be started on │ names its adopting fleet │ and notes the raised floor │           │ and that all is adopted
-//! fleet                       │                          │ floor above the horizon    │ records   │
-//!                             └ write_note               └ the floor, then write_note └ adopt     └ write_note
+//! folder    may be started on                 │ names its fleet │ and notes the raised floor │           │ and that all is adopted
+//! fleet             │ nodes use no records    │                 │ floor above the horizon    │ records   │               │ nodes go on
+//!                   └ Comparing               └ write_note      └ Copying, then write_note   └ adopt     └ write_note    └ complete
 //! ```
 //!
 //! If a run is interrupted at any point, the next run continues. The next run skips the steps that

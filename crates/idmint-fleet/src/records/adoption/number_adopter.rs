@@ -28,8 +28,8 @@ impl RecordAdopter {
     /// for the texts of numbers, and with the same kinds for the series in the folder. `of` is the
     /// number store in the folder of the adopted node.
     ///
-    /// Call this method only before an adoption begins. Later no node can start on the folder, so an
-    /// operator could not correct the difference.
+    /// Call this method only before an adoption begins. Later no node can start on the folder, so
+    /// an operator could not correct the difference.
     ///
     /// The node's last start compared these templates with the texts of all numbers in the folder.
     /// So the fleet, which has the same templates, writes none of these texts again.
@@ -60,8 +60,8 @@ impl RecordAdopter {
         }
     }
 
-    /// Stores the adopted node's templates for the texts of numbers, and the kinds of its series, in
-    /// the fleet, except on trial. `of` is the number store in the folder of the adopted node. Call
+    /// Stores the adopted node's templates for the texts of numbers, and the kinds of its series,
+    /// in the fleet, except on trial. `of` is the number store in the folder of the adopted node. Call
     /// this method before [`RecordAdopter::adopt_series`].
     ///
     /// # Errors
