@@ -513,9 +513,8 @@ impl Adoption {
     /// Adds the formats of `layout` and the incomplete adoption `adopting` to the fleet's agreement.
     /// Before copying, also raises the floor and the bound `least` of the agreement at least to
     /// `bound`, the bound of this folder. If the fleet does not exist, founds it above `bound`.
-    /// Returns [`AdoptionError::Overtaken`] if
-    /// other processes keep changing the agreement. The same applies before copying if nodes could
-    /// use records again since this run has compared them.
+    /// Returns [`AdoptionError::Overtaken`] if other processes keep changing the agreement. The same
+    /// applies before copying if nodes could use records again since this run has compared them.
     ///
     /// Unless the bound `has_raised` already, this run raises it by at least 1 ms, even if it is
     /// above `own`. If the store is later restored to a state before this adoption, its bound is
