@@ -361,5 +361,6 @@ fn a_trail_that_cannot_be_written_lets_nothing_begin() {
     let home = Home::new();
     let serve = |trail: &str| run(home.serve_with(&format!("log.audit = '{trail}'")));
     serve("/dev/full").assert(74, &["/dev/full", "audit trail"]);
-    serve("/nonexistent/audit").assert(74, &["/nonexistent/audit"]);
+    let missing = home.path("missing/audit").display().to_string();
+    serve(&missing).assert(74, &[&missing]);
 }
