@@ -181,8 +181,8 @@ impl Adoption {
         })
     }
 
-    /// Returns an adopter that reads and writes records while nodes do neither. It fails once the
-    /// fleet's agreement is not `agreed` any more.
+    /// Returns an adopter, which reads and writes records while nodes do neither. Its writes fail
+    /// once the fleet's agreement has changed since it was `agreed`.
     fn adopter(&self, agreed: &Agreed) -> RecordAdopter {
         let known = KnownFleet::agreeing(AgreedMeta {
             records: SharedRecords::Complete,
@@ -265,8 +265,8 @@ impl Adoption {
         Ok(())
     }
 
-    /// Lets nodes use records again after the comparison `comparing` of this run, if it has not
-    /// been ended by a fence or another adoption.
+    /// Lets nodes use records again after the comparison `comparing` of this run. Does nothing if a
+    /// fence or another adoption has ended the comparison already.
     fn end_comparison(&self, comparing: &Adopting, keys: &FleetKeys) -> Result<(), AdoptionError> {
         for _ in 0..TRIES_MAX {
             let Some(found) = self.read_meta(keys)? else {
@@ -316,7 +316,7 @@ impl Adoption {
 
     /// Returns how far earlier runs have let this fleet take over the folder, according to their
     /// note in the folder. Returns `None` if no run has begun. If the fleet still waits for the end
-    /// of this adoption, its last records may be missing, even if the note says `done`.
+    /// of this adoption, the fleet may lack its last records, even if the note says `done`.
     fn progress(
         &self,
         folder: &AdoptedFolder,
@@ -580,8 +580,8 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    /// Records in the fleet's agreement that no adoption is incomplete any more, so that nodes read
-    /// and write records again. Fails if the agreement is not `agreed` any more.
+    /// Records in the fleet's agreement that the adoption is complete, so that nodes read and write
+    /// records again. Fails if the agreement has changed since it was `agreed`.
     fn complete(&self, agreed: &Agreed, keys: &FleetKeys) -> Result<(), AdoptionError> {
         let found = self.read_meta(keys)?;
         let found = found.filter(|found| found.modified == agreed.revision);
