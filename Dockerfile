@@ -1,29 +1,30 @@
-# The program, the C library it stands on, and nothing else: nothing to log into, nothing to patch but these two.
+# Builds an image with the program and the C library only. It has no shell, and only these two ever need security updates.
 
-# The same version as rust-toolchain.toml, on Debian, with the C compiler that some crates need.
+# The Rust version of rust-toolchain.toml, on Debian. Some crates need the C compiler of this image.
 FROM rust:1.95.0-slim-bookworm AS rust
 WORKDIR /build
-# What the client of etcd and the allocator are built with.
+# The etcd client needs protoc, and the allocator needs make.
 RUN command -v protoc && command -v make || { apt-get update && apt-get install --yes --no-install-recommends make protobuf-compiler libprotobuf-dev; }
 
-# The manifests of all crates, around empty crates.
+# Keep the manifests of all crates, and replace the code by empty crates.
 FROM rust AS manifests
 COPY . .
 RUN find . ! -type d ! -name Cargo.toml ! -name Cargo.lock -delete && for crate in . crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done
 
 FROM rust AS build
-# A slower program is built quicker: --build-arg CARGO_PROFILE_RELEASE_OPT_LEVEL=0 --build-arg CARGO_PROFILE_RELEASE_LTO=off
+# For a quick build of a slow program: --build-arg CARGO_PROFILE_RELEASE_OPT_LEVEL=0 --build-arg CARGO_PROFILE_RELEASE_LTO=off
 ARG CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_LTO=thin
 
-# The dependencies alone: this layer is built again only when a manifest changes.
-# Without the tables of tests and benchmarks ([[…]]), whose files cargo would look for.
+# Build only the dependencies. Docker repeats this step only if a manifest changes. Remove the tables of tests and benchmarks
+# ([[…]]) first, because cargo would look for their files.
 COPY --from=manifests /build .
 RUN sed -i '/^\[\[/,/^$/d' Cargo.toml && echo 'fn main() {}' > src/main.rs && cargo build --locked --release --features etcd
 
-# Files keep their dates from outside, which can be older than the empty crates': forget that those were ever built.
+# Remove the fingerprints of the empty crates. Copied files keep their dates, which can be older than the empty crates, so cargo
+# would not rebuild them.
 COPY . .
 RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release --features etcd
-# What the program loads at its start (ldd names it), at the paths where it looks for it.
+# Copy the shared libraries that the program loads (listed by ldd) to the same paths in the image.
 RUN mkdir /data /image && cp target/release/idmint /image/ \
     && ldd target/release/idmint | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory /image
 
@@ -33,21 +34,23 @@ LABEL org.opencontainers.image.title="idmint" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image/ /
-# With its owner, so that a new named volume can be written to.
+# Set the owner, so that the program can write to a new named volume.
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
 
-# In the environment rather than as flags, so that `health` and `check` run in the container see the same.
+# Use the environment instead of flags, so that `health` and `check` in the container use the same settings.
 ENV IDMINT_HTTP__LISTEN=0.0.0.0:8080 \
     IDMINT_STORAGE__DATA_DIR=/data
-# The record that keeps ids unique: lose it, and only the clock does. The root file system can be read-only.
+# The volume stores the time up to which ids were minted. If it is lost, only the clock keeps new ids different from old ones.
+# The root file system can be read-only.
 VOLUME /data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["/idmint", "health"]
 
-# In a container it must listen on all addresses to be reached at all. It refuses to (exit code 78) until callers need a
-# token (IDMINT_HTTP__TOKENS) or a certificate (IDMINT_HTTP__TLS__CLIENT_CA), or IDMINT_INSECURE_PUBLIC=1 says that the port is published on 127.0.0.1 or a private
-# network only. It also wants to hear that no second node has its slot: IDMINT_WORKER__EXCLUSIVE=true where that is so.
+# A container must listen on all addresses to be reachable. `serve` refuses this (exit code 78) without tokens
+# (IDMINT_HTTP__TOKENS) or client certificates (IDMINT_HTTP__TLS__CLIENT_CA). Set IDMINT_INSECURE_PUBLIC=1 instead if the port is
+# published only on 127.0.0.1 or in a private network. `serve` also needs IDMINT_WORKER__EXCLUSIVE=true, your promise that no
+# second node ever runs with the same slot.
 ENTRYPOINT ["/idmint"]
 CMD ["serve"]
