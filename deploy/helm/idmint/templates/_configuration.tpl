@@ -12,34 +12,35 @@
 
 {{- define "idmint.configuration" -}}
 {{- if eq .Values.mode "single" -}}
-# What is not here has its default: config/default.toml. Another content is another config map, and rolls the node.
+# config/default.toml lists the defaults of all other settings. A change creates a new config map and restarts the node.
 {{- else -}}
-# The one configuration of all nodes. What is not here has its default: config/default.toml. Another content is another config map,
-# and rolls the nodes.
+# The configuration of all nodes. config/default.toml lists the defaults of all other settings. A change creates a new config map
+# and restarts the nodes one by one.
 {{- end }}
 
-# What callers call the service by. Probes and Prometheus use the address of a pod, which is always answered.
+# The host names that callers use. Probes and Prometheus use the IP address of a pod, which is always accepted.
 http.hosts = {{ include "idmint.hosts" . }}
-# Longer than it takes until a pod that ends is no endpoint of the service any more.
+# Longer than Kubernetes needs to remove a terminating pod from the endpoints of the service.
 http.drain_delay = "10s"
 {{- if ne .Values.mode "single" }}
-# Callers keep connections: in this time they meet new pods.
+# Callers keep connections open. After this time they reconnect, and can reach new pods.
 http.connection_age_max = "10m"
 {{- end }}
 {{- if eq .Values.mode "single" }}
 
-# A StatefulSet never runs two pods of one name: one pod, one slot, one volume.
+# True because a StatefulSet never runs two pods with the same name, and each pod has one slot and one volume.
 worker.exclusive = true
 {{- else if eq .Values.mode "ordinal" }}
 
-# The pod idmint-3 has slot 3.
+# The slot is the number of the pod: idmint-3 has slot 3.
 worker.slot = "ordinal"
-# Frozen with the first id. docs/FLEET.md says how many.
+# Cannot change after the first id. docs/FLEET.md explains how to choose the number.
 worker.slots = 32
-# A StatefulSet never runs two pods of one name, unless somebody deletes one by force while its machine still runs it.
+# True because a StatefulSet never runs two pods with the same name. The exception is a pod that is deleted by force while its
+# machine still runs it.
 worker.exclusive = true
 
-# Nodes share no records: this gives one conjunction one id all the same.
+# The nodes share no records. With this setting, all nodes still give a conjunction the same id.
 conjunction.mode = "pure"
 {{- else }}
 
@@ -49,7 +50,7 @@ etcd.namespace = "default"
 etcd.ca = "/etc/idmint/etcd/ca.crt"
 etcd.certificate = "/etc/idmint/etcd/tls.crt"
 etcd.key = "/etc/idmint/etcd/tls.key"
-# Frozen with the first id. docs/FLEET.md says how many.
+# Cannot change after the first id. docs/FLEET.md explains how to choose the number.
 worker.slots = 32
 {{- end }}
 
