@@ -444,6 +444,12 @@ fn a_held_series_is_not_closed_and_a_closed_one_does_not_stop_the_others_from_be
         (503, &json!("/problems/numbers-held"))
     );
     assert_eq!(post(&service, "/numbers/closed/close", "", "").status, 200);
+    // Resuming would not help a closed series.
+    let late = post(&service, "/numbers/closed", "b", "");
+    assert_eq!(
+        (late.status, &late.json()["type"]),
+        (409, &json!("/problems/series-closed"))
+    );
     let file = home.path("last-numbers");
     fs::write(&file, "all 3\nclosed 2\nopen 4\n").unwrap();
     let (file, url) = (file.to_str().unwrap(), service.url());
@@ -462,6 +468,54 @@ fn a_held_series_is_not_closed_and_a_closed_one_does_not_stop_the_others_from_be
     }
     let closed = post(&service, "/numbers/open/close", "", "");
     assert_eq!((closed.status, &closed.json()["last"]), (201, &json!("4")));
+}
+
+#[test]
+fn a_second_restore_with_the_same_floor_holds_the_numbers_again() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    assert_eq!(post(&service, "/numbers/acme", "a", "").status, 201);
+    service.kill();
+    for number in ["2", "3"] {
+        fs::remove_file(home.data_dir().join("horizon")).unwrap();
+        let mut command = home.serve_with(RULES);
+        // The clock stays below this floor, so the horizon is not raised after the first restore.
+        command.args(["--floor", "2200-01-01T00:00:00Z"]);
+        let service = Service::start(command);
+        let next = |key: &str| post(&service, "/numbers/acme", key, "");
+        let held = next(number);
+        assert_eq!(
+            (held.status, &held.json()["type"]),
+            (503, &json!("/problems/numbers-held")),
+            "before {number}"
+        );
+        let url = service.url();
+        run(idmint(&[
+            "numbers",
+            "resume",
+            "--all",
+            "/dev/null",
+            "--server",
+            &url,
+        ]))
+        .assert(0, &[]);
+        assert_eq!(next(number).json()["number"], number);
+        service.kill();
+        // A restart without a restore sets no hold again, and does not warn about one.
+        let service = Service::start(home.serve_with(RULES));
+        let again = post(&service, "/numbers/acme", number, "");
+        assert_eq!(
+            (again.status, &again.json()["number"]),
+            (200, &json!(number))
+        );
+        assert!(
+            !service.log().contains("numbers resume"),
+            "{}",
+            service.log()
+        );
+        service.kill();
+    }
 }
 
 #[test]

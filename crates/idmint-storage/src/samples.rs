@@ -309,6 +309,17 @@ pub fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) -> Stor
     }
 }
 
+/// Asserts that a start found this horizon, which was set to `floor` plus a random time below 1 ms.
+#[cfg(test)]
+pub(crate) fn assert_at_floor(horizon: Option<UnixNanos>, floor: UnixNanos) {
+    let horizon = horizon.expect("a start with a floor writes a horizon");
+    let above = horizon.get().checked_sub(floor.get());
+    assert!(
+        above.is_some_and(|above| (1..1_000_000).contains(&above)),
+        "{horizon} is not just above {floor}"
+    );
+}
+
 /// Asserts that `read` accepts these bytes, but rejects them if any bit is flipped or if the bytes
 /// are cut short.
 pub fn assert_only_whole<T: PartialEq + std::fmt::Debug>(

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::warn;
 
@@ -292,11 +293,12 @@ impl ReservedEngine for ReservedFolder {
         };
         FormatsTable::new(&database).agree(slots, formats)?;
         if let Some(floor) = horizon.stated_floor() {
-            hold_numbers(&database, floor).map_err(StoreError::from)?;
-            warn!(
-                "no series gives numbers, because acknowledged numbers may be missing after a start with --floor: \
-                 resume each series with `idmint numbers resume SERIES --from N`"
-            );
+            if hold_numbers(&database, floor).map_err(StoreError::from)? {
+                warn!(
+                    "series give no numbers until they are resumed, because acknowledged numbers may be missing after a \
+                     start with --floor: resume each series with `idmint numbers resume SERIES --from N`"
+                );
+            }
         }
         if !horizon.has_records() {
             horizon.note_records().map_err(StoreError::from)?;
@@ -416,8 +418,12 @@ fn open_horizon(
 }
 
 /// Writes a new horizon file. Its horizon is the floor that the operator has set, or the horizon
-/// `found` if that is higher. The new file has no commit mark (number of the last commit), so this
-/// start cannot detect that the last commits were lost.
+/// `found` if that is higher, plus a random time below 1 ms. The new file has no commit mark (number
+/// of the last commit), so this start cannot detect that the last commits were lost.
+///
+/// The floor identifies the hold on numbers that this start sets. Two restores can have the same
+/// floor, for example if no id was minted in between, so the random time makes their floors differ.
+/// Otherwise a hold that an operator has ended would also end the hold of the later restore.
 fn written_anew(
     data_dir: &DataDir,
     files: FoundFiles,
@@ -425,7 +431,9 @@ fn written_anew(
     floor: UnixNanos,
     found: Option<UnixNanos>,
 ) -> Result<HorizonFile, HorizonError> {
-    let floor = floor.max(found.unwrap_or_default());
+    let floor = floor
+        .max(found.unwrap_or_default())
+        .after(Duration::from_nanos(rand::random_range(1..1_000_000)));
     let has_records = files.has_database();
     let record = HorizonRecord {
         slot,

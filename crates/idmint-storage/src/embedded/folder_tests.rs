@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::embedded::AdoptedFolder;
-use crate::samples::{ready, series};
+use crate::samples::{assert_at_floor, ready, series};
 use crate::start::{FirstStart, Restart, Store};
 use idmint_core::minting::HorizonPlan;
 
@@ -286,31 +286,21 @@ fn a_floor_stands_in_for_a_horizon_that_is_missing_damaged_or_of_another_slot() 
     spoil_both(&damaged);
     let new = folder();
     for root in [&missing, &damaged, &new] {
-        assert_eq!(
-            found_above(root.path(), SLOT, Some(900)),
-            Some(at(900)),
-            "the floor stands in"
-        );
-        assert_eq!(
-            found_above(root.path(), SLOT, None),
-            Some(at(900)),
-            "the file was written"
-        );
+        let found = found_above(root.path(), SLOT, Some(900));
+        assert_at_floor(found, at(900));
+        let again = found_above(root.path(), SLOT, None);
+        assert_eq!(again, found, "the file was written");
     }
 
     let other = used_folder(500);
-    for (slot, floor, expected) in [(4, 900, 900), (5, 300, 900)] {
+    // A floor below the readable horizon of another slot counts as that horizon.
+    let mut readable = at(900);
+    for (slot, floor) in [(4, 900), (5, 300)] {
         let found = found_above(other.path(), slot, Some(floor));
-        assert_eq!(
-            found,
-            Some(at(expected)),
-            "what is readable is never undercut"
-        );
-        assert_eq!(
-            found_above(other.path(), slot, None),
-            Some(at(expected)),
-            "the slot is kept now"
-        );
+        assert_at_floor(found, readable);
+        let again = found_above(other.path(), slot, None);
+        assert_eq!(again, found, "the slot is kept now");
+        readable = found.expect("checked above");
     }
 }
 
@@ -330,11 +320,8 @@ fn a_floor_never_undercuts_the_newer_of_two_copies_that_differ() {
         [&older[..4096], &newer[4096..]],
     ] {
         fs::write(&path, copies.concat()).expect("the horizon is writable");
-        assert_eq!(
-            found_above(root.path(), 4, Some(300)),
-            Some(at(900)),
-            "of the slot before, 900 is readable"
-        );
+        // 900 is the readable horizon of the slot before.
+        assert_at_floor(found_above(root.path(), 4, Some(300)), at(900));
     }
 }
 
@@ -359,11 +346,9 @@ fn a_database_missing_beside_a_horizon_that_knows_of_it_is_refused_without_a_flo
     else {
         panic!("a horizon is there")
     };
-    assert_eq!(
-        (found.horizon(), found.floor()),
-        (at(500), Some(at(500))),
-        "what is readable is never undercut"
-    );
+    let horizon = found.horizon();
+    assert_at_floor(Some(horizon), at(500));
+    assert_eq!(found.floor(), Some(horizon));
     drop(
         found
             .agree_on_formats(1, &snowflake())
@@ -371,7 +356,7 @@ fn a_database_missing_beside_a_horizon_that_knows_of_it_is_refused_without_a_flo
     );
     assert_eq!(
         restart(root.path()).horizon(),
-        at(500),
+        horizon,
         "the next start needs no floor"
     );
 }
@@ -558,28 +543,18 @@ fn a_single_node_begins_where_a_fleet_was_only_above_a_floor_and_above_all_that_
     assert!(!root.path().join("horizon").exists(), "nothing was begun");
 
     leave("theirs", &known(700));
-    assert_eq!(
-        found_above(root.path(), SLOT, Some(900_000_000)),
-        Some(at(900_000_000))
-    );
-    assert_eq!(
-        found_above(root.path(), SLOT, None),
-        Some(at(900_000_000)),
-        "it has a horizon of its own now"
-    );
+    let found = found_above(root.path(), SLOT, Some(900_000_000));
+    assert_at_floor(found, at(900_000_000));
+    let again = found_above(root.path(), SLOT, None);
+    assert_eq!(again, found, "it has a horizon of its own now");
     fs::remove_file(root.path().join("horizon")).expect("it is there");
-    assert_eq!(
-        found_above(root.path(), SLOT, Some(650_000_000)),
-        Some(at(700_000_000)),
-        "no floor goes below"
-    );
+    // The fleet is known to have minted up to 700 ms.
+    let found = found_above(root.path(), SLOT, Some(650_000_000));
+    assert_at_floor(found, at(700_000_000));
     fs::remove_file(root.path().join("horizon")).expect("it is there");
     leave("theirs", "nothing that can be read");
-    assert_eq!(
-        found_above(root.path(), SLOT, Some(650_000_000)),
-        Some(at(650_000_000)),
-        "the operator's word"
-    );
+    let found = found_above(root.path(), SLOT, Some(650_000_000));
+    assert_at_floor(found, at(650_000_000));
     fs::remove_file(root.path().join("horizon")).expect("it is there");
     assert!(matches!(
         refusal(root.path()),
@@ -621,4 +596,31 @@ fn a_folder_whose_numbers_wait_since_a_restore_is_not_adopted_before_they_are_re
     records.end_hold(None).expect("the folder is writable");
     drop((records, store));
     drop(AdoptedFolder::open(root.path()).expect("the numbers are resumed"));
+}
+
+#[test]
+fn a_second_restore_with_the_same_floor_holds_numbers_that_were_resumed_after_the_first() {
+    let root = used_folder(900_000_000);
+    // Agree on the formats, which sets the hold, but do not raise the horizon.
+    let restart_with_floor = |floor: Option<u64>| {
+        let folder = Folder::open(root.path(), SLOT, floor.map(at)).expect("the folder is usable");
+        let Folder::Reserved(folder) = folder else {
+            panic!("a horizon is there");
+        };
+        let ready = folder.agree_on_formats(1, &snowflake());
+        let ready = ready.expect("no format changed");
+        ready.records().expect("the folder is usable")
+    };
+    for restore in 0..20 {
+        fs::remove_file(root.path().join("horizon")).expect("it is there");
+        let records = restart_with_floor(Some(950_000_000));
+        let is_held = || records.is_held(&series("acme")).expect("it is readable");
+        assert!(is_held(), "restore {restore}");
+        records.end_hold(None).expect("the folder is writable");
+        assert!(!is_held(), "restore {restore}");
+        drop(records);
+        let records = restart_with_floor(None);
+        let is_held = records.is_held(&series("acme")).expect("it is readable");
+        assert!(!is_held, "a restart after restore {restore}");
+    }
 }

@@ -354,7 +354,7 @@ mod tests {
     use crate::embedded::backup_archive::write_archive;
     use crate::embedded::sent_backup::SentBackup;
     use crate::engine::OwnEngine;
-    use crate::samples::ready;
+    use crate::samples::{assert_at_floor, ready};
     use crate::start::Opened;
 
     use StatedFloor::{ForThisStart, OfARestore};
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(names_in(&dir), ["idmint.redb", "lock", NOTE_NAME]);
 
         let opened = start(&dir, OfARestore(floor)).expect("the floor suffices");
-        assert_eq!(opened.horizon(), Some(floor));
+        assert_at_floor(opened.horizon(), floor);
         assert_eq!(names_in(&dir), ["horizon", "idmint.redb", "lock"]);
         drop(ready(opened, UnixNanos::from_seconds(2_000), &[]));
 
@@ -462,7 +462,7 @@ mod tests {
             "run `idmint restore` first",
         );
         let opened = start(root.path(), ForThisStart(at(1_000))).expect("the operator knows");
-        assert_eq!(opened.horizon(), Some(at(1_000)));
+        assert_at_floor(opened.horizon(), at(1_000));
     }
 
     #[test]
@@ -474,7 +474,7 @@ mod tests {
         fs::write(root.path().join(NOTE_NAME), note).expect("the folder is writable");
 
         let opened = start(root.path(), StatedFloor::None).expect("the horizon is there");
-        assert_eq!(opened.horizon(), Some(at(1_000)));
+        assert_at_floor(opened.horizon(), at(1_000));
         assert!(!names_in(root.path()).contains(&NOTE_NAME.to_owned()));
     }
 
@@ -499,7 +499,7 @@ mod tests {
         }
         restore(root.path(), &mut &archive[..], at(1_000)).expect("nothing else is there");
         let opened = start(root.path(), OfARestore(at(1_000))).expect("the floor suffices");
-        assert_eq!(opened.horizon(), Some(at(1_000)));
+        assert_at_floor(opened.horizon(), at(1_000));
     }
 
     #[test]

@@ -421,13 +421,14 @@ impl Request for NumberRequest {
                 stored,
             });
         }
+        // Report a closed series even during a hold, because resuming the series would not help.
+        let head = round.open_series(&self.series)?;
         if read(records.is_held(&self.series))? {
             return Err(RecordError::Number(NumberRefusal::Held {
                 series: self.series.clone(),
             }));
         }
         let now = round.times.number.clone().map_err(RecordError::Clock)?;
-        let head = round.open_series(&self.series)?;
         let plan = match (self.instead_of, head) {
             (Some(wrong), Some(head)) => {
                 let found = round.not_void(&self.series, wrong)?;

@@ -13,6 +13,7 @@ use super::database::{Database, DatabaseError, if_there};
 use super::external_table::{BY_EXTERNAL, EXTERNALS};
 use super::form_table::FORMS;
 use super::formats_table::KEPT;
+use super::hold_table::HOLDS;
 use super::number_tables::{CLOSED, NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
@@ -74,6 +75,7 @@ fn copy_to(database: &Database, path: &Path) -> Result<BackedUp, DatabaseError> 
             copy_table(&from, &to, FORMS, |_, _| 0)?;
             copy_table(&from, &to, CLOSED, |_, _| 0)?;
             copy_table(&from, &to, EXTERNALS, |_, _| 0)?;
+            copy_table(&from, &to, HOLDS, |_, _| 0)?;
             copy_table(&from, &to, BY_EXTERNAL, |_, _| 0)?;
             let done = BackedUp {
                 appends: copy_table(&from, &to, APPENDS, |_, row| {
@@ -115,6 +117,9 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
 mod tests {
     use super::*;
     use crate::embedded::tables::logged::Engine;
+    use crate::embedded::tables::{RecordTables, hold_numbers};
+    use crate::samples::series;
+    use idmint_core::time::UnixNanos;
 
     fn commit(database: &Database) {
         let rows = database.attempt(|engine| engine.begin_write()?.commit_as(3));
@@ -132,6 +137,20 @@ mod tests {
         let copied = Database::open(&copied.join(DATABASE_NAME), Arc::default());
         let last = copied.expect("it is sound").attempt(Engine::last_commit);
         assert_eq!(last.expect("the database works"), 3);
+    }
+
+    #[test]
+    fn a_copy_keeps_the_hold_on_numbers() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(DATABASE_NAME);
+        let database = Database::create(&path, Arc::default()).expect("the folder is usable");
+        hold_numbers(&database, UnixNanos::new(7)).expect("the database works");
+        let copied = folder.path().join("copy");
+        copy(&database, &copied).expect("copies");
+        let copied = Database::open(&copied.join(DATABASE_NAME), Arc::default());
+        let records = RecordTables::open(Arc::new(copied.expect("it is sound")));
+        let is_held = records.expect("it is readable").is_held(&series("acme"));
+        assert!(is_held.expect("it is readable"));
     }
 
     #[test]

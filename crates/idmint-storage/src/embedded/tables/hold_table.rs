@@ -17,7 +17,7 @@ use idmint_records::ledger::SeriesName;
 /// value is the floor of the start that set the hold, in nanoseconds since 1970. One row is for the
 /// current hold, one for the last hold that ended for all series, and one for each series whose
 /// hold has ended.
-const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
+pub(super) const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
 
 /// The key of the current hold, which stops all series from issuing numbers. `ENDED_FOR_ALL` is the
 /// key of the last hold that ended for all. Other keys are series names, never empty or `*`.
@@ -25,22 +25,25 @@ const HOLD: &str = "";
 const ENDED_FOR_ALL: &str = "*";
 
 /// Sets a hold after a restore: no series issues numbers, because acknowledged numbers may be
-/// missing. If a hold with this floor was set before, it stays unchanged, whether it is still in
-/// force or has ended.
+/// missing. If this start or an earlier one has already set the hold with this floor, the hold stays
+/// unchanged, even if it has ended. Returns `true` if the hold is in force for at least one series
+/// that was not resumed.
 ///
 /// # Errors
 /// Returns [`DatabaseError`] if the hold is possibly not durable.
-pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), DatabaseError> {
+pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<bool, DatabaseError> {
     database.attempt(|engine| {
         let transaction = engine.begin_write()?;
-        let before = transaction
-            .open_table(HOLDS)?
-            .insert(HOLD, floor.get())?
-            .map(|before| before.value());
+        let (before, ended) = {
+            let mut holds = transaction.open_table(HOLDS)?;
+            let before = holds.insert(HOLD, floor.get())?.map(|row| row.value());
+            (before, holds.get(ENDED_FOR_ALL)?.map(|row| row.value()))
+        };
         match before == Some(floor.get()) {
-            true => transaction.abort(),
-            false => transaction.commit(),
+            true => transaction.abort()?,
+            false => transaction.commit()?,
         }
+        Ok(ended != Some(floor.get()))
     })
 }
 
@@ -102,8 +105,10 @@ mod tests {
         let database = Arc::new(Database::in_memory().expect("memory suffices"));
         let open = || RecordTables::open(Arc::clone(&database)).expect("memory suffices");
         let restore = |floor| {
-            hold_numbers(&database, UnixNanos::new(floor)).expect("memory");
-            open()
+            let is_held = hold_numbers(&database, UnixNanos::new(floor)).expect("memory");
+            let records = open();
+            assert_eq!(is_held, records.may_hold);
+            records
         };
         assert_eq!(held(&open()), [false, false], "without a restore");
 
@@ -117,6 +122,7 @@ mod tests {
         assert_eq!(held(&records), [false, false]);
         assert_eq!(held(&open()), [false, false], "after a restart");
 
+        assert_eq!(held(&restore(7)), [false, false], "the same start again");
         assert_eq!(held(&restore(8)), [true, true], "a later restore");
     }
 }
