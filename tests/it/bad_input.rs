@@ -628,7 +628,7 @@ async fn a_body_that_does_not_come_is_given_up() {
 async fn a_format_out_of_its_time_is_refused_without_a_retry() {
     let service = Service::start(OUT_OF_TIME).await;
     for (format, named) in [
-        ("ended", "ended at 2015-01-01T00:00:00.256Z"),
+        ("ended", "its end at 2015-01-01T00:00:00.256Z"),
         ("unborn", "its epoch, 2050-01-01T00:00:00"),
     ] {
         let answer = service.post(&format!("/ids/{format}")).await;

@@ -114,9 +114,11 @@ pub enum Refusal {
         /// The time that the clock shows.
         shown: UnixTime,
     },
-    /// The format has no ids left, because its time field is full or its ids have reached
+    /// The format has too few ids left, because its time field is full or its ids have reached
     /// `mint_below`.
-    #[error("`{format}` ended at {ended}, so it mints no more ids; use a format that succeeds it")]
+    #[error(
+        "`{format}` has too few ids left before its end at {ended}; use a format that succeeds it"
+    )]
     EpochEnded {
         /// The name of the format.
         format: String,

@@ -227,6 +227,8 @@ impl SequencedMinter {
     ) -> Result<Placement, Shortage> {
         match self.reserve_at_once(request, moment) {
             Err(Shortage::Sequence { due }) => self.reserve_late(due, request, moment, counters),
+            // All lanes together may have enough ids before the end of the format.
+            Err(Shortage::Ended) if self.spreads => self.spread(request, moment, counters),
             outcome => outcome,
         }
     }
@@ -258,10 +260,12 @@ impl SequencedMinter {
                     self.wait_max,
                 ) {
                     Ok(grant) => {
-                        self.count_late(counters);
+                        if self.is_open(moment) {
+                            self.count_late(counters);
+                        }
                         return Ok(Placement::whole(lane, grant, request.count()));
                     }
-                    Err(Shortage::Sequence { .. }) => {}
+                    Err(Shortage::Sequence { .. } | Shortage::Ended) => {}
                     Err(shortage) => return Err(shortage),
                 }
             }
@@ -283,12 +287,18 @@ impl SequencedMinter {
     /// begun, also counts the request as one for which no worker number had enough ids.
     fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
-            Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
+            Some(opens_at) if !self.is_open(moment) => Shortage::NotOpen { opens_at },
             _ => {
                 self.count_late(counters);
                 Shortage::Sequence { due }
             }
         }
+    }
+
+    /// `true` if the format has begun. Before that, its sequences are unused, so no request counts
+    /// as one that found them exhausted.
+    fn is_open(&self, moment: &Moment) -> bool {
+        self.opens_at.is_none_or(|at| moment.reference() >= at)
     }
 
     /// Returns the maximum number of ids that one request for this variant (layout) of the format
@@ -303,7 +313,8 @@ impl SequencedMinter {
 
     /// Reserves the ids of a request on the lowest lane (worker number) whose ids can be sent
     /// immediately. If no such lane exists, the error contains the earliest instant at which a lane
-    /// has enough ids.
+    /// has enough ids. The error is [`Shortage::Ended`] if no lane has enough before the end of the
+    /// format.
     #[inline]
     fn reserve_at_once(
         &self,
@@ -321,12 +332,11 @@ impl SequencedMinter {
                 Err(Shortage::Sequence { due }) => {
                     first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
                 }
+                Err(Shortage::Ended) => {}
                 Err(shortage) => return Err(shortage),
             }
         }
-        Err(Shortage::Sequence {
-            due: first_due.expect("a minter has a lane"),
-        })
+        Err(first_due.map_or(Shortage::Ended, |due| Shortage::Sequence { due }))
     }
 
     fn first_to_answer(&self, request: &BatchRequest, moment: &Moment) -> usize {
@@ -384,6 +394,7 @@ impl SequencedMinter {
                 .fold(due, UnixNanos::max);
             let checked = parts().try_for_each(|(_, (sequencer, (_, end)))| sequencer.check(*end));
             let shortage = match checked {
+                Err(Shortage::Ended) => Some(Shortage::Ended),
                 _ if due.since(moment.now) > self.wait_max => {
                     Some(self.exhausted(due, moment, counters))
                 }
@@ -405,7 +416,7 @@ impl SequencedMinter {
                     first: taken.start,
                     count: taken.end - taken.start,
                 });
-                if due > moment.now {
+                if due > moment.now && self.is_open(moment) {
                     counters.count_exhausted(lane);
                 }
             }

@@ -226,6 +226,13 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
     .expect("at once");
     assert_eq!((granted.due, ids(&mut granted).len()), (None, 1));
 
+    // Shortly before that minute, a request waits, but no sequence is used up.
+    let hand = ManualClock::at(floor.after(retry_after - Duration::from_millis(100)));
+    let waiting = minter(custom("60s", fields), start, &hand);
+    assert!(reserve(&waiting, 1).expect("it waits").due.is_some());
+    let exhausted: u64 = waiting.counted().counters.exhausted().sum();
+    assert_eq!(exhausted, 0);
+
     let hand = ManualClock::at(floor.after(retry_after));
     let later = minter(custom("60s", fields), start, &hand);
     let mut granted = reserve(&later, 1024).expect("the whole tick");
@@ -262,5 +269,29 @@ fn the_greatest_count_is_what_the_lanes_have_in_the_tick_the_lead_and_the_wait()
     assert_eq!(
         at_start(preset("snowflake")).count_max(0),
         Some((250 + 5 + 1) * 4096 * 8)
+    );
+}
+
+#[test]
+fn in_its_last_tick_a_format_mints_the_ids_of_all_lanes() {
+    // START is in tick 131 071 since the epoch, which is the greatest value of the time field.
+    let fields = "{ name = 'time', kind = 'time', bits = 17 }, { name = 'worker', kind = 'worker', bits = 3 }, \
+        { name = 'sequence', kind = 'sequence', bits = 4 }";
+    let minter = at_start(custom("1658600ms", fields));
+    let mut all = ids(&mut reserve(&minter, 17).expect("three lanes have them"));
+    assert_eq!(all.len(), 17);
+    let refused = loop {
+        match reserve(&minter, 1) {
+            Ok(mut granted) => all.extend(ids(&mut granted)),
+            Err(refused) => break Some(refused),
+        }
+    };
+    all.sort_unstable();
+    all.dedup();
+    // 60 % of the tick are over at the start, so each lane begins with sequence 10 of 16.
+    assert_eq!(all.len(), 8 * 6);
+    assert!(
+        matches!(refused, Some(Denied::Refused(Refusal::EpochEnded { .. }))),
+        "{refused:?}"
     );
 }
